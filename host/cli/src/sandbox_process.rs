@@ -30,6 +30,6 @@ pub fn run_if_asked() -> Option<ExitCode> {
 fn run() -> anyhow::Result<()> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve_sandbox(socket, &Vec::new))?;
+    runtime.block_on(serve_sandbox(socket))?;
     Ok(())
 }

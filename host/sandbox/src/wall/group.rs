@@ -41,6 +41,8 @@ pub struct GroupOptions {
     pub calls_max: usize,
     /// Bytes of all instances made ahead in one process.
     pub prewarm_bytes: u64,
+    /// Bytes of memory that one process may take, held by the kernel.
+    pub memory_bytes_max: u64,
     /// True if attempts of guests are observed.
     pub observing: bool,
 }
@@ -146,6 +148,7 @@ impl SandboxGroup {
                 stack_bytes: options.stack_bytes as u64,
                 calls_max: options.calls_max as u64,
                 prewarm_bytes: options.prewarm_bytes,
+                memory_bytes_max: options.memory_bytes_max,
             }),
             &[],
         )?;

@@ -63,7 +63,7 @@ pub(crate) enum ToSandbox {
     Begin(Settings),
     /// A component. The first descriptor is its code; the others are named in it.
     Load(Box<Load>),
-    /// No component follows. The process puts its last walls up, and answers.
+    /// No component follows. The process puts its walls up, loads them, and answers.
     Seal,
     /// A call.
     Call(Box<Call>),
@@ -71,6 +71,9 @@ pub(crate) enum ToSandbox {
     Cancel(CallId),
     /// The answer to its questions.
     Asked(CallId, WireAsked),
+    /// The door that it asked for, by the number it gave. The descriptor is the door; none comes
+    /// with it where there is no door.
+    Door(CallId, u32),
 }
 
 /// Settings of a process.
@@ -80,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) calls_max: u64,
     /// Bytes of all instances made ahead in this process.
     pub(crate) prewarm_bytes: u64,
+    /// Bytes that become writable once the walls stand: memories of guests, and all beside them.
+    pub(crate) memory_bytes_max: u64,
 }
 
 /// A component to load.
@@ -158,6 +163,8 @@ pub(crate) enum FromSandbox {
     },
     /// Questions to the caller.
     Ask(CallId, Vec<Inquiry>),
+    /// The call wants a door to the outside, and gives it this number.
+    OpenDoor(CallId, u32),
 }
 
 impl FromSandbox {
@@ -170,7 +177,8 @@ impl FromSandbox {
             | Self::Progress { call, .. }
             | Self::Log { call, .. }
             | Self::Denied { call, .. }
-            | Self::Ask(call, _) => Some(*call),
+            | Self::Ask(call, _)
+            | Self::OpenDoor(call, _) => Some(*call),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The host's end of one sandbox process: its pending calls, what it says, and its end. Must not
 //! hold: which process a call goes to.
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 use toolcell_policy::{Denial, Limit, Limits};
-use toolcell_walls::link::{Dispatcher, Frame, Receiver, Sender};
+use toolcell_walls::link::{self, Dispatcher, Frame, Receiver, Sender};
 use toolcell_walls::process::Process;
 
 use super::message::{self, Call, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, ToSandbox, WireReport, WireTrace};
@@ -19,6 +20,7 @@ use crate::run::call::{CallInput, CallReport};
 use crate::run::redaction;
 use crate::run::weight::weigh;
 use crate::wasi::capabilities::Capabilities;
+use crate::wasi::doors::CallDoors;
 
 /// Time that a process has, past a call's deadline or its caller's cancellation, to give the call
 /// back. Then it is ended, with all calls in it. A guest notices within two ticks of a millisecond;
@@ -73,6 +75,8 @@ struct PendingCall {
     capabilities: Arc<Capabilities>,
     limits: Limits,
     denials: Denials,
+    /// Made when the call first asks for a door.
+    doors: OnceLock<CallDoors>,
     logged_bytes: AtomicU64,
     messages: AtomicU64,
     asking: AtomicBool,
@@ -200,6 +204,7 @@ impl SandboxProcess {
                 call.denials.add(call.capabilities.grants().denied_elsewhere(capability, &asked));
             }
             FromSandbox::Ask(_, asks) => self.ask(id, &call, asks)?,
+            FromSandbox::OpenDoor(_, number) => self.open_door(id, &call, number)?,
             FromSandbox::NotLoaded(..) | FromSandbox::Sealed { .. } => {}
         }
         Ok(())
@@ -220,6 +225,17 @@ impl SandboxProcess {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Opens a door for a call. Where there is none to open, the process is told so.
+    fn open_door(&self, id: CallId, call: &PendingCall, number: u32) -> Result<(), String> {
+        let doors = call.doors.get_or_init(|| CallDoors::new(&call.capabilities, &call.limits, &call.caller));
+        let pair = link::pair().ok().map(|(ours, theirs)| {
+            doors.serve(ours);
+            theirs
+        });
+        let door: Vec<_> = pair.iter().map(AsFd::as_fd).collect();
+        self.say(&ToSandbox::Door(id, number), &door)
     }
 
     /// Asks the caller. The answers go back to the process.
@@ -262,6 +278,7 @@ impl SandboxProcess {
         let (done, mut ended) = oneshot::channel();
         let pending = Arc::new(PendingCall {
             denials: Denials::new(Arc::clone(&caller)),
+            doors: OnceLock::new(),
             caller: Arc::clone(&caller),
             capabilities: Arc::clone(capabilities),
             limits: *limits,
@@ -301,7 +318,11 @@ impl SandboxProcess {
         };
         guard.ended = true;
         drop(guard);
-        finished(report, &pending, began)
+        let settled = match pending.doors.get() {
+            Some(_) => Ok(()),
+            None => Ok(()),
+        };
+        finished(report, settled, &pending, began)
     }
 
     /// Waits for the end of a call. A process that does not give it back in time is ended.
@@ -385,9 +406,14 @@ impl PendingCall {
 }
 
 /// The report of a call that has ended, held to its limits once more.
-fn finished(report: Returned, call: &PendingCall, began: Instant) -> CallReport<CallResult> {
+fn finished(
+    report: Returned,
+    settled: Result<(), Failure>,
+    call: &PendingCall,
+    began: Instant,
+) -> CallReport<CallResult> {
     let limits = &call.limits;
-    let (denials, count): (Vec<Denial>, u64) = call.denials.take();
+    let (mut denials, mut count): (Vec<Denial>, u64) = call.denials.take();
     let mut report = match report {
         Ok(report) => report.into_report(limits),
         Err(reason) => CallReport::not_run(Failure::SandboxEnded { reason }),
@@ -411,6 +437,21 @@ fn finished(report: Returned, call: &PendingCall, began: Instant) -> CallReport<
     }
     if let std::borrow::Cow::Owned(clean) = redactor.text(&report.captured.text) {
         report.captured.text = clean;
+    }
+    if let Some(doors) = call.doors.get() {
+        let (more, number) = doors.denials();
+        denials.extend(more);
+        count = count.saturating_add(number);
+        (report.usage.egress_bytes, report.usage.ingress_bytes) = doors.traffic_bytes();
+        // The host knows better than the process why a call of either kind failed.
+        let known = doors.over().map(|limit| Failure::over(limit, limits));
+        report.outcome = match (report.outcome, settled, known) {
+            (Ok(_), Err(failure), _) => Err(failure),
+            (Err(Failure::Trapped { .. } | Failure::Exited { .. } | Failure::Host { .. }), _, Some(known)) => {
+                Err(known)
+            }
+            (outcome, ..) => outcome,
+        };
     }
     report.usage.duration = began.elapsed();
     report.usage.denials = report.usage.denials.max(count);

@@ -31,6 +31,7 @@ impl WallSetup {
             calls_max: server.calls(),
             // All processes together keep no more ready than the host's own would.
             prewarm_bytes: server.prewarm_memory_bytes() / u64::try_from(processes).unwrap_or(1),
+            memory_bytes_max: machine_bytes() / 4 * 3,
             observing: false,
         };
         Ok(Self { starter: Arc::new(Starter::new()?), options, walls: server.walls() })
@@ -150,6 +151,16 @@ impl WalledComponents {
     pub fn has(&self, component: &str) -> bool {
         self.0.contains_key(component)
     }
+}
+
+/// Memory of a machine that does not say how much it has.
+const MEMORY_BYTES_UNKNOWN: u64 = 4 << 30;
+
+/// Memory of this machine, in bytes.
+fn machine_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    total.and_then(|kilobytes| kilobytes.parse::<u64>().ok()?.checked_mul(1024)).unwrap_or(MEMORY_BYTES_UNKNOWN)
 }
 
 /// True if the component reaches nothing that only the host's own process has.

@@ -1,8 +1,12 @@
 //! The sender of a call, in the sandbox process that runs it: what the guest says to it goes to the
 //! host. Must not hold: what the host does with it.
+use std::collections::HashMap;
 use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 use toolcell_policy::Denial;
@@ -10,6 +14,7 @@ use toolcell_walls::link::Sender;
 
 use crate::bindings::contract::CallResult;
 use crate::caller::asking::{Asked, Inquiry, Kind};
+use crate::caller::outside::Outside;
 use crate::caller::{Caller, LogLevel, Trace};
 use crate::run::call::CallReport;
 use crate::wall::message::{
@@ -24,11 +29,45 @@ pub(super) struct RemoteCaller {
     cancelled: watch::Sender<bool>,
     /// Where the answers to its questions go.
     asking: Mutex<Option<oneshot::Sender<WireAsked>>>,
+    doors: Arc<Doors>,
+}
+
+/// The doors that a call waits for.
+struct Doors {
+    call: CallId,
+    link: Sender,
+    next: AtomicU32,
+    waiting: Mutex<HashMap<u32, oneshot::Sender<Option<OwnedFd>>>>,
+}
+
+impl Outside for Doors {
+    fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (give, given) = oneshot::channel();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, give);
+        let asked = message::encode(&FromSandbox::OpenDoor(self.call, number)).map_err(io::Error::other);
+        let asked = asked.and_then(|bytes| self.link.send(&bytes, &[]).map_err(io::Error::other));
+        Box::pin(async move {
+            asked?;
+            given.await.ok().flatten().ok_or_else(|| io::Error::other("the host gives no door"))
+        })
+    }
 }
 
 impl RemoteCaller {
     pub(super) fn new(call: CallId, facts: CallerFacts, link: Sender) -> Self {
-        Self { call, facts, link, cancelled: watch::Sender::new(false), asking: Mutex::default() }
+        let (next, waiting) = (AtomicU32::new(0), Mutex::default());
+        let doors = Arc::new(Doors { call, link: link.clone(), next, waiting });
+        Self { call, facts, link, cancelled: watch::Sender::new(false), asking: Mutex::default(), doors }
+    }
+
+    /// A door has come, or none will.
+    pub(super) fn door(&self, number: u32, door: Option<OwnedFd>) {
+        let waits = self.doors.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        // Who gave the operation up wants no door.
+        if let Some(waits) = waits {
+            drop(waits.send(door));
+        }
     }
 
     /// The caller has given up.
@@ -80,6 +119,10 @@ impl Caller for RemoteCaller {
 
     fn log(&self, level: LogLevel, message: &str) {
         self.tell(&FromSandbox::Log { call: self.call, level, message: message.to_owned() });
+    }
+
+    fn outside(&self) -> Option<Arc<dyn Outside>> {
+        Some(Arc::<Doors>::clone(&self.doors))
     }
 
     fn log_enabled(&self, level: LogLevel) -> bool {

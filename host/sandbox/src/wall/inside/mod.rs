@@ -8,9 +8,10 @@ mod component;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use toolcell_walls::kernel::{self, Entered, Folder, Rights};
 use toolcell_walls::link::{self, Frame, LinkError, SendError, Sender};
 
 use super::message::{self, Call, CallId, FromSandbox, Load, MessageError, Settings, ToSandbox};
@@ -46,25 +47,61 @@ impl From<MessageError> for InsideError {
     }
 }
 
-/// Walls that a process puts up once its components are loaded; each that does not stand, with the
-/// reason.
-pub type SealWalls<'a> = &'a dyn Fn() -> Vec<(String, String)>;
+/// Descriptors that a process may have: its own few, one or two of each component, and those of
+/// files and doors of its calls.
+const FILES_MAX: u64 = 16_384;
 
 /// Serves calls on this link until the host closes it.
 ///
+/// The process must not have started a thread: some walls are a thread's, and inherited. Nothing
+/// that a component decides is looked at before they stand.
+///
 /// # Errors
 /// [`InsideError`].
-pub async fn serve(socket: OwnedFd, seal: SealWalls<'_>) -> Result<(), InsideError> {
+pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
+    let peer = socket.try_clone().map_err(InsideError::NoLink)?;
     let (link, mut frames) = link::open(socket).map_err(InsideError::NoLink)?;
     let Some(Frame { bytes, .. }) = closed(frames.receive().await)? else { return Ok(()) };
     let ToSandbox::Begin(settings) = message::decode(&bytes)? else {
         return Err(InsideError::Message("a link begins with settings".to_owned()));
     };
+    let mut loads = Vec::new();
+    loop {
+        let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
+        match message::decode(&bytes)? {
+            ToSandbox::Load(load) => loads.push((load, fds)),
+            ToSandbox::Seal => break,
+            _ => return Err(InsideError::Message("out of its turn".to_owned())),
+        }
+    }
+    let entered = enter(&settings, peer.as_fd(), &loads);
     let mut inside = Inside::new(&settings, link)?;
+    for (load, fds) in loads {
+        inside.load(&load, fds)?;
+    }
+    let report = entered.seal();
+    let missing = report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect();
+    inside.tell(&FromSandbox::Sealed { missing })?;
     while let Some(Frame { bytes, fds }) = closed(frames.receive().await)? {
-        inside.take(message::decode(&bytes)?, fds, seal)?;
+        inside.take(message::decode(&bytes)?, fds)?;
     }
     Ok(())
+}
+
+/// Builds the walls that stand before code is mapped. They let the process open the code that it is
+/// given, and nothing else.
+fn enter(settings: &Settings, link: BorrowedFd<'_>, loads: &[(Box<Load>, Vec<OwnedFd>)]) -> Entered {
+    let code = loads.iter().filter_map(|(_, fds)| fds.first());
+    let folders: Vec<Folder<'_>> =
+        code.map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read }).collect();
+    kernel::enter(&Rights {
+        link: Some(link),
+        folders: &folders,
+        memory_bytes_max: settings.memory_bytes_max,
+        files_max: FILES_MAX,
+        file_bytes_max: None,
+        without: &[],
+    })
 }
 
 /// The frame; none once the host has closed the link.
@@ -82,7 +119,6 @@ struct Inside {
     warm: WarmSetup,
     link: Sender,
     components: Vec<Option<Arc<Loaded>>>,
-    sealed: bool,
     calls: Arc<Calls>,
 }
 
@@ -108,18 +144,21 @@ impl Inside {
         let tell = Arc::new(|_: &str, _: &_| {});
         let warm = WarmSetup { budget: WarmBudget::new(settings.prewarm_bytes), spawn, tell };
         let (components, calls) = (Vec::new(), Arc::default());
-        Ok(Self { sandbox, warm, link, components, sealed: false, calls })
+        Ok(Self { sandbox, warm, link, components, calls })
     }
 
-    fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>, seal: SealWalls<'_>) -> Result<(), InsideError> {
+    fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
         match message {
-            ToSandbox::Load(load) if !self.sealed => self.load(&load, fds),
-            ToSandbox::Seal if !self.sealed => {
-                self.sealed = true;
-                self.tell(&FromSandbox::Sealed { missing: seal() })
-            }
-            ToSandbox::Call(call) if self.sealed => {
+            ToSandbox::Call(call) => {
                 self.call(*call);
+                Ok(())
+            }
+            ToSandbox::Door(call, door) => {
+                let caller = self.calls.lock().get(&call).cloned();
+                // A call that has ended opens no door.
+                if let Some(caller) = caller {
+                    caller.door(door, fds.into_iter().next());
+                }
                 Ok(())
             }
             ToSandbox::Cancel(call) => {

@@ -166,7 +166,7 @@ fn echo_frames() {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let link = stdin().as_fd().try_clone_to_owned().unwrap();
-        let (sender, mut receiver) = link::open(link).unwrap();
+        let (sender, mut receiver) = link::join(link).await.unwrap();
         while let Ok(frame) = receiver.receive().await {
             sender.send(&frame.bytes, &[]).unwrap();
         }

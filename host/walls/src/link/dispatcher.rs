@@ -78,37 +78,11 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
     /// hands out the frames of all.
     pub fn drive(&self, limit: Duration, until: impl Fn() -> bool) -> bool {
         if let Some(turn) = self.reading.try_enter() {
-            let driving = Driving { dispatcher: self, turn: Some(turn) };
-            self.watch(false);
-            self.drive_within(limit, &until);
+            let mut driving = Driving { dispatcher: self, turn: Some(turn), unwatched: false };
+            driving.drive(limit, &until);
             driving.end();
         }
         until()
-    }
-
-    /// A failure is found again, and told, by the background task.
-    fn drive_within(&self, limit: Duration, until: &impl Fn() -> bool) {
-        let begun = Instant::now();
-        let mut wait = self.receiver().pace.wait(begun);
-        while !until() {
-            match self.read_within(1) {
-                Ok(Read::More) => continue,
-                Ok(Read::All) => {}
-                Err(_) => return,
-            }
-            let now = Instant::now();
-            let left = limit.saturating_sub(now - begun);
-            if left.is_zero() {
-                return;
-            }
-            if self.receiver().pace.looks_again(&mut wait, now) {
-                // The process that is to reply may wait for this very core.
-                std::thread::yield_now();
-            } else if socket::sleep(self.sender.0.watch.socket(), left).is_err() {
-                return;
-            }
-        }
-        self.receiver().pace.ended(&wait, Instant::now());
     }
 
     /// Hands out what is there. While another thread receives, that one looks again instead.
@@ -123,11 +97,32 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         Ok(Read::All)
     }
 
-    /// Hands out up to `frames` frames.
+    /// Hands out some frames. Where no more is there, the background task is told of the next.
     fn read_within(&self, frames: usize) -> Result<Read, LinkError> {
+        self.hand_out(frames, Receiver::try_receive)
+    }
+
+    /// Looks for one frame, as one who will look again or who sleeps next.
+    fn look(&self, again: bool) -> Result<bool, LinkError> {
+        let look = if again { Receiver::look_again } else { Receiver::try_receive };
+        Ok(matches!(self.hand_out(1, look)?, Read::More))
+    }
+
+    /// The last looks of one who goes. What comes over the socket is told to the background task,
+    /// if it was told all the time.
+    fn last_looks(&self, at_socket: bool) -> Result<Read, LinkError> {
+        let look = if at_socket { Receiver::try_receive } else { Receiver::look_in_memory_last };
+        self.hand_out(FRAMES_AT_ONCE, look)
+    }
+
+    fn hand_out(
+        &self,
+        frames: usize,
+        look: impl Fn(&mut Receiver) -> Result<Option<Frame>, LinkError>,
+    ) -> Result<Read, LinkError> {
         let mut receiver = self.receiver();
         for _ in 0..frames {
-            match receiver.try_receive()? {
+            match look(&mut receiver)? {
                 Some(frame) => (self.dispatch)(frame),
                 None => return Ok(Read::All),
             }
@@ -157,19 +152,60 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
     }
 }
 
-/// A thread that receives while the watch is off.
+/// A thread that receives. Nobody is woken for what comes through the shared memory; what comes
+/// over the socket wakes the background task until the watch is switched off.
 struct Driving<'a, F: Fn(Frame) + Send + Sync> {
     dispatcher: &'a Dispatcher<F>,
     turn: Option<Taken<'a>>,
+    unwatched: bool,
 }
 
 impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
-    /// After the watch is switched on again, whatever came before is handed out here, or the
-    /// background task is told.
+    /// A failure is found again, and told, by the background task.
+    fn drive(&mut self, limit: Duration, until: &impl Fn() -> bool) {
+        let begun = Instant::now();
+        let dispatcher = self.dispatcher;
+        let mut wait = dispatcher.receiver().pace.wait(begun);
+        while !until() {
+            if !wait.looks() {
+                self.unwatch();
+            }
+            match dispatcher.look(wait.looks()) {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(_) => return,
+            }
+            let now = Instant::now();
+            let left = limit.saturating_sub(now - begun);
+            if left.is_zero() {
+                return;
+            }
+            if !wait.looks() {
+                if socket::sleep(dispatcher.sender.0.watch.socket(), left).is_err() {
+                    return;
+                }
+            } else if dispatcher.receiver().pace.looks_again(&mut wait, now) {
+                // The process that is to reply may wait for this very core.
+                std::thread::yield_now();
+            }
+        }
+        dispatcher.receiver().pace.ended(&wait, Instant::now());
+    }
+
+    fn unwatch(&mut self) {
+        if !std::mem::replace(&mut self.unwatched, true) {
+            self.dispatcher.watch(false);
+        }
+    }
+
+    /// Whatever came before the background task would be told is handed out here, or the task is
+    /// told now.
     fn end(mut self) {
         let dispatcher = self.dispatcher;
-        dispatcher.watch(true);
-        let all = matches!(dispatcher.read_within(FRAMES_AT_ONCE), Ok(Read::All));
+        if self.unwatched {
+            dispatcher.watch(true);
+        }
+        let all = matches!(dispatcher.last_looks(self.unwatched), Ok(Read::All));
         let asked = self.turn.take().is_some_and(Taken::leave_anyway);
         if asked || !all {
             dispatcher.handed_over.notify_one();

@@ -37,6 +37,9 @@ pub enum LinkError {
     /// Descriptors came that no header announces.
     #[error("the other process sent descriptors that belong to no frame")]
     FdsUnasked,
+    /// Numbers in the shared memory contradict each other.
+    #[error("the other process wrote into the shared memory what cannot be")]
+    Memory,
     /// The kernel refused to read or to write.
     #[error("the link failed: {0}")]
     Io(Errno),

@@ -2,9 +2,10 @@
 //!
 //! | bytes | hold |
 //! |---|---|
-//! | 0–2 | `tw` and 1, the version of this layout |
+//! | 0–2 | `tw` and 1, the version of this layout; or `tw` and `!`, which only wakes the receiver |
 //! | 3 | the number of descriptors |
 //! | 4–7 | the number of bytes that follow, little-endian |
+//! | 8–15 | where in the shared memory the frame has its place, little-endian |
 //!
 //! Descriptors come with the first byte of their frame.
 
@@ -12,9 +13,13 @@ use std::{collections::VecDeque, os::fd::OwnedFd};
 
 use super::{FRAME_BYTES_MAX, FRAME_FDS_MAX, LinkError, READ_BYTES};
 
-pub(super) const HEADER_BYTES: usize = 8;
+pub(super) const HEADER_BYTES: usize = 16;
 
-const MARK: [u8; 3] = [b't', b'w', 1];
+const FRAME: [u8; 3] = *b"tw\x01";
+const WAKE: [u8; 3] = *b"tw!";
+
+/// Bytes 8–15.
+const PLACE: std::ops::Range<usize> = 8..16;
 
 /// Bytes, and the descriptors that belong to them.
 #[derive(Debug, Default)]
@@ -25,11 +30,22 @@ pub struct Frame {
     pub fds: Vec<OwnedFd>,
 }
 
-/// The header of a frame. Both numbers are within their limits.
+/// Something that came over the socket.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// A frame, which comes after all in the shared memory up to `place`.
+    Frame { frame: Frame, place: u64 },
+    /// Something was put into the shared memory while this side slept.
+    Wake,
+}
+
+/// A header, its numbers within their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     bytes: usize,
     fds: usize,
+    place: u64,
+    wakes: bool,
 }
 
 /// Makes frames of bytes, however they are cut. Holds one unfinished frame at the most.
@@ -43,33 +59,52 @@ pub(super) struct Assembler {
 }
 
 /// The header of a frame that has these many bytes and descriptors, both within their limits.
-pub(super) fn header(bytes: usize, fds: usize) -> [u8; HEADER_BYTES] {
-    let [a, b, c] = MARK;
-    let [d, e, f, g] = u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
-    [a, b, c, u8::try_from(fds).unwrap_or(u8::MAX), d, e, f, g]
+pub(super) fn header(bytes: usize, fds: usize, place: u64) -> [u8; HEADER_BYTES] {
+    let fds = u8::try_from(fds).unwrap_or(u8::MAX);
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    whole(FRAME, fds, bytes, place)
+}
+
+/// A header without a frame, which wakes the receiver.
+pub(super) fn wake() -> [u8; HEADER_BYTES] {
+    whole(WAKE, 0, 0, 0)
+}
+
+/// Writes the place of a frame into its encoded header.
+pub(super) fn set_place(encoded: &mut [u8], place: u64) {
+    if let Some(bytes) = encoded.get_mut(PLACE) {
+        bytes.copy_from_slice(&place.to_le_bytes());
+    }
+}
+
+fn whole(mark: [u8; 3], fds: u8, bytes: u32, place: u64) -> [u8; HEADER_BYTES] {
+    let parts = mark.into_iter().chain([fds]).chain(bytes.to_le_bytes());
+    let mut header = [0; HEADER_BYTES];
+    header.iter_mut().zip(parts.chain(place.to_le_bytes())).for_each(|(to, from)| *to = from);
+    header
 }
 
 impl Header {
     fn parse(head: [u8; HEADER_BYTES]) -> Result<Self, LinkError> {
-        let [a, b, c, fds, d, e, f, g] = head;
+        let [a, b, c, fds, d, e, f, g, place @ ..] = head;
         let bytes = u32::from_le_bytes([d, e, f, g]);
-        if [a, b, c] != MARK {
+        let wakes = [a, b, c] == WAKE && fds == 0 && bytes == 0;
+        if [a, b, c] != FRAME && !wakes {
             return Err(LinkError::NotAFrame);
         }
         if usize::from(fds) > FRAME_FDS_MAX {
             return Err(LinkError::TooManyFds);
         }
-        match usize::try_from(bytes) {
-            Ok(length) if length <= FRAME_BYTES_MAX => Ok(Self { bytes: length, fds: fds.into() }),
-            _ => Err(LinkError::FrameTooLarge(bytes)),
-        }
+        let length = usize::try_from(bytes).ok().filter(|length| *length <= FRAME_BYTES_MAX);
+        let length = length.ok_or(LinkError::FrameTooLarge(bytes))?;
+        Ok(Self { bytes: length, fds: fds.into(), place: u64::from_le_bytes(place), wakes })
     }
 }
 
 impl Assembler {
     /// Takes bytes off the front of `input` up to the end of one frame. The descriptors of a frame
     /// are the oldest of `fds`.
-    pub(super) fn feed(&mut self, input: &mut &[u8], fds: &mut VecDeque<OwnedFd>) -> Result<Option<Frame>, LinkError> {
+    pub(super) fn feed(&mut self, input: &mut &[u8], fds: &mut VecDeque<OwnedFd>) -> Result<Option<Came>, LinkError> {
         let Some(header) = self.feed_header(input, fds.len())? else {
             return Ok(None);
         };
@@ -80,8 +115,12 @@ impl Assembler {
             return Ok(None);
         }
         self.header = None;
+        if header.wakes {
+            return Ok(Some(Came::Wake));
+        }
         let bytes = std::mem::take(&mut self.body);
-        Ok(Some(Frame { bytes, fds: fds.drain(..header.fds.min(fds.len())).collect() }))
+        let frame = Frame { bytes, fds: fds.drain(..header.fds.min(fds.len())).collect() };
+        Ok(Some(Came::Frame { frame, place: header.place }))
     }
 
     /// The header of the unfinished frame, as soon as its bytes are there.
@@ -146,7 +185,7 @@ mod tests {
     use super::*;
 
     fn encoded(bodies: &[Vec<u8>]) -> Vec<u8> {
-        bodies.iter().flat_map(|body| [&header(body.len(), 0), body.as_slice()].concat()).collect()
+        bodies.iter().flat_map(|body| [&header(body.len(), 0, 9), body.as_slice()].concat()).collect()
     }
 
     /// Feeds pieces as reads would bring them.
@@ -154,7 +193,8 @@ mod tests {
         let (mut assembler, mut fds) = (Assembler::default(), VecDeque::new());
         let mut bodies = Vec::new();
         for mut piece in pieces {
-            while let Some(frame) = assembler.feed(&mut piece, &mut fds)? {
+            while let Some(came) = assembler.feed(&mut piece, &mut fds)? {
+                let Came::Frame { frame, place: 9 } = came else { panic!("{came:?}") };
                 bodies.push(frame.bytes);
             }
             assembler.check_fds(fds.len())?;
@@ -164,7 +204,7 @@ mod tests {
 
     #[test]
     fn frames_are_the_same_wherever_they_are_cut() {
-        let bodies = vec![vec![], vec![7], (0..100).collect(), vec![], b"tw\x01\0".to_vec()];
+        let bodies = vec![vec![], vec![7], (0..100).collect(), vec![], b"tw\x01\0tw!".to_vec()];
         let bytes = encoded(&bodies);
         for cut in 0..=bytes.len() {
             let (front, back) = bytes.split_at(cut);
@@ -190,9 +230,21 @@ mod tests {
             (3, 16, LinkError::FdsMissing { announced: 16, came: 0 }),
             (7, 2, LinkError::FrameTooLarge(2 << 24 | 5)),
         ] {
-            let mut head = header(5, 0);
+            let mut head = header(5, 0, 9);
             head[at] = value;
             assert_eq!(assembled([head.as_slice()]), Err(refused), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_only_wakes_has_nothing_else() {
+        let (mut assembler, mut fds) = (Assembler::default(), VecDeque::new());
+        let came = assembler.feed(&mut wake().as_slice(), &mut fds);
+        assert!(matches!(came, Ok(Some(Came::Wake))), "{came:?}");
+        for at in [3, 4] {
+            let mut head = wake();
+            head[at] = 1;
+            assert_eq!(assembled([head.as_slice()]), Err(LinkError::NotAFrame));
         }
     }
 
@@ -201,7 +253,7 @@ mod tests {
         let whole = vec![9; FRAME_BYTES_MAX];
         let bytes = encoded(std::slice::from_ref(&whole));
         assert_eq!(assembled(bytes.chunks(READ_BYTES)), Ok((vec![whole], true)));
-        let head = header(FRAME_BYTES_MAX + 1, 0);
+        let head = header(FRAME_BYTES_MAX + 1, 0, 9);
         let refused = LinkError::FrameTooLarge(FRAME_BYTES_MAX as u32 + 1);
         assert_eq!(assembled([head.as_slice()]), Err(refused));
     }
@@ -210,7 +262,7 @@ mod tests {
     fn memory_follows_the_bytes_that_came() {
         let mut assembler = Assembler::default();
         let mut fds = VecDeque::new();
-        let head = header(FRAME_BYTES_MAX, 0);
+        let head = header(FRAME_BYTES_MAX, 0, 9);
         assert!(assembler.feed(&mut head.as_slice(), &mut fds).unwrap().is_none());
         assert_eq!(assembler.body.capacity(), 0);
         let mut came = 0;
@@ -238,16 +290,22 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_break_it(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20)) {
-            if let Ok((bodies, _)) = assembled(pieces.iter().map(Vec::as_slice)) {
-                let sent: usize = pieces.iter().map(Vec::len).sum();
-                prop_assert!(bodies.iter().map(|body| body.len() + HEADER_BYTES).sum::<usize>() <= sent);
+        fn no_bytes_break_it(
+            mark in prop::sample::select(vec![FRAME, WAKE, *b"xxx"]),
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),
+        ) {
+            let (mut assembler, mut fds) = (Assembler::default(), VecDeque::new());
+            let pieces: Vec<u8> = pieces.iter().flat_map(|piece| [&mark, piece.as_slice()].concat()).collect();
+            let (mut input, mut came) = (pieces.as_slice(), 0);
+            while let Ok(Some(_)) = assembler.feed(&mut input, &mut fds) {
+                came += HEADER_BYTES;
+                prop_assert!(came <= pieces.len());
             }
         }
 
         #[test]
         fn no_headers_break_it(fds in any::<u8>(), bytes in any::<u32>()) {
-            let head = [&MARK[..], &[fds], &bytes.to_le_bytes()].concat();
+            let head = [&FRAME[..], &[fds], &bytes.to_le_bytes(), &[9, 0, 0, 0, 0, 0, 0, 0]].concat();
             let taken = assembled([head.as_slice()]).is_ok();
             prop_assert_eq!(taken, fds == 0 && bytes as usize <= FRAME_BYTES_MAX);
         }

@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `frame.rs` | frames and their bytes, a pure function |
 //! | `socket.rs` | the system calls |
+//! | `memory.rs` | memory that two processes share: the only `unsafe` code |
+//! | `ring.rs` | small frames handed over in it |
 //! | `watch.rs` | waiting until the socket can be read or written, which one may suspend |
 //! | `turn.rs` | one at a time, without waiting |
 //! | `sender.rs` | sending without waiting, and the bounded queue |
@@ -17,8 +19,10 @@
 mod dispatcher;
 mod error;
 mod frame;
+mod memory;
 mod pace;
 mod receiver;
+mod ring;
 mod sender;
 mod socket;
 mod turn;
@@ -32,7 +36,14 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 pub use socket::pair;
 
-use std::{io, os::fd::OwnedFd, sync::Arc};
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    sync::Arc,
+};
+
+use memory::Memory;
+use ring::MEMORY_WORDS;
 
 /// Bytes of one frame: the 16 MiB that the largest arguments or results have, and 64 KiB for what
 /// is said around them.
@@ -52,9 +63,38 @@ pub const QUEUE_FDS_MAX: usize = 4 * FRAME_FDS_MAX;
 /// Bytes read with one system call: about a third of what the socket holds.
 const READ_BYTES: usize = 64 << 10;
 
-/// Opens one end of a link, within a tokio runtime: the half that sends, which may be cloned, and
-/// the one that receives.
+/// Opens this end of a link, within a tokio runtime: the half that sends, which may be cloned, and
+/// the one that receives. The other process has to [`join`].
+///
+/// Small frames go through memory that both share, where the system has it, and the rest over the
+/// socket. Frames arrive in order either way.
 pub fn open(socket: OwnedFd) -> io::Result<(Sender, Receiver)> {
+    let (sender, mut receiver) = halves(socket)?;
+    let Ok((memory, file)) = Memory::new(MEMORY_WORDS) else {
+        sender.send(&[], &[]).map_err(io::Error::other)?;
+        return Ok((sender, receiver));
+    };
+    sender.send(&[], &[file.as_fd()]).map_err(io::Error::other)?;
+    let (outlet, inlet) = ring::ends(memory, true);
+    sender.0.attach(outlet);
+    receiver.attach(inlet);
+    Ok((sender, receiver))
+}
+
+/// Opens the other end of a link, which this process was given, within a tokio runtime.
+pub async fn join(socket: OwnedFd) -> io::Result<(Sender, Receiver)> {
+    let (sender, mut receiver) = halves(socket)?;
+    let first = receiver.receive().await.map_err(io::Error::other)?;
+    if let Some(file) = first.fds.first() {
+        let (outlet, mut inlet) = ring::ends(Memory::of(file, MEMORY_WORDS)?, false);
+        inlet.took_from_socket().map_err(io::Error::other)?;
+        sender.0.attach(outlet);
+        receiver.attach(inlet);
+    }
+    Ok((sender, receiver))
+}
+
+fn halves(socket: OwnedFd) -> io::Result<(Sender, Receiver)> {
     let sender = Sender(Arc::new(sender::End::new(socket)?));
     let receiver = Receiver::new(sender.clone());
     Ok((sender, receiver))

@@ -54,6 +54,12 @@ pub(super) struct Wait {
     looks: bool,
 }
 
+impl Wait {
+    pub(super) fn looks(&self) -> bool {
+        self.looks
+    }
+}
+
 impl Default for Pace {
     /// A link begins asleep.
     fn default() -> Self {
@@ -71,19 +77,20 @@ impl Pace {
         if !wait.looks {
             return false;
         }
-        let last = std::mem::replace(&mut wait.looked, now);
-        wait.looks = now - wait.begun < LOOK_TIME_MAX && now - last < INTERRUPTED;
-        if !wait.looks {
-            self.rest = self.rest_next;
-            self.rest_next = (self.rest_next * 2).min(REST_MAX);
-            self.paid = 0;
+        let interrupted = now - wait.looked >= INTERRUPTED;
+        wait.looked = now;
+        if interrupted || now - wait.begun >= LOOK_TIME_MAX {
+            wait.looks = false;
+            self.failed();
         }
         wait.looks
     }
 
     /// After the wait.
     pub(super) fn ended(&mut self, wait: &Wait, now: Instant) {
-        if wait.looks {
+        if wait.looks && now - wait.looked >= INTERRUPTED {
+            self.failed();
+        } else if wait.looks {
             self.paid += 1;
             if self.paid == PAID {
                 self.paid = 0;
@@ -92,6 +99,12 @@ impl Pace {
         } else if now - wait.begun <= SHORT {
             self.rest = self.rest.saturating_sub(1);
         }
+    }
+
+    fn failed(&mut self) {
+        self.rest = self.rest_next;
+        self.rest_next = (self.rest_next * 2).min(REST_MAX);
+        self.paid = 0;
     }
 }
 
@@ -166,5 +179,10 @@ mod tests {
         let mut wait = Wait { begun: now, looked: now, looks: true };
         assert!(!pace.looks_again(&mut wait, now + INTERRUPTED));
         assert_eq!(pace.rest, 1);
+        // Also where the frame came meanwhile.
+        pace.rest = 0;
+        let wait = Wait { begun: now, looked: now, looks: true };
+        pace.ended(&wait, now + INTERRUPTED);
+        assert_eq!(pace.rest, 2);
     }
 }

@@ -8,8 +8,9 @@ use std::{
 
 use super::{
     Frame, LinkError, READ_BYTES, Sender,
-    frame::Assembler,
+    frame::{Assembler, Came},
     pace::{Pace, Wait},
+    ring::Inlet,
     sender::errno,
     socket,
 };
@@ -24,9 +25,30 @@ pub struct Receiver {
     read: Box<[u8]>,
     begin: usize,
     end: usize,
+    /// The shared memory, if there is one.
+    inlet: Option<Inlet>,
+    /// A frame from the socket, with its place behind those of the shared memory.
+    held: Option<(Frame, u64)>,
     pub(super) pace: Pace,
     /// The wait for the next frame, once nothing was there.
     wait: Option<Wait>,
+}
+
+/// Looks in the shared memory between two looks at the socket, each of which is a system call.
+const LOOKS_IN_MEMORY: usize = 16;
+
+/// Where a look looks, and whether it is the last before somebody sleeps.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    socket: bool,
+    last: bool,
+}
+
+impl Look {
+    const LAST: Self = Self { socket: true, last: true };
+    const SOCKET: Self = Self { socket: true, last: false };
+    const MEMORY: Self = Self { socket: false, last: false };
+    const MEMORY_LAST: Self = Self { socket: false, last: true };
 }
 
 impl Receiver {
@@ -38,6 +60,8 @@ impl Receiver {
             read: vec![0; READ_BYTES].into_boxed_slice(),
             begin: 0,
             end: 0,
+            inlet: None,
+            held: None,
             pace: Pace::default(),
             wait: None,
         }
@@ -48,6 +72,11 @@ impl Receiver {
         &self.sender
     }
 
+    /// From now on frames come through shared memory too.
+    pub(super) fn attach(&mut self, inlet: Inlet) {
+        self.inlet = Some(inlet);
+    }
+
     /// Waits for the next frame, and writes meanwhile what waits to be sent. May be dropped and
     /// called again: nothing is lost.
     ///
@@ -55,25 +84,27 @@ impl Receiver {
     /// tasks run between, before it sleeps.
     pub async fn receive(&mut self) -> Result<Frame, LinkError> {
         loop {
-            if let Some(frame) = self.try_receive()? {
+            let looks = self.wait.as_ref().is_some_and(Wait::looks);
+            let frame = if looks { self.look_again()? } else { self.try_receive()? };
+            if let Some(frame) = frame {
                 if let Some(wait) = self.wait.take() {
                     self.pace.ended(&wait, Instant::now());
                 }
                 return Ok(frame);
             }
             let wait = self.wait.get_or_insert_with(|| self.pace.wait(Instant::now()));
-            if self.pace.looks_again(wait, Instant::now()) {
+            if !wait.looks() {
+                self.ready().await?;
+            } else if self.pace.looks_again(wait, Instant::now()) {
                 // The core, if the one that is to send waits for it, and then this thread's tasks.
                 std::thread::yield_now();
                 tokio::task::yield_now().await;
-            } else {
-                self.ready().await?;
             }
         }
     }
 
     /// Waits until a look may find something, and writes what waits to be sent.
-    pub(super) async fn ready(&self) -> Result<(), LinkError> {
+    async fn ready(&self) -> Result<(), LinkError> {
         let end = &self.sender.0;
         let ready = end.watch.ready().await;
         ready.map_err(|error| end.end(LinkError::Io(errno(&error))))?;
@@ -81,31 +112,119 @@ impl Receiver {
         Ok(())
     }
 
-    /// The next frame if it is there.
+    /// The next frame if it is there. Where none is, the other side wakes whoever waits for it.
     pub fn try_receive(&mut self) -> Result<Option<Frame>, LinkError> {
+        self.look(Look::LAST)
+    }
+
+    /// Some looks in a row, by one who will look again. Nobody is woken for what comes.
+    pub(super) fn look_again(&mut self) -> Result<Option<Frame>, LinkError> {
+        if self.inlet.is_some() {
+            for _ in 0..LOOKS_IN_MEMORY {
+                if let Some(frame) = self.look(Look::MEMORY)? {
+                    return Ok(Some(frame));
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.look(Look::SOCKET)
+    }
+
+    /// The last look in the shared memory by one who looked there, but left the socket to others.
+    pub(super) fn look_in_memory_last(&mut self) -> Result<Option<Frame>, LinkError> {
+        self.look(Look::MEMORY_LAST)
+    }
+
+    fn look(&mut self, look: Look) -> Result<Option<Frame>, LinkError> {
         if let Some(reason) = self.sender.ended() {
             return Err(reason);
         }
-        self.look().map_err(|reason| self.sender.0.end(reason))
+        self.look_within(look).map_err(|reason| self.sender.0.end(reason))
     }
 
-    fn look(&mut self) -> Result<Option<Frame>, LinkError> {
+    fn look_within(&mut self, look: Look) -> Result<Option<Frame>, LinkError> {
+        if let Some(inlet) = &mut self.inlet
+            && !look.last
+        {
+            inlet.disarm()?;
+        }
         loop {
-            let mut input = self.read.get(self.begin..self.end).unwrap_or_default();
-            let before = input.len();
-            let frame = self.assembler.feed(&mut input, &mut self.fds)?;
-            self.begin += before - input.len();
-            if frame.is_some() {
-                return Ok(frame);
+            if let Some(frame) = self.next_there()? {
+                return Ok(Some(frame));
             }
-            self.assembler.check_fds(self.fds.len())?;
-            let socket = self.sender.0.watch.socket().as_fd();
-            match socket::read(socket, &mut self.read, &mut self.fds)? {
+            if look.last
+                && let Some(inlet) = &mut self.inlet
+            {
+                inlet.arm()?;
+                if let Some(frame) = self.pop()? {
+                    return Ok(Some(frame));
+                }
+            }
+            if !look.socket || !self.read_socket()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next frame of those that are in the shared memory, or were read from the socket.
+    fn next_there(&mut self) -> Result<Option<Frame>, LinkError> {
+        loop {
+            if let Some(frame) = self.pop()? {
+                return Ok(Some(frame));
+            }
+            if let Some((frame, place)) = self.held.take() {
+                return self.in_place(frame, place).map(Some);
+            }
+            match self.assemble()? {
                 None => return Ok(None),
-                Some(0) if self.assembler.is_empty() => return Err(LinkError::Closed),
-                Some(0) => return Err(LinkError::CutShort),
-                Some(count) => (self.begin, self.end) = (0, count),
+                Some(Came::Frame { frame, place }) => self.held = Some((frame, place)),
+                Some(Came::Wake) => {
+                    self.inlet.as_mut().ok_or(LinkError::NotAFrame)?.was_woken()?;
+                }
             }
+        }
+    }
+
+    fn pop(&mut self) -> Result<Option<Frame>, LinkError> {
+        let bytes = self.inlet.as_mut().map(Inlet::pop).transpose()?.flatten();
+        Ok(bytes.map(|bytes| Frame { bytes, fds: Vec::new() }))
+    }
+
+    /// A frame from the socket, once all before it was taken out of the shared memory.
+    fn in_place(&mut self, frame: Frame, place: u64) -> Result<Frame, LinkError> {
+        if place != self.inlet.as_ref().map_or(0, Inlet::position) {
+            return Err(LinkError::Memory);
+        }
+        self.inlet.as_mut().map(Inlet::took_from_socket).transpose()?;
+        Ok(frame)
+    }
+
+    fn assemble(&mut self) -> Result<Option<Came>, LinkError> {
+        let mut input = self.read.get(self.begin..self.end).unwrap_or_default();
+        let before = input.len();
+        let came = self.assembler.feed(&mut input, &mut self.fds)?;
+        self.begin += before - input.len();
+        Ok(came)
+    }
+
+    /// Reads from the socket once. False if nothing is there.
+    fn read_socket(&mut self) -> Result<bool, LinkError> {
+        self.assembler.check_fds(self.fds.len())?;
+        let socket = self.sender.0.watch.socket().as_fd();
+        let count = match socket::read(socket, &mut self.read, &mut self.fds) {
+            // It was closed with something unread on the other side.
+            Err(LinkError::Closed) => 0,
+            Err(reason) => return Err(reason),
+            Ok(None) => return Ok(false),
+            Ok(Some(count)) => count,
+        };
+        (self.begin, self.end) = (0, count);
+        match count {
+            // What was put into the shared memory before the end comes first.
+            0 if self.inlet.as_mut().map(Inlet::has_more).transpose()?.unwrap_or(false) => Ok(true),
+            0 if self.assembler.is_empty() => Err(LinkError::Closed),
+            0 => Err(LinkError::CutShort),
+            _ => Ok(true),
         }
     }
 }

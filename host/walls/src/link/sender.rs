@@ -11,7 +11,9 @@ use rustix::io::Errno;
 use tokio::sync::Notify;
 
 use super::{
-    FRAME_BYTES_MAX, FRAME_FDS_MAX, LinkError, QUEUE_BYTES_MAX, QUEUE_FDS_MAX, SendError, frame, socket,
+    FRAME_BYTES_MAX, FRAME_FDS_MAX, LinkError, QUEUE_BYTES_MAX, QUEUE_FDS_MAX, SendError, frame,
+    ring::{Outlet, RING_FRAME_BYTES_MAX},
+    socket,
     turn::{Taken, Turn},
     watch::Watch,
 };
@@ -32,6 +34,8 @@ pub(super) struct End {
     pub(super) watch: Watch,
     queue: Mutex<Queue>,
     writing: Turn,
+    /// Small frames go this way while none waits. Only who has the turn of writing comes here.
+    outlet: OnceLock<Mutex<Outlet>>,
     room: Notify,
     ended: OnceLock<LinkError>,
 }
@@ -42,6 +46,8 @@ struct Queue {
     frames: VecDeque<Waiting>,
     bytes: usize,
     fds: usize,
+    /// Frames that went over the socket, or wait for it.
+    by_socket: u64,
     /// The watch tells when the socket takes bytes.
     watched: bool,
     closed: Option<LinkError>,
@@ -66,8 +72,7 @@ impl Sender {
         if fds.len() > FRAME_FDS_MAX {
             return Err(SendError::TooManyFds(fds.len()));
         }
-        let head = frame::header(bytes.len(), fds.len());
-        self.0.send([&head, bytes], fds)
+        self.0.send(bytes, fds)
     }
 
     /// Waits until at most half of the queue is taken.
@@ -110,6 +115,7 @@ impl End {
             watch: Watch::new(socket)?,
             queue: Mutex::default(),
             writing: Turn::default(),
+            outlet: OnceLock::new(),
             room: Notify::new(),
             ended: OnceLock::new(),
         })
@@ -134,26 +140,73 @@ impl End {
         }
     }
 
-    fn send(&self, parts: [&[u8]; 2], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+    /// From now on small frames go through shared memory. The other side has it before it takes the
+    /// first frame from the socket.
+    pub(super) fn attach(&self, outlet: Outlet) {
+        // It is attached once, when the link is opened.
+        let _ = self.outlet.set(Mutex::new(outlet));
+    }
+
+    fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         let Some(turn) = self.writing.try_enter() else {
             // Somebody writes: a note, once the frame is in the queue, makes them look again.
-            self.queue().push(parts, fds)?;
+            self.queue().push(bytes, fds)?;
             self.flush();
             return Ok(());
         };
-        let sent = self.send_within(parts, fds);
+        let sent = self.send_within(bytes, fds);
         self.flush_within(turn);
         sent
     }
 
-    /// Writes a frame past the empty queue, or puts it behind those that wait.
-    fn send_within(&self, parts: [&[u8]; 2], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
-        {
+    /// Hands a frame over past the empty queue, or puts it behind those that wait.
+    fn send_within(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+        let by_socket = {
             let mut queue = self.queue();
             if queue.closed.is_some() || !queue.frames.is_empty() {
-                return queue.push(parts, fds);
+                return queue.push(bytes, fds);
             }
+            queue.by_socket
+        };
+        let small = fds.is_empty() && bytes.len() <= RING_FRAME_BYTES_MAX;
+        if small && self.send_by_memory(bytes, by_socket)? {
+            return Ok(());
         }
+        let head = frame::header(bytes.len(), fds.len(), self.place());
+        self.send_by_socket([&head, bytes], fds)?;
+        self.queue().by_socket += 1;
+        Ok(())
+    }
+
+    /// False if the frame has to go over the socket: no memory is shared, it is full, or the
+    /// receiver has not taken all that was sent over the socket before.
+    fn send_by_memory(&self, bytes: &[u8], by_socket: u64) -> Result<bool, LinkError> {
+        let Some(mut outlet) = self.outlet() else {
+            return Ok(false);
+        };
+        let pushed = outlet.socket_is_taken(by_socket) && outlet.push(bytes).map_err(|reason| self.end(reason))?;
+        if pushed && outlet.must_wake().map_err(|reason| self.end(reason))? {
+            drop(outlet);
+            self.wake()?;
+        }
+        Ok(pushed)
+    }
+
+    /// Wakes the receiver. A socket that takes nothing more wakes it anyway.
+    fn wake(&self) -> Result<(), LinkError> {
+        let head = frame::wake();
+        match socket::write(self.watch.socket().as_fd(), &[IoSlice::new(&head)], &[]) {
+            Ok(Some(sent)) if sent < head.len() => {
+                // The rest is written before any frame.
+                let _ = self.queue().push_rest(Waiting::new([&head, &[]], sent, Vec::new()));
+            }
+            Ok(_) => {}
+            Err(reason) => return Err(self.fail(reason)),
+        }
+        Ok(())
+    }
+
+    fn send_by_socket(&self, parts: [&[u8]; 2], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         let [head, body] = parts;
         let pieces = [IoSlice::new(head), IoSlice::new(body)];
         match socket::write(self.watch.socket().as_fd(), &pieces, fds) {
@@ -167,6 +220,15 @@ impl End {
         }
     }
 
+    /// Where a frame that goes over the socket now has its place in the shared memory.
+    fn place(&self) -> u64 {
+        self.outlet().map_or(0, |outlet| outlet.position())
+    }
+
+    fn outlet(&self) -> Option<MutexGuard<'_, Outlet>> {
+        Some(self.outlet.get()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn flush_within(&self, turn: Taken<'_>) {
         let mut turn = Some(turn);
         while let Some(taken) = turn {
@@ -178,7 +240,9 @@ impl End {
     /// Writes frames until none waits or the socket takes no more.
     fn write_queue(&self) {
         loop {
-            let batch = self.queue().batch();
+            let mut batch = self.queue().batch();
+            let place = self.place();
+            batch.iter_mut().for_each(|frame| frame.set_place(place));
             if batch.is_empty() {
                 return self.stop_watching();
             }
@@ -279,16 +343,18 @@ impl End {
 
 impl Queue {
     /// Puts a frame behind the others, if they leave room.
-    fn push(&mut self, parts: [&[u8]; 2], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+    fn push(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         if let Some(reason) = self.closed {
             return Err(reason.into());
         }
-        let [head, body] = parts;
-        let cost = WAITING_BYTES + head.len() + body.len();
+        // Its place is known when it is written.
+        let head = frame::header(bytes.len(), fds.len(), 0);
+        let cost = WAITING_BYTES + head.len() + bytes.len();
         if self.bytes + cost > QUEUE_BYTES_MAX || self.fds + fds.len() > QUEUE_FDS_MAX {
             return Err(SendError::Full);
         }
-        let waiting = Waiting::new(parts, 0, owned(fds)?);
+        let waiting = Waiting::new([&head, bytes], 0, owned(fds)?);
+        self.by_socket += 1;
         self.count(&waiting);
         self.frames.push_back(waiting);
         Ok(())
@@ -328,6 +394,13 @@ impl Queue {
 impl Waiting {
     fn new(parts: [&[u8]; 2], sent: usize, fds: Vec<OwnedFd>) -> Self {
         Self { bytes: parts.concat(), sent, fds }
+    }
+
+    /// A frame that was begun keeps its place.
+    fn set_place(&mut self, place: u64) {
+        if self.sent == 0 {
+            frame::set_place(&mut self.bytes, place);
+        }
     }
 
     fn rest(&self) -> &[u8] {

@@ -27,7 +27,7 @@ async fn echo(sender: Sender, mut receiver: Receiver) {
 #[test]
 fn a_driving_thread_needs_no_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let Ends { here, there } = runtime.block_on(async { ends() });
+    let Ends { here, there } = runtime.block_on(ends());
     let came = AtomicBool::new(false);
     let dispatcher = Dispatcher::new(here.1, |_| came.store(true, Ordering::Relaxed));
     there.0.send(b"reply", &[]).expect("room");
@@ -37,7 +37,7 @@ fn a_driving_thread_needs_no_runtime() {
 #[test]
 fn driving_ends_at_its_limit() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let Ends { here, there: _there } = runtime.block_on(async { ends() });
+    let Ends { here, there: _there } = runtime.block_on(ends());
     let dispatcher = Dispatcher::new(here.1, |_| panic!("nothing was sent"));
     let begun = Instant::now();
     assert!(!dispatcher.drive(Duration::from_millis(1), || false));
@@ -46,7 +46,7 @@ fn driving_ends_at_its_limit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_behind_the_awaited_one_reach_the_background() {
-    let Ends { here, there } = ends();
+    let Ends { here, there } = ends().await;
     let (came, frames) = mpsc::channel();
     let dispatcher = Arc::new(Dispatcher::new(here.1, move |frame| {
         came.send(frame.bytes).expect("the test waits");
@@ -73,7 +73,7 @@ async fn frames_behind_the_awaited_one_reach_the_background() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_fails_while_a_thread_drives_ends_the_background() {
-    let Ends { here, there } = ends();
+    let Ends { here, there } = ends().await;
     let dispatcher = Arc::new(Dispatcher::new(here.1, |_| ()));
     let run = tokio::spawn({
         let dispatcher = dispatcher.clone();
@@ -95,7 +95,7 @@ async fn a_link_that_fails_while_a_thread_drives_ends_the_background() {
 async fn every_reply_is_handed_out_exactly_once() {
     const THREADS: u32 = 3;
     const FRAMES: u32 = 100_000 / THREADS;
-    let Ends { here, there } = ends();
+    let Ends { here, there } = ends().await;
     let replies: Arc<Vec<(AtomicU32, AtomicU32)>> = Arc::new((0..THREADS).map(|_| Default::default()).collect());
     let (wakers, woken): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::channel()).unzip();
     let handed = replies.clone();

@@ -6,7 +6,7 @@ use super::{borrowed, ends, file, soon, texts};
 
 #[tokio::test]
 async fn frames_of_every_size_arrive() {
-    let (mut ends, mut sent) = (ends(), Vec::new());
+    let (mut ends, mut sent) = (ends().await, Vec::new());
     for length in [0, 1, 7, 8, 9, 4096, 65_535, 65_536, 65_537, 1 << 20, FRAME_BYTES_MAX] {
         let bytes: Vec<u8> = (0..length).map(|at| (at * 31 % 251) as u8).collect();
         ends.here.0.send(&bytes, &[]).expect("the queue has room");
@@ -30,7 +30,7 @@ async fn both<A, B>(
 
 #[tokio::test]
 async fn a_frame_that_is_too_large_is_not_sent_and_the_link_goes_on() {
-    let mut ends = ends();
+    let mut ends = ends().await;
     let bytes = vec![0; FRAME_BYTES_MAX + 1];
     let refused = ends.here.0.send(&bytes, &[]);
     assert_eq!(refused, Err(SendError::TooLarge(FRAME_BYTES_MAX + 1)));
@@ -40,7 +40,7 @@ async fn a_frame_that_is_too_large_is_not_sent_and_the_link_goes_on() {
 
 #[tokio::test]
 async fn descriptors_arrive_with_their_frame_and_in_order() {
-    let mut ends = ends();
+    let mut ends = ends().await;
     let names: Vec<String> = (0..FRAME_FDS_MAX).map(|at| format!("file {at}")).collect();
     let files: Vec<_> = names.iter().map(|name| file(name)).collect();
     let all = borrowed(&files);
@@ -59,7 +59,7 @@ async fn descriptors_arrive_with_their_frame_and_in_order() {
 
 #[tokio::test]
 async fn more_descriptors_than_a_frame_may_have_are_not_sent() {
-    let ends = ends();
+    let ends = ends().await;
     let files: Vec<_> = (0..=FRAME_FDS_MAX).map(|_| file("one")).collect();
     let refused = ends.here.0.send(b"", &borrowed(&files));
     assert_eq!(refused, Err(SendError::TooManyFds(FRAME_FDS_MAX + 1)));
@@ -67,7 +67,7 @@ async fn more_descriptors_than_a_frame_may_have_are_not_sent() {
 
 #[tokio::test]
 async fn descriptors_wait_with_their_frame_in_the_queue() {
-    let mut ends = ends();
+    let mut ends = ends().await;
     let large = vec![1; 1 << 20];
     ends.here.0.send(&large, &[]).expect("the queue has room");
     for name in ["a", "b", "c"] {
@@ -92,7 +92,7 @@ async fn descriptors_wait_with_their_frame_in_the_queue() {
 
 #[tokio::test]
 async fn whoever_waits_for_room_is_told() {
-    let mut ends = ends();
+    let mut ends = ends().await;
     let large = vec![1; FRAME_BYTES_MAX];
     while ends.here.0.send(&large, &[]) != Err(SendError::Full) {}
     let sender = ends.here.0.clone();
@@ -110,7 +110,7 @@ async fn whoever_waits_for_room_is_told() {
 async fn concurrent_senders_lose_and_mix_nothing() {
     const SENDERS: u32 = 8;
     const FRAMES: u32 = 5_000;
-    let mut ends = ends();
+    let mut ends = ends().await;
     let here = tokio::spawn(async move { ends.here.1.receive().await.map(|frame| frame.bytes) });
     let senders: Vec<_> = (0..SENDERS)
         .map(|sender| {
@@ -144,7 +144,7 @@ async fn concurrent_senders_lose_and_mix_nothing() {
 #[test]
 fn frames_are_sent_from_threads_outside_the_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut ends = runtime.block_on(async { ends() });
+    let mut ends = runtime.block_on(ends());
     let link = ends.here.0.clone();
     let large = vec![5; FRAME_BYTES_MAX];
     std::thread::spawn(move || link.send(&large, &[])).join().unwrap().expect("room");
@@ -155,7 +155,7 @@ fn frames_are_sent_from_threads_outside_the_runtime() {
 
 #[tokio::test]
 async fn a_closed_link_says_so_on_both_sides() {
-    let mut ends = ends();
+    let mut ends = ends().await;
     ends.there.0.send(b"last", &[]).expect("room");
     ends.there.0.close();
     assert_eq!(soon(ends.there.1.receive()).await.err(), Some(LinkError::ClosedHere));
@@ -168,7 +168,7 @@ async fn a_closed_link_says_so_on_both_sides() {
 
 #[tokio::test]
 async fn whoever_waits_is_woken_by_the_end() {
-    let mut ends = ends();
+    let mut ends = ends().await;
     let closer = ends.here.0.clone();
     let waiting = tokio::spawn(async move { ends.here.1.receive().await.err() });
     tokio::task::yield_now().await;

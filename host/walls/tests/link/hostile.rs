@@ -22,7 +22,7 @@ fn victim() -> (Sender, Receiver, UnixStream) {
 }
 
 fn head(fds: u8, bytes: u32) -> Vec<u8> {
-    [b"tw\x01".as_slice(), &[fds], &bytes.to_le_bytes()].concat()
+    [b"tw\x01".as_slice(), &[fds], &bytes.to_le_bytes(), &[0; 8]].concat()
 }
 
 fn send_with(peer: &UnixStream, bytes: &[u8], fds: &[OwnedFd]) {
@@ -53,7 +53,7 @@ async fn ends_with(sender: Sender, mut receiver: Receiver, reason: LinkError) {
 
 #[tokio::test]
 async fn garbage_ends_the_link() {
-    for garbage in [b"GET / HTTP/1.1\r\n".as_slice(), &[0; 8], &[255; 8], b"tw\x02\0\0\0\0\0"] {
+    for garbage in [b"GET / HTTP/1.1\r\n".as_slice(), &[0; 16], &[255; 16], b"tw\x02\0\0\0\0\0\0\0\0\0\0\0\0\0"] {
         let (sender, receiver, mut peer) = victim();
         peer.write_all(garbage).expect("a socket");
         ends_with(sender, receiver, LinkError::NotAFrame).await;

@@ -20,9 +20,10 @@ struct Ends {
     there: (Sender, Receiver),
 }
 
-fn ends() -> Ends {
+async fn ends() -> Ends {
     let (here, there) = link::pair().expect("a socket pair");
-    Ends { here: link::open(here).expect("an end"), there: link::open(there).expect("an end") }
+    let here = link::open(here).expect("an end");
+    Ends { here, there: link::join(there).await.expect("an end") }
 }
 
 /// A file that says `text`, to be known again behind another descriptor.

@@ -13,7 +13,7 @@ fn other_process() {
     runtime.block_on(async {
         let stdin = std::io::stdin();
         let link = stdin.as_fd().try_clone_to_owned().expect("a descriptor");
-        let (sender, receiver) = link::open(link).expect("a link");
+        let (sender, receiver) = link::join(link).await.expect("a link");
         match role.as_str() {
             "echo" => echo(sender, receiver).await,
             "inventory" => say(sender, receiver, &inventory).await,

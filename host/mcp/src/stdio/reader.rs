@@ -36,7 +36,7 @@ impl<H: Host> Reader<'_, H> {
     pub(super) fn run(&self) -> io::Result<End> {
         let mut lines = Lines::new(self.line_bytes_max);
         loop {
-            self.hand_on(&mut lines);
+            let handed_on = self.hand_on(&mut lines);
             if self.output.is_closed() {
                 return Ok(End::OutputClosed);
             }
@@ -44,6 +44,10 @@ impl<H: Host> Reader<'_, H> {
                 return Ok(End::Eof);
             }
             let open = self.connection.gate() == Gate::Open;
+            if open && !handed_on {
+                // The gate opened meanwhile. No event may follow that would bring the rest.
+                continue;
+            }
             if !open {
                 self.wake.want();
                 if self.connection.gate() == Gate::Open {
@@ -60,21 +64,27 @@ impl<H: Host> Reader<'_, H> {
         }
     }
 
-    /// Hands lines to the connection while it takes them.
-    fn hand_on(&self, lines: &mut Lines) {
+    /// Hands lines to the connection while it takes them. False if the gate closed before lines that
+    /// are left.
+    fn hand_on(&self, lines: &mut Lines) -> bool {
+        let mut all = false;
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
             let (line, more) = lines.next_and_more();
             self.behind.set(more);
             match line {
                 Some(Line::Whole(line)) => self.connection.receive(line),
                 Some(Line::Overlong) => self.connection.refuse_overlong(self.line_bytes_max),
-                None => break,
+                None => {
+                    all = true;
+                    break;
+                }
             }
         }
         // From here on, other threads begin the work.
         self.behind.set(true);
         // Once for all of them.
         self.output.flush();
+        all || self.shutdown.has_begun()
     }
 
     /// Waits for events; for input only if more may be read.

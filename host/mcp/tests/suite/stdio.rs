@@ -164,6 +164,29 @@ fn every_line_of_a_long_file_is_answered() {
     }
 }
 
+/// The gate that holds lines back may open just after it was found closed. Nothing else comes then
+/// that would make the reader look again: its input stays open, and empty.
+#[test]
+fn a_burst_is_answered_whole_while_the_input_stays_open_and_silent() {
+    const LINES: usize = 40;
+    let options = ServerOptions { in_flight_max: 1, pending_calls_max: 1, ..ServerOptions::default() };
+    let (process, ends) = start(Over::Pipes, options, |_| {});
+    let Ends { mut input, output } = ends;
+    let (said, answers) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || output.lines().for_each(|line| drop(said.send(line.unwrap()))));
+    for burst in 0..500 {
+        let lines: String =
+            (0..LINES).map(|line| call(burst * LINES + line, "echo", "{}") + "\n").collect::<Vec<_>>().concat();
+        input.write_all(lines.as_bytes()).unwrap();
+        for line in 0..LINES {
+            answers.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("answer {line} of burst {burst} is missing"));
+        }
+    }
+    drop(input);
+    reader.join().unwrap();
+    assert_eq!(process.end(), End::Eof);
+}
+
 #[test]
 fn frames_of_many_threads_never_mix() {
     for over in [Over::Pipes, Over::Sockets] {

@@ -60,7 +60,7 @@ const FILES_MAX: u64 = 16_384;
 /// [`InsideError`].
 pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
     let peer = socket.try_clone().map_err(InsideError::NoLink)?;
-    let (link, mut frames) = link::open(socket).map_err(InsideError::NoLink)?;
+    let (link, mut frames) = link::join(socket).await.map_err(InsideError::NoLink)?;
     let Some(Frame { bytes, .. }) = closed(frames.receive().await)? else { return Ok(()) };
     let ToSandbox::Begin(settings) = message::decode(&bytes)? else {
         return Err(InsideError::Message("a link begins with settings".to_owned()));

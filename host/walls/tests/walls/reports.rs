@@ -15,6 +15,7 @@ use crate::linux::{read_some, run, say, state, told, users};
 use crate::memory;
 use crate::site::Site;
 use crate::stage::{CHILD, Place, Stage};
+use crate::syscalls::call;
 
 type Check = fn(&Stage) -> Result<(), String>;
 
@@ -106,6 +107,7 @@ pub(crate) fn child(word: &str, place: &Place) -> ExitCode {
         }
         _ if word == "code" => return map_code(place),
         _ if word == "time" => return time(place),
+        _ if word == "cost" => return cost(place),
         _ if word == "probe" => {
             return answer_probe().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
         }
@@ -243,6 +245,38 @@ fn time(place: &Place) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Says how many nanoseconds some calls take, before the seal and after it.
+fn cost(place: &Place) -> ExitCode {
+    const CALLS: u32 = 200_000;
+    let site = Site::open(place).expect("the site");
+    let page = memory::map(4096, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS).expect("a page");
+    let word = 0_u32;
+    let word = std::ptr::from_ref(&word).expose_provenance();
+    let calls: [(&str, c_long, [usize; 6]); 4] = [
+        ("getpid", libc::SYS_getpid, [0; 6]),
+        ("futex", libc::SYS_futex, [word, 129, 1, 0, 0, 0]),
+        ("madvise", libc::SYS_madvise, [page, 4096, 4, 0, 0, 0]),
+        ("mprotect", libc::SYS_mprotect, [page, 4096, 1, 0, 0, 0]),
+    ];
+    let round = || {
+        calls.map(|(_, number, arguments)| {
+            let start = Instant::now();
+            for _ in 0..CALLS {
+                call(number, arguments).expect("an allowed call");
+            }
+            start.elapsed().as_nanos() / u128::from(CALLS)
+        })
+    };
+    let entered = site.enter(&[]);
+    let before = round();
+    drop(entered.seal());
+    let after = round();
+    for ((name, ..), (before, after)) in calls.iter().zip(before.iter().zip(after)) {
+        say(&format!("{name}: {before} ns, sealed {after} ns\n"));
+    }
+    ExitCode::SUCCESS
+}
+
 /// Prints how long the steps take: the least, the middle and the most of a hundred processes.
 pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
     for user in users() {
@@ -262,6 +296,7 @@ pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
             say(&format!("{name} of user {user}: {least} / {middle} / {most} µs\n"));
         }
     }
+    say(&run(stage, &["cost"], rustix::process::geteuid().as_raw())?.said);
     Ok(())
 }
 

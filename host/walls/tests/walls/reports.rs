@@ -13,7 +13,7 @@ use toolcell_walls::kernel::{ProbeError, Report, State, Wall, answer_probe, prob
 
 use crate::linux::{read_some, run, say, state, told, users};
 use crate::memory;
-use crate::site::Site;
+use crate::site::{OlderThread, Site, THREADS_MAX};
 use crate::stage::{CHILD, Place, Stage};
 use crate::syscalls::call;
 
@@ -25,6 +25,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a process that is not the host's child says so", not_a_child),
     ("a sealed process ends with its host", ends_with_host),
     ("code is mapped between the two steps", maps_code),
+    ("threads are bounded", bounds_threads),
     ("a probe tells the walls of the machine", probes),
     ("a probe that gives no report is an error", probes_of_nothing),
 ];
@@ -85,7 +86,11 @@ const KERNELS: &[Kernel] = &[
         call: libc::SYS_seccomp,
         argument: None,
         errno: libc::ENOSYS,
-        says: &[(Wall::SystemCalls, "Function not implemented"), (Wall::Processes, "system-calls")],
+        says: &[
+            (Wall::SystemCalls, "Function not implemented"),
+            (Wall::Processes, "system-calls"),
+            (Wall::Threads, "system-calls"),
+        ],
     },
     Kernel {
         name: "before-6.3",
@@ -106,6 +111,7 @@ pub(crate) fn child(word: &str, place: &Place) -> ExitCode {
             refuse(kernel.expect("a kernel of the table"));
         }
         _ if word == "code" => return map_code(place),
+        _ if word == "crowd" => return crowd(place),
         _ if word == "time" => return time(place),
         _ if word == "cost" => return cost(place),
         _ if word == "probe" => {
@@ -114,7 +120,7 @@ pub(crate) fn child(word: &str, place: &Place) -> ExitCode {
         _ => {}
     }
     let site = Site::open(place).expect("the site");
-    say(&site.enter(&without).seal().to_lines());
+    say(&site.enter(&without, None).seal().to_lines());
     ExitCode::SUCCESS
 }
 
@@ -170,9 +176,13 @@ fn each_left_away(stage: &Stage) -> Result<(), String> {
                     (Wall::NetworkNamespace, "Operation not permitted"),
                     (Wall::MountNamespace, "Operation not permitted"),
                 ],
-                Wall::SystemCalls => &[(Wall::SystemCalls, "left away"), (Wall::Processes, "system-calls")],
-                // The filter holds these two.
-                Wall::FixedCode | Wall::Processes => &[],
+                Wall::SystemCalls => &[
+                    (Wall::SystemCalls, "left away"),
+                    (Wall::Processes, "system-calls"),
+                    (Wall::Threads, "system-calls"),
+                ],
+                // The filter holds these.
+                Wall::FixedCode | Wall::Processes | Wall::Threads => &[],
                 wall => &[(wall, "left away")],
             };
             check(wall.name(), &report, says)?;
@@ -214,7 +224,7 @@ fn ends_with_host(stage: &Stage) -> Result<(), String> {
 /// As compiled components are mapped: by the path of a descriptor, then made executable.
 fn map_code(place: &Place) -> ExitCode {
     let site = Site::open(place).expect("the site");
-    let entered = site.enter(&[]);
+    let entered = site.enter(&[], None);
     let mapped = memory::map_code(&site.file);
     match (mapped, entered.seal().missing().count()) {
         (Ok(()), 0) => say("works"),
@@ -233,11 +243,35 @@ fn maps_code(stage: &Stage) -> Result<(), String> {
     Ok(())
 }
 
+/// Starts one thread more than allowed. The first thread and the site's count too.
+fn crowd(place: &Place) -> ExitCode {
+    let mut site = Site::open(place).expect("the site");
+    let entered = site.enter(&[], Some(THREADS_MAX));
+    site.older_thread = Some(OlderThread::start());
+    let report = entered.seal();
+    let started = (0..THREADS_MAX).map(|_| std::thread::Builder::new().spawn(std::thread::park));
+    let count = started.take_while(Result::is_ok).count();
+    say(&format!("{} {count}", report.stands(Wall::Threads)));
+    ExitCode::SUCCESS
+}
+
+/// The kernel counts threads of ordinary users.
+fn bounds_threads(stage: &Stage) -> Result<(), String> {
+    for user in users() {
+        let ended = run(stage, &["crowd"], user)?;
+        let expected = if user == 0 { (false, THREADS_MAX) } else { (true, THREADS_MAX - 2) };
+        if ended.said != format!("{} {}", expected.0, expected.1) {
+            return Err(format!("user {user}: expected {expected:?}, but it {ended}"));
+        }
+    }
+    Ok(())
+}
+
 /// Says how many microseconds each step takes.
 fn time(place: &Place) -> ExitCode {
     let site = Site::open(place).expect("the site");
     let start = Instant::now();
-    let entered = site.enter(&[]);
+    let entered = site.enter(&[], None);
     let between = Instant::now();
     drop(entered.seal());
     let end = Instant::now();
@@ -267,7 +301,7 @@ fn cost(place: &Place) -> ExitCode {
             start.elapsed().as_nanos() / u128::from(CALLS)
         })
     };
-    let entered = site.enter(&[]);
+    let entered = site.enter(&[], None);
     let before = round();
     drop(entered.seal());
     let after = round();

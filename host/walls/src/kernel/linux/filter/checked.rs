@@ -45,7 +45,8 @@ const FUTEX: [c_int; 6] = [
 const FUTEX_FREE: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
 
 /// Commands that say or change how a descriptor is used, none that sends signals or locks.
-const FCNTL: [c_int; 5] = [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL];
+const FCNTL: [c_int; 6] =
+    [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL, libc::F_GET_SEALS];
 
 /// Options of sockets that `wasi:sockets` and the runtime use.
 const OPTIONS: [(c_int, &[c_int]); 4] = [

@@ -223,6 +223,8 @@ const RIGHTS: &[Row] = &[
 const MEMORY: &[Row] = &[
     row("reserve a tebibyte", memory::reserve_much, End::Works),
     row("fill the memory that is allowed", memory::fill_what_is_allowed, End::Works),
+    row("fill more by turns, which is left to the host", memory::fill_by_turns, End::Works),
+    row("give memory back", memory::give_back, End::Works),
     row("map too much memory", memory::map_too_much, fails(&[ENOMEM])),
     row("map too much in pieces", memory::map_too_many_pieces, fails(&[ENOMEM])),
     row("open reserved memory", memory::open_too_much_of_a_reservation, fails(&[ENOMEM])),

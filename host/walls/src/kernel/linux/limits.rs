@@ -72,7 +72,9 @@ pub(super) fn statm() -> Option<File> {
 ///
 /// `RLIMIT_DATA` counts private writable mappings, whether they were ever written to. Reserved
 /// memory without access is free, and so wasmtime's terabytes are. Shared memory and growing
-/// stacks are not counted: the filter refuses them.
+/// stacks are not counted: the filter refuses them. Native code can still write more, by turns: a
+/// page that was written to and made inaccessible stays resident and is counted no more. wasmtime
+/// needs the call for that, so whoever watches the process has to see its resident pages.
 pub(super) fn memory(statm: Option<File>, more: u64) -> Result<String, Refusal> {
     let now = writable_bytes(statm)?;
     // The main thread's stack is not counted either, but bounded by its own limit.

@@ -11,7 +11,7 @@ use super::rights::Rights;
 
 /// Time that a probe may take. It takes some milliseconds; a loaded machine may take longer.
 pub const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a report at most: 16 lines, each of some 100 bytes.
+/// Bytes of a report at most: 17 lines, each of some 100 bytes.
 const REPORT_BYTES_MAX: u64 = 16 * 1024;
 /// Memory of the probing process: it holds one text.
 const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -66,6 +66,7 @@ pub fn answer_probe() -> io::Result<()> {
         link: None,
         folders: &[],
         memory_bytes_max: MEMORY_BYTES_MAX,
+        threads_max: None,
         files_max: FILES_MAX,
         file_bytes_max: None,
         without: &[],

@@ -13,6 +13,11 @@ pub struct Rights<'a> {
     pub folders: &'a [Folder<'a>],
     /// Bytes of memory that may become writable after the seal, beyond what was until then.
     pub memory_bytes_max: u64,
+    /// Threads that the process may have. `None`: no thread starts after the seal.
+    ///
+    /// The kernel counts no threads of root's, nor before Linux 5.14 those of one process alone.
+    /// Only `None` bounds them there.
+    pub threads_max: Option<u64>,
     /// Descriptors that may be open.
     pub files_max: u64,
     /// Bytes that a file may grow to by a write of this process. `None`: no bound of the kernel's.

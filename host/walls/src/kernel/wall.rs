@@ -35,13 +35,15 @@ pub enum Wall {
     Files,
     /// No further process.
     Processes,
+    /// A bound of the threads.
+    Threads,
     /// No core dump.
     Core,
 }
 
 impl Wall {
     /// Every wall, in the order in which reports name them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NoNewPrivileges,
         Self::DiesWithHost,
         Self::UserNamespace,
@@ -57,6 +59,7 @@ impl Wall {
         Self::Memory,
         Self::Files,
         Self::Processes,
+        Self::Threads,
         Self::Core,
     ];
 
@@ -78,6 +81,7 @@ impl Wall {
             Self::Memory => "memory",
             Self::Files => "files",
             Self::Processes => "processes",
+            Self::Threads => "threads",
             Self::Core => "core",
         }
     }
@@ -100,6 +104,7 @@ impl Wall {
             Self::Memory => "a bound of its memory",
             Self::Files => "a bound of its open files and of how long they grow",
             Self::Processes => "it starts no process",
+            Self::Threads => "a bound of its threads",
             Self::Core => "no core dump",
         }
     }

@@ -114,8 +114,11 @@ pub(crate) fn write(site: &Site) -> io::Result<()> {
     let folder = site.writable.as_fd();
     let mut file = std::fs::File::from(open2(folder, "a", NEW | OFlags::TRUNC)?);
     file.write_all(b"text")?;
+    let more = [io::IoSlice::new(b"more")];
+    rustix::io::pwritev2(&file, &more, u64::MAX, rustix::io::ReadWriteFlags::APPEND)?;
     file.sync_data()?;
     file.set_len(2)?;
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH)?;
     rustix::fs::mkdirat(folder, "d", Mode::RWXU)?;
     rustix::fs::renameat(folder, "a", folder, "d/b")?;
     rustix::fs::linkat(folder, "d/b", folder, "c", AtFlags::empty())?;

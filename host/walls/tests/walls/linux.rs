@@ -20,6 +20,9 @@ use crate::{processes, reports};
 /// fails.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
+/// Said before an attempt, so that nothing earlier is taken for its end.
+const READY: &str = "ready: ";
+
 /// A user that owns nothing.
 const NOBODY: u32 = 65_534;
 
@@ -53,6 +56,7 @@ fn child(arguments: &[String]) -> ExitCode {
 const ASLEEP: Row = Row {
     name: "sleep",
     without: &[],
+    threads_max: None,
     attempt: |_| {
         say("sealed");
         Ok(rustix::event::poll(&mut [], None).map(drop)?)
@@ -63,14 +67,16 @@ const ASLEEP: Row = Row {
 /// Tries one thing behind walls and prints the answer.
 fn attempt(place: &Place, row: &Row) -> ExitCode {
     let mut site = Site::open(place).expect("the site");
-    let entered = site.enter(row.without);
+    let expected = expected_missing(row);
+    let entered = site.enter(row.without, row.threads_max);
     site.older_thread = Some(OlderThread::start());
     let report = entered.seal();
     let missing: Vec<Wall> = report.missing().map(|(wall, _)| wall).collect();
-    if missing != expected_missing(row.without) {
+    if missing != expected {
         say(&report.summary());
         return ExitCode::FAILURE;
     }
+    say(READY);
     match (row.attempt)(&site) {
         Ok(()) => say("works"),
         Err(error) => match error.raw_os_error() {
@@ -83,10 +89,15 @@ fn attempt(place: &Place, row: &Row) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Without the filter nothing else refuses a further process.
-fn expected_missing(without: &[Wall]) -> Vec<Wall> {
-    let follows = without.contains(&Wall::SystemCalls).then_some(Wall::Processes);
-    let mut missing: Vec<Wall> = without.iter().copied().chain(follows).collect();
+/// Without the filter nothing else refuses processes and threads; and root's threads are not
+/// counted.
+fn expected_missing(row: &Row) -> Vec<Wall> {
+    let mut missing = row.without.to_vec();
+    if row.without.contains(&Wall::SystemCalls) {
+        missing.extend([Wall::Processes, Wall::Threads]);
+    } else if row.threads_max.is_some() && rustix::process::geteuid().is_root() {
+        missing.push(Wall::Threads);
+    }
     missing.sort_unstable();
     missing
 }
@@ -138,12 +149,14 @@ pub(crate) fn users() -> Vec<u32> {
 
 fn judge(stage: &Stage, at: usize, row: &Row, user: u32) -> Result<(), String> {
     let ended = run(stage, &[&at.to_string()], user)?;
+    let said = ended.said.strip_prefix(READY);
     let is_right = match row.end {
-        End::Works => ended.said == "works" && ended.status.success(),
+        End::Works => said == Some("works") && ended.status.success(),
         End::Fails(errors) => {
-            errors.iter().any(|errno| ended.said == format!("fails {errno}")) && ended.status.success()
+            let mut texts = errors.iter().map(|errno| format!("fails {errno}"));
+            texts.any(|text| said == Some(&text)) && ended.status.success()
         }
-        End::Killed(signal) => ended.said.is_empty() && ended.status.signal() == Some(signal),
+        End::Killed(signal) => said == Some("") && ended.status.signal() == Some(signal),
     };
     if ended.status.core_dumped() {
         return Err("it left a core dump".to_owned());

@@ -45,6 +45,7 @@ fn main() -> std::process::ExitCode {
             link: None,
             folders: &[],
             memory_bytes_max: 0,
+            threads_max: None,
             files_max: 0,
             file_bytes_max: None,
             without: &[],

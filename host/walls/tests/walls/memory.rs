@@ -26,6 +26,32 @@ fn reserve(bytes: usize) -> io::Result<usize> {
     map(bytes, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE)
 }
 
+/// Writes twice of what is allowed, and makes each part inaccessible before the next. The limit
+/// does not see it: it is for the host to watch resident memory.
+pub(crate) fn fill_by_turns(_: &Site) -> io::Result<()> {
+    let part = MEMORY_BYTES_MAX / 4;
+    let reserved = reserve(1 << 40)?;
+    for begin in (0..8).map(|turn| reserved + turn * part) {
+        protect(begin, part, READ_WRITE)?;
+        fill(begin, part);
+        protect(begin, part, libc::PROT_NONE)?;
+    }
+    Ok(())
+}
+
+/// Gives memory back as wasmtime's pool does. Old kernels do not know the process's own handle.
+pub(crate) fn give_back(_: &Site) -> io::Result<()> {
+    const PIDFD_SELF: c_int = -10_000;
+    let page = map(4096, READ_WRITE, ANONYMOUS)?;
+    let piece = [page, 4096];
+    let advice = flags(libc::MADV_DONTNEED);
+    let piece = piece.as_ptr().expose_provenance();
+    match call(libc::SYS_process_madvise, [flags(PIDFD_SELF), piece, 1, advice, 0, 0]) {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL | libc::ENOSYS)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Address space as wasmtime's pool takes it.
 pub(crate) fn reserve_much(_: &Site) -> io::Result<()> {
     reserve(1 << 40).map(drop)

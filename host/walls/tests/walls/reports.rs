@@ -13,8 +13,9 @@ use toolcell_walls::kernel::{ProbeError, Report, State, Wall, answer_probe, prob
 
 use crate::linux::{read_some, run, say, state, told, users};
 use crate::memory;
-use crate::site::Site;
+use crate::site::{OlderThread, Site, THREADS_MAX};
 use crate::stage::{CHILD, Place, Stage};
+use crate::syscalls::call;
 
 type Check = fn(&Stage) -> Result<(), String>;
 
@@ -24,6 +25,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a process that is not the host's child says so", not_a_child),
     ("a sealed process ends with its host", ends_with_host),
     ("code is mapped between the two steps", maps_code),
+    ("threads are bounded", bounds_threads),
     ("a probe tells the walls of the machine", probes),
     ("a probe that gives no report is an error", probes_of_nothing),
 ];
@@ -84,7 +86,11 @@ const KERNELS: &[Kernel] = &[
         call: libc::SYS_seccomp,
         argument: None,
         errno: libc::ENOSYS,
-        says: &[(Wall::SystemCalls, "Function not implemented"), (Wall::Processes, "system-calls")],
+        says: &[
+            (Wall::SystemCalls, "Function not implemented"),
+            (Wall::Processes, "system-calls"),
+            (Wall::Threads, "system-calls"),
+        ],
     },
     Kernel {
         name: "before-6.3",
@@ -105,14 +111,16 @@ pub(crate) fn child(word: &str, place: &Place) -> ExitCode {
             refuse(kernel.expect("a kernel of the table"));
         }
         _ if word == "code" => return map_code(place),
+        _ if word == "crowd" => return crowd(place),
         _ if word == "time" => return time(place),
+        _ if word == "cost" => return cost(place),
         _ if word == "probe" => {
             return answer_probe().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
         }
         _ => {}
     }
     let site = Site::open(place).expect("the site");
-    say(&site.enter(&without).seal().to_lines());
+    say(&site.enter(&without, None).seal().to_lines());
     ExitCode::SUCCESS
 }
 
@@ -168,9 +176,13 @@ fn each_left_away(stage: &Stage) -> Result<(), String> {
                     (Wall::NetworkNamespace, "Operation not permitted"),
                     (Wall::MountNamespace, "Operation not permitted"),
                 ],
-                Wall::SystemCalls => &[(Wall::SystemCalls, "left away"), (Wall::Processes, "system-calls")],
-                // The filter holds these two.
-                Wall::FixedCode | Wall::Processes => &[],
+                Wall::SystemCalls => &[
+                    (Wall::SystemCalls, "left away"),
+                    (Wall::Processes, "system-calls"),
+                    (Wall::Threads, "system-calls"),
+                ],
+                // The filter holds these.
+                Wall::FixedCode | Wall::Processes | Wall::Threads => &[],
                 wall => &[(wall, "left away")],
             };
             check(wall.name(), &report, says)?;
@@ -212,7 +224,7 @@ fn ends_with_host(stage: &Stage) -> Result<(), String> {
 /// As compiled components are mapped: by the path of a descriptor, then made executable.
 fn map_code(place: &Place) -> ExitCode {
     let site = Site::open(place).expect("the site");
-    let entered = site.enter(&[]);
+    let entered = site.enter(&[], None);
     let mapped = memory::map_code(&site.file);
     match (mapped, entered.seal().missing().count()) {
         (Ok(()), 0) => say("works"),
@@ -231,15 +243,71 @@ fn maps_code(stage: &Stage) -> Result<(), String> {
     Ok(())
 }
 
+/// Starts one thread more than allowed. The first thread and the site's count too.
+fn crowd(place: &Place) -> ExitCode {
+    let mut site = Site::open(place).expect("the site");
+    let entered = site.enter(&[], Some(THREADS_MAX));
+    site.older_thread = Some(OlderThread::start());
+    let report = entered.seal();
+    let started = (0..THREADS_MAX).map(|_| std::thread::Builder::new().spawn(std::thread::park));
+    let count = started.take_while(Result::is_ok).count();
+    say(&format!("{} {count}", report.stands(Wall::Threads)));
+    ExitCode::SUCCESS
+}
+
+/// The kernel counts threads of ordinary users.
+fn bounds_threads(stage: &Stage) -> Result<(), String> {
+    for user in users() {
+        let ended = run(stage, &["crowd"], user)?;
+        let expected = if user == 0 { (false, THREADS_MAX) } else { (true, THREADS_MAX - 2) };
+        if ended.said != format!("{} {}", expected.0, expected.1) {
+            return Err(format!("user {user}: expected {expected:?}, but it {ended}"));
+        }
+    }
+    Ok(())
+}
+
 /// Says how many microseconds each step takes.
 fn time(place: &Place) -> ExitCode {
     let site = Site::open(place).expect("the site");
     let start = Instant::now();
-    let entered = site.enter(&[]);
+    let entered = site.enter(&[], None);
     let between = Instant::now();
     drop(entered.seal());
     let end = Instant::now();
     say(&format!("{} {}", (between - start).as_micros(), (end - between).as_micros()));
+    ExitCode::SUCCESS
+}
+
+/// Says how many nanoseconds some calls take, before the seal and after it.
+fn cost(place: &Place) -> ExitCode {
+    const CALLS: u32 = 200_000;
+    let site = Site::open(place).expect("the site");
+    let page = memory::map(4096, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS).expect("a page");
+    let word = 0_u32;
+    let word = std::ptr::from_ref(&word).expose_provenance();
+    let calls: [(&str, c_long, [usize; 6]); 4] = [
+        ("getpid", libc::SYS_getpid, [0; 6]),
+        ("futex", libc::SYS_futex, [word, 129, 1, 0, 0, 0]),
+        ("madvise", libc::SYS_madvise, [page, 4096, 4, 0, 0, 0]),
+        ("mprotect", libc::SYS_mprotect, [page, 4096, 1, 0, 0, 0]),
+    ];
+    let round = || {
+        calls.map(|(_, number, arguments)| {
+            let start = Instant::now();
+            for _ in 0..CALLS {
+                call(number, arguments).expect("an allowed call");
+            }
+            start.elapsed().as_nanos() / u128::from(CALLS)
+        })
+    };
+    let entered = site.enter(&[], None);
+    let before = round();
+    drop(entered.seal());
+    let after = round();
+    for ((name, ..), (before, after)) in calls.iter().zip(before.iter().zip(after)) {
+        say(&format!("{name}: {before} ns, sealed {after} ns\n"));
+    }
     ExitCode::SUCCESS
 }
 
@@ -262,6 +330,7 @@ pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
             say(&format!("{name} of user {user}: {least} / {middle} / {most} µs\n"));
         }
     }
+    say(&run(stage, &["cost"], rustix::process::geteuid().as_raw())?.said);
     Ok(())
 }
 

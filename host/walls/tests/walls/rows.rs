@@ -10,7 +10,7 @@ use crate::files;
 use crate::memory;
 use crate::network;
 use crate::processes::{self, flags};
-use crate::site::{Attempt, number};
+use crate::site::{Attempt, THREADS_MAX, number};
 use crate::syscalls::{self, call, text};
 
 /// One attempt.
@@ -18,6 +18,8 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Walls that are left away, to see what the others hold alone.
     pub(crate) without: &'static [Wall],
+    /// Threads that may run, or none but those before the seal.
+    pub(crate) threads_max: Option<u64>,
     pub(crate) attempt: Attempt,
     pub(crate) end: End,
 }
@@ -45,15 +47,19 @@ const NO_FILTER_OR_NETWORK: &[Wall] = &[Wall::SystemCalls, Wall::NetworkNamespac
 const NO_FILTER_OR_CODE: &[Wall] = &[Wall::SystemCalls, Wall::FixedCode];
 
 const fn row(name: &'static str, attempt: Attempt, end: End) -> Row {
-    Row { name, without: &[], attempt, end }
+    Row { name, without: &[], threads_max: None, attempt, end }
 }
 
 const fn bare(name: &'static str, without: &'static [Wall], attempt: Attempt, end: End) -> Row {
-    Row { name, without, attempt, end }
+    Row { name, without, threads_max: None, attempt, end }
 }
 
 const fn fails(errors: &'static [i32]) -> End {
     End::Fails(errors)
+}
+
+const fn threaded(name: &'static str, attempt: Attempt, end: End) -> Row {
+    Row { name, without: &[], threads_max: Some(THREADS_MAX), attempt, end }
 }
 
 /// The table.
@@ -157,7 +163,9 @@ const PROCESSES: &[Row] = &[
     row("fork", processes::fork, KILLED),
     row("fork into new users", processes::clone_with_users, KILLED),
     row("fork by clone3", |_| call(libc::SYS_clone3, [0; 6]).map(drop), fails(&[ENOSYS])),
-    row("start a thread", processes::thread, End::Works),
+    row("start a thread where none may start", processes::thread, fails(&[libc::EAGAIN])),
+    threaded("start a thread", processes::thread, End::Works),
+    threaded("fork where threads may start", processes::fork, KILLED),
     row("signal the host", processes::signal_parent, KILLED),
     bare("signal the host, no filter", NO_FILTER, processes::signal_parent, fails(&[EPERM])),
     row("signal a thread of the host", processes::signal_parents_thread, KILLED),
@@ -215,6 +223,8 @@ const RIGHTS: &[Row] = &[
 const MEMORY: &[Row] = &[
     row("reserve a tebibyte", memory::reserve_much, End::Works),
     row("fill the memory that is allowed", memory::fill_what_is_allowed, End::Works),
+    row("fill more by turns, which is left to the host", memory::fill_by_turns, End::Works),
+    row("give memory back", memory::give_back, End::Works),
     row("map too much memory", memory::map_too_much, fails(&[ENOMEM])),
     row("map too much in pieces", memory::map_too_many_pieces, fails(&[ENOMEM])),
     row("open reserved memory", memory::open_too_much_of_a_reservation, fails(&[ENOMEM])),

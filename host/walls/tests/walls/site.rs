@@ -17,6 +17,8 @@ use crate::stage::Place;
 pub(crate) const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Descriptors.
 pub(crate) const FILES_MAX: u64 = 40;
+/// Threads, where their number is bounded.
+pub(crate) const THREADS_MAX: u64 = 8;
 /// Bytes of a file.
 pub(crate) const FILE_BYTES_MAX: usize = 1 << 20;
 
@@ -69,7 +71,7 @@ impl Site {
     }
 
     /// Builds the walls before the seal.
-    pub(crate) fn enter(&self, without: &[Wall]) -> Entered {
+    pub(crate) fn enter(&self, without: &[Wall], threads_max: Option<u64>) -> Entered {
         let stdin = io::stdin();
         let folders = [
             Folder { descriptor: self.readable.as_fd(), access: Access::Read },
@@ -79,6 +81,7 @@ impl Site {
             link: Some(stdin.as_fd()),
             folders: &folders,
             memory_bytes_max: MEMORY_BYTES_MAX as u64,
+            threads_max,
             files_max: FILES_MAX,
             file_bytes_max: Some(FILE_BYTES_MAX as u64),
             without,

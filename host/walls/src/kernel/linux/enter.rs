@@ -16,6 +16,7 @@ use crate::kernel::wall::Wall;
 pub struct Entered {
     site: Site,
     memory_bytes_max: u64,
+    new_threads: bool,
     statm: Option<File>,
 }
 
@@ -39,6 +40,10 @@ pub fn enter(rights: &Rights<'_>) -> Entered {
     // The files of /proc are gone with the root, and root's with the capabilities.
     let statm = limits::statm();
     site.build(Wall::UserNamespace, namespaces::users);
+    if let Some(max) = rights.threads_max {
+        let has_namespace = site.report.stands(Wall::UserNamespace);
+        site.build(Wall::Threads, || limits::threads(max, has_namespace));
+    }
     site.build(Wall::IpcNamespace, || namespaces::own(libc::CLONE_NEWIPC));
     site.build(Wall::NetworkNamespace, || namespaces::own(libc::CLONE_NEWNET));
     site.build(Wall::MountNamespace, namespaces::empty_root);
@@ -49,7 +54,8 @@ pub fn enter(rights: &Rights<'_>) -> Entered {
     site.build(Wall::NotDumpable, not_dumpable);
     // The kernel forgets this signal where rights change, so it comes last.
     site.build(Wall::DiesWithHost, || dies_with_host(rights));
-    Entered { site, memory_bytes_max: rights.memory_bytes_max, statm }
+    let new_threads = rights.threads_max.is_some();
+    Entered { site, memory_bytes_max: rights.memory_bytes_max, new_threads, statm }
 }
 
 impl Entered {
@@ -61,16 +67,22 @@ impl Entered {
     /// Builds the last walls, around every thread: no memory becomes executable, and few system
     /// calls are left. Any other ends the process.
     pub fn seal(self) -> Report {
-        let Self { mut site, memory_bytes_max, statm } = self;
+        let Self { mut site, memory_bytes_max, new_threads, statm } = self;
         site.build(Wall::Memory, || limits::memory(statm, memory_bytes_max));
         site.build(Wall::FixedCode, fixed_code);
-        site.build(Wall::SystemCalls, filter::install);
+        site.build(Wall::SystemCalls, || filter::install(new_threads));
         if site.report.stands(Wall::SystemCalls) {
             for wall in [Wall::FixedCode, Wall::Processes] {
                 site.hold(wall, "by the filter of system calls");
             }
+            if !new_threads {
+                site.hold(Wall::Threads, "no more after the seal");
+            }
         } else {
-            site.build(Wall::Processes, || Err(Refusal::new("it needs system-calls")));
+            let walls = if new_threads { &[Wall::Processes][..] } else { &[Wall::Processes, Wall::Threads] };
+            for wall in walls {
+                site.build(*wall, || Err(Refusal::new("it needs system-calls")));
+            }
         }
         site.report
     }

@@ -12,6 +12,12 @@ use crate::kernel::rights::Rights;
 /// Bytes of `/proc/self/statm` at most: seven numbers of 20 digits.
 const STATM_BYTES_MAX: usize = 160;
 
+/// Bytes of the kernel's version at most, as `uname` has them.
+const RELEASE_BYTES_MAX: usize = 65;
+
+/// The version since which the limit of threads is a namespace's.
+const COUNTS_NAMESPACES: (u32, u32) = (5, 14);
+
 fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
     setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) })
 }
@@ -35,6 +41,28 @@ pub(super) fn files(rights: &Rights<'_>) -> Result<String, Refusal> {
     Ok(format!("{} open, {file_bytes_max} bytes each", rights.files_max))
 }
 
+/// Threads of the process. The limit counts tasks of a user in a namespace, and since Linux 5.14
+/// those of the process's own namespace apart from the user's others.
+pub(super) fn threads(max: u64, has_namespace: bool) -> Result<String, Refusal> {
+    if rustix::process::geteuid().is_root() {
+        return Err(Refusal::new("the kernel counts no threads of root's"));
+    }
+    if !has_namespace || version() < Some(COUNTS_NAMESPACES) {
+        return Err(Refusal::new("it needs user-namespace and Linux 5.14"));
+    }
+    limit(Resource::Nproc, max).step("RLIMIT_NPROC")?;
+    Ok(format!("{max}"))
+}
+
+/// The kernel's version.
+fn version() -> Option<(u32, u32)> {
+    let mut text = String::with_capacity(RELEASE_BYTES_MAX);
+    let file = File::open("/proc/sys/kernel/osrelease").ok()?;
+    file.take(RELEASE_BYTES_MAX as u64).read_to_string(&mut text).ok()?;
+    let mut parts = text.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
 /// The file that tells how much memory a process may write to.
 pub(super) fn statm() -> Option<File> {
     File::open("/proc/self/statm").ok()
@@ -44,7 +72,9 @@ pub(super) fn statm() -> Option<File> {
 ///
 /// `RLIMIT_DATA` counts private writable mappings, whether they were ever written to. Reserved
 /// memory without access is free, and so wasmtime's terabytes are. Shared memory and growing
-/// stacks are not counted: the filter refuses them.
+/// stacks are not counted: the filter refuses them. Native code can still write more, by turns: a
+/// page that was written to and made inaccessible stays resident and is counted no more. wasmtime
+/// needs the call for that, so whoever watches the process has to see its resident pages.
 pub(super) fn memory(statm: Option<File>, more: u64) -> Result<String, Refusal> {
     let now = writable_bytes(statm)?;
     // The main thread's stack is not counted either, but bounded by its own limit.

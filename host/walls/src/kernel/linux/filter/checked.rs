@@ -45,7 +45,8 @@ const FUTEX: [c_int; 6] = [
 const FUTEX_FREE: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
 
 /// Commands that say or change how a descriptor is used, none that sends signals or locks.
-const FCNTL: [c_int; 5] = [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL];
+const FCNTL: [c_int; 6] =
+    [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL, libc::F_GET_SEALS];
 
 /// Options of sockets that `wasi:sockets` and the runtime use.
 const OPTIONS: [(c_int, &[c_int]); 4] = [
@@ -68,6 +69,9 @@ const OPTIONS: [(c_int, &[c_int]); 4] = [
     (libc::IPPROTO_IPV6, &[libc::IPV6_UNICAST_HOPS, libc::IPV6_V6ONLY]),
 ];
 
+/// This process, of `linux/pidfd.h`.
+const PIDFD_SELF: c_int = -10_000;
+
 const fn bit(flag: c_int) -> u64 {
     flag.cast_unsigned() as u64
 }
@@ -84,7 +88,7 @@ pub(super) fn calls(process: u32) -> Result<Rules, BackendError> {
 
 type Call = (c_long, Vec<SeccompRule>);
 
-fn memory() -> Result<[Call; 3], BackendError> {
+fn memory() -> Result<[Call; 4], BackendError> {
     let map = vec![
         all([bits(2, 0, DATA), bits(3, bit(libc::MAP_PRIVATE), PRIVATE)])?,
         all([bits(2, 0, DATA), bits(3, bit(libc::MAP_SHARED), SHARED)])?,
@@ -92,6 +96,8 @@ fn memory() -> Result<[Call; 3], BackendError> {
     Ok([
         (libc::SYS_mmap, map),
         (libc::SYS_mprotect, vec![all([bits(2, 0, DATA)])?]),
+        // wasmtime gives back the memory of several instances by one call.
+        (libc::SYS_process_madvise, vec![all([int(0, PIDFD_SELF), int(3, libc::MADV_DONTNEED)])?]),
         // Merging equal pages tells what other processes hold.
         (libc::SYS_madvise, vec![all([int_not(2, libc::MADV_MERGEABLE)])?]),
     ])

@@ -9,10 +9,11 @@ use libc::{
     SYS_epoll_pwait, SYS_eventfd2, SYS_exit, SYS_exit_group, SYS_fadvise64, SYS_fallocate, SYS_fdatasync, SYS_fstat,
     SYS_fsync, SYS_ftruncate, SYS_getcpu, SYS_getdents64, SYS_getpeername, SYS_getpid, SYS_getrandom, SYS_getsockname,
     SYS_gettid, SYS_linkat, SYS_lseek, SYS_membarrier, SYS_mkdirat, SYS_munmap, SYS_nanosleep, SYS_newfstatat,
-    SYS_openat2, SYS_ppoll, SYS_pread64, SYS_preadv, SYS_pwrite64, SYS_pwritev, SYS_read, SYS_readlinkat, SYS_readv,
-    SYS_recvfrom, SYS_recvmsg, SYS_renameat, SYS_renameat2, SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction,
-    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_getaffinity, SYS_sched_yield, SYS_set_robust_list, SYS_shutdown,
-    SYS_sigaltstack, SYS_statx, SYS_symlinkat, SYS_unlinkat, SYS_utimensat, SYS_write, SYS_writev,
+    SYS_openat2, SYS_ppoll, SYS_pread64, SYS_preadv, SYS_preadv2, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read,
+    SYS_readlinkat, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_renameat, SYS_renameat2, SYS_restart_syscall, SYS_rseq,
+    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_getaffinity, SYS_sched_yield,
+    SYS_set_robust_list, SYS_shutdown, SYS_sigaltstack, SYS_statx, SYS_symlinkat, SYS_unlinkat, SYS_utimensat,
+    SYS_write, SYS_writev,
 };
 
 /// A descriptor stands for rights that the host gave, so what only uses one is free. Paths are
@@ -26,10 +27,13 @@ pub(super) const CALLS: &[c_long] = &[
     SYS_readv,
     SYS_pread64,
     SYS_preadv,
+    SYS_preadv2,
     SYS_write,
     SYS_writev,
     SYS_pwrite64,
     SYS_pwritev,
+    // Appending, as `wasi:filesystem` does it.
+    SYS_pwritev2,
     SYS_recvfrom,
     SYS_recvmsg,
     SYS_lseek,

@@ -27,8 +27,8 @@ type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 /// Leaves every thread of the process a short list of system calls. Any other ends the process.
 ///
 /// The filter ends the process too where a call comes by another architecture's table.
-pub(super) fn install() -> Result<String, Refusal> {
-    for program in programs().map_err(|error| Refusal::new(error.to_string()))? {
+pub(super) fn install(new_threads: bool) -> Result<String, Refusal> {
+    for program in programs(new_threads).map_err(|error| Refusal::new(error.to_string()))? {
         apply_filter_all_threads(&program).map_err(|error| Refusal::new(error.to_string()))?;
     }
     Ok(String::new())
@@ -36,10 +36,10 @@ pub(super) fn install() -> Result<String, Refusal> {
 
 /// Of several filters the kernel obeys the strictest answer. The short list comes last, as it
 /// refuses further filters.
-fn programs() -> Result<Vec<BpfProgram>, BackendError> {
+fn programs(new_threads: bool) -> Result<Vec<BpfProgram>, BackendError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut filters = Vec::new();
-    for (errno, rules) in refused::calls()? {
+    for (errno, rules) in refused::calls(new_threads)? {
         let refuse = SeccompAction::Errno(errno.cast_unsigned());
         filters.push(SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?);
     }

@@ -165,9 +165,12 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
     fn drive(&mut self, limit: Duration, until: &impl Fn() -> bool) {
         let begun = Instant::now();
         let dispatcher = self.dispatcher;
-        let mut wait = dispatcher.receiver().pace.wait(begun);
+        let (mut wait, has_memory) = {
+            let receiver = dispatcher.receiver();
+            (receiver.pace.wait(begun), receiver.has_memory())
+        };
         while !until() {
-            if !wait.looks() {
+            if !(wait.looks() && has_memory) {
                 self.unwatch();
             }
             match dispatcher.look(wait.looks()) {
@@ -186,7 +189,7 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
                 }
             } else if dispatcher.receiver().pace.looks_again(&mut wait, now) {
                 // The process that is to reply may wait for this very core.
-                std::thread::yield_now();
+                wait.gives_way();
             }
         }
         dispatcher.receiver().pace.ended(&wait, Instant::now());

@@ -84,7 +84,7 @@ impl Receiver {
     /// tasks run between, before it sleeps.
     pub async fn receive(&mut self) -> Result<Frame, LinkError> {
         loop {
-            let looks = self.wait.as_ref().is_some_and(Wait::looks);
+            let looks = self.wait.as_ref().map_or_else(|| self.pace.looks(), Wait::looks);
             let frame = if looks { self.look_again()? } else { self.try_receive()? };
             if let Some(frame) = frame {
                 if let Some(wait) = self.wait.take() {
@@ -97,7 +97,7 @@ impl Receiver {
                 self.ready().await?;
             } else if self.pace.looks_again(wait, Instant::now()) {
                 // The core, if the one that is to send waits for it, and then this thread's tasks.
-                std::thread::yield_now();
+                wait.gives_way();
                 tokio::task::yield_now().await;
             }
         }
@@ -115,6 +115,11 @@ impl Receiver {
     /// The next frame if it is there. Where none is, the other side wakes whoever waits for it.
     pub fn try_receive(&mut self) -> Result<Option<Frame>, LinkError> {
         self.look(Look::LAST)
+    }
+
+    /// Do small frames come through shared memory?
+    pub(super) fn has_memory(&self) -> bool {
+        self.inlet.is_some()
     }
 
     /// Some looks in a row, by one who will look again. Nobody is woken for what comes.

@@ -46,20 +46,21 @@ fn driving_ends_at_its_limit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_behind_the_awaited_one_reach_the_background() {
-    let Ends { here, there } = ends().await;
+    let Ends { here, there: (sender, mut receiver) } = ends().await;
+    let polled = tokio::spawn(async move { receiver.receive().await.err() });
     let (came, frames) = mpsc::channel();
     let dispatcher = Arc::new(Dispatcher::new(here.1, move |frame| {
         came.send(frame.bytes).expect("the test waits");
     }));
     for number in 0..1000_u32 {
-        there.0.send(&number.to_le_bytes(), &[]).expect("room");
+        sender.send(&number.to_le_bytes(), &[]).expect("room");
     }
     assert!(dispatcher.drive(LIMIT, || true));
     let run = tokio::spawn({
         let dispatcher = dispatcher.clone();
         async move { dispatcher.run().await }
     });
-    there.0.send(&1000_u32.to_le_bytes(), &[]).expect("room");
+    sender.send(&1000_u32.to_le_bytes(), &[]).expect("room");
     tokio::task::spawn_blocking(move || {
         for number in 0..=1000_u32 {
             assert_eq!(frames.recv_timeout(LIMIT), Ok(number.to_le_bytes().to_vec()));
@@ -67,7 +68,8 @@ async fn frames_behind_the_awaited_one_reach_the_background() {
     })
     .await
     .expect("all frames");
-    drop(there);
+    sender.close();
+    assert_eq!(soon(polled).await.expect("a task"), Some(LinkError::ClosedHere));
     assert_eq!(soon(run).await.expect("a task"), LinkError::Closed);
 }
 

@@ -173,15 +173,16 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
             if !(wait.looks() && has_memory) {
                 self.unwatch();
             }
-            match dispatcher.look(wait.looks()) {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(_) => return,
-            }
+            let Ok(found) = dispatcher.look(wait.looks()) else {
+                return;
+            };
             let now = Instant::now();
             let left = limit.saturating_sub(now - begun);
             if left.is_zero() {
                 return;
+            }
+            if found {
+                continue;
             }
             if !wait.looks() {
                 if socket::sleep(dispatcher.sender.0.watch.socket(), left).is_err() {

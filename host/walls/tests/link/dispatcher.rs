@@ -1,6 +1,8 @@
 //! A thread that waits for its reply and the background task hand out frames together.
 
 use std::{
+    io::Write,
+    os::unix::net::UnixStream,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -9,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolcell_walls::link::{Dispatcher, LinkError, Receiver, Sender};
+use toolcell_walls::link::{self, Dispatcher, LinkError, Receiver, Sender};
 
 use super::{Ends, ends, soon};
 
@@ -42,6 +44,22 @@ fn driving_ends_at_its_limit() {
     let begun = Instant::now();
     assert!(!dispatcher.drive(Duration::from_millis(1), || false));
     assert!(begun.elapsed() >= Duration::from_millis(1));
+}
+
+#[test]
+fn driving_ends_at_its_limit_while_other_frames_come_without_end() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (ours, theirs) = link::pair().expect("a socket pair");
+    let (_sender, receiver) = runtime.block_on(async { link::open(ours) }).expect("an end");
+    let dispatcher = Dispatcher::new(receiver, |_| ());
+    let flood = std::thread::spawn(move || {
+        let frames = [b"tw\x01".as_slice(), &[0; 13]].concat().repeat(1000);
+        let mut peer = UnixStream::from(theirs);
+        while peer.write_all(&frames).is_ok() {}
+    });
+    assert!(!dispatcher.drive(Duration::from_millis(20), || false));
+    drop(dispatcher);
+    flood.join().expect("the link ended");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,6 +21,7 @@ pub struct Receiver {
     sender: Sender,
     assembler: Assembler,
     fds: VecDeque<OwnedFd>,
+    takes_fds: bool,
     /// Bytes that were read; those from `begin` to `end` are not yet part of a frame.
     read: Box<[u8]>,
     begin: usize,
@@ -57,6 +58,7 @@ impl Receiver {
             sender,
             assembler: Assembler::default(),
             fds: VecDeque::new(),
+            takes_fds: true,
             read: vec![0; READ_BYTES].into_boxed_slice(),
             begin: 0,
             end: 0,
@@ -70,6 +72,12 @@ impl Receiver {
     /// The half that sends on the same link.
     pub fn sender(&self) -> &Sender {
         &self.sender
+    }
+
+    /// Ends the link as soon as a descriptor comes: for a side that expects none, from a process
+    /// that may send one whose mere closing takes long.
+    pub fn refuse_fds(&mut self) {
+        self.takes_fds = false;
     }
 
     /// From now on frames come through shared memory too.
@@ -223,6 +231,9 @@ impl Receiver {
             Ok(None) => return Ok(false),
             Ok(Some(count)) => count,
         };
+        if !self.takes_fds && !self.fds.is_empty() {
+            return Err(LinkError::FdsUnasked);
+        }
         (self.begin, self.end) = (0, count);
         match count {
             // What was put into the shared memory before the end comes first.

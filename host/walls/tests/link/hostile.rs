@@ -94,6 +94,14 @@ async fn descriptors_that_no_frame_announces_end_the_link() {
 }
 
 #[tokio::test]
+async fn a_side_that_takes_no_descriptors_ends_the_link_at_the_first() {
+    let (sender, mut receiver, peer) = victim();
+    receiver.refuse_fds();
+    send_with(&peer, &head(1, 0), &files(1));
+    ends_with(sender, receiver, LinkError::FdsUnasked).await;
+}
+
+#[tokio::test]
 async fn descriptors_collected_byte_by_byte_end_the_link() {
     let (sender, receiver, peer) = victim();
     for byte in &head(16, 0)[..3] {

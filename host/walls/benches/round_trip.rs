@@ -47,10 +47,20 @@ fn measure() {
         row("link, the caller drives", gap, &mut || host.drive());
         row("link, the background task wakes the caller", gap, &mut || host.wait());
     }
+    let mut starts: Vec<_> = (0..50).map(|_| started()).collect();
+    starts.sort_unstable();
+    println!("\n| a process started, and a frame there and back | p50 {:?} |", starts[25]);
     let host = Host::start();
     println!("\n| {UNDER_WAY} frames under way | frames/s |");
     println!("|---|---|");
     println!("| link | {:.0} |", host.pipelined());
+}
+
+fn started() -> Duration {
+    let begun = Instant::now();
+    let host = Host::start();
+    host.wait();
+    begun.elapsed()
 }
 
 fn row(name: &str, gap: Duration, round: &mut dyn FnMut()) {

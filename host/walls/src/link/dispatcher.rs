@@ -165,20 +165,24 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
     fn drive(&mut self, limit: Duration, until: &impl Fn() -> bool) {
         let begun = Instant::now();
         let dispatcher = self.dispatcher;
-        let mut wait = dispatcher.receiver().pace.wait(begun);
+        let (mut wait, has_memory) = {
+            let receiver = dispatcher.receiver();
+            (receiver.pace.wait(begun), receiver.has_memory())
+        };
         while !until() {
-            if !wait.looks() {
+            if !(wait.looks() && has_memory) {
                 self.unwatch();
             }
-            match dispatcher.look(wait.looks()) {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(_) => return,
-            }
+            let Ok(found) = dispatcher.look(wait.looks()) else {
+                return;
+            };
             let now = Instant::now();
             let left = limit.saturating_sub(now - begun);
             if left.is_zero() {
                 return;
+            }
+            if found {
+                continue;
             }
             if !wait.looks() {
                 if socket::sleep(dispatcher.sender.0.watch.socket(), left).is_err() {
@@ -186,7 +190,7 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
                 }
             } else if dispatcher.receiver().pace.looks_again(&mut wait, now) {
                 // The process that is to reply may wait for this very core.
-                std::thread::yield_now();
+                wait.gives_way();
             }
         }
         dispatcher.receiver().pace.ended(&wait, Instant::now());

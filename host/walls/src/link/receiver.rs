@@ -21,6 +21,7 @@ pub struct Receiver {
     sender: Sender,
     assembler: Assembler,
     fds: VecDeque<OwnedFd>,
+    takes_fds: bool,
     /// Bytes that were read; those from `begin` to `end` are not yet part of a frame.
     read: Box<[u8]>,
     begin: usize,
@@ -57,6 +58,7 @@ impl Receiver {
             sender,
             assembler: Assembler::default(),
             fds: VecDeque::new(),
+            takes_fds: true,
             read: vec![0; READ_BYTES].into_boxed_slice(),
             begin: 0,
             end: 0,
@@ -72,6 +74,12 @@ impl Receiver {
         &self.sender
     }
 
+    /// Ends the link as soon as a descriptor comes: for a side that expects none, from a process
+    /// that may send one whose mere closing takes long.
+    pub fn refuse_fds(&mut self) {
+        self.takes_fds = false;
+    }
+
     /// From now on frames come through shared memory too.
     pub(super) fn attach(&mut self, inlet: Inlet) {
         self.inlet = Some(inlet);
@@ -84,7 +92,7 @@ impl Receiver {
     /// tasks run between, before it sleeps.
     pub async fn receive(&mut self) -> Result<Frame, LinkError> {
         loop {
-            let looks = self.wait.as_ref().is_some_and(Wait::looks);
+            let looks = self.wait.as_ref().map_or_else(|| self.pace.looks(), Wait::looks);
             let frame = if looks { self.look_again()? } else { self.try_receive()? };
             if let Some(frame) = frame {
                 if let Some(wait) = self.wait.take() {
@@ -97,7 +105,7 @@ impl Receiver {
                 self.ready().await?;
             } else if self.pace.looks_again(wait, Instant::now()) {
                 // The core, if the one that is to send waits for it, and then this thread's tasks.
-                std::thread::yield_now();
+                wait.gives_way();
                 tokio::task::yield_now().await;
             }
         }
@@ -115,6 +123,11 @@ impl Receiver {
     /// The next frame if it is there. Where none is, the other side wakes whoever waits for it.
     pub fn try_receive(&mut self) -> Result<Option<Frame>, LinkError> {
         self.look(Look::LAST)
+    }
+
+    /// Do small frames come through shared memory?
+    pub(super) fn has_memory(&self) -> bool {
+        self.inlet.is_some()
     }
 
     /// Some looks in a row, by one who will look again. Nobody is woken for what comes.
@@ -218,6 +231,9 @@ impl Receiver {
             Ok(None) => return Ok(false),
             Ok(Some(count)) => count,
         };
+        if !self.takes_fds && !self.fds.is_empty() {
+            return Err(LinkError::FdsUnasked);
+        }
         (self.begin, self.end) = (0, count);
         match count {
             // What was put into the shared memory before the end comes first.

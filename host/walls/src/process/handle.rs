@@ -155,6 +155,7 @@ impl Memory {
     }
 
     /// Reads `/proc/PID/status`.
+    #[cfg(target_os = "linux")]
     fn parse(status: &str) -> Option<Self> {
         let bytes = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,6 +1,8 @@
 //! A thread that waits for its reply and the background task hand out frames together.
 
 use std::{
+    io::Write,
+    os::unix::net::UnixStream,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -9,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolcell_walls::link::{Dispatcher, LinkError, Receiver, Sender};
+use toolcell_walls::link::{self, Dispatcher, LinkError, Receiver, Sender};
 
 use super::{Ends, ends, soon};
 
@@ -44,22 +46,39 @@ fn driving_ends_at_its_limit() {
     assert!(begun.elapsed() >= Duration::from_millis(1));
 }
 
+#[test]
+fn driving_ends_at_its_limit_while_other_frames_come_without_end() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (ours, theirs) = link::pair().expect("a socket pair");
+    let (_sender, receiver) = runtime.block_on(async { link::open(ours) }).expect("an end");
+    let dispatcher = Dispatcher::new(receiver, |_| ());
+    let flood = std::thread::spawn(move || {
+        let frames = [b"tw\x01".as_slice(), &[0; 13]].concat().repeat(1000);
+        let mut peer = UnixStream::from(theirs);
+        while peer.write_all(&frames).is_ok() {}
+    });
+    assert!(!dispatcher.drive(Duration::from_millis(20), || false));
+    drop(dispatcher);
+    flood.join().expect("the link ended");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_behind_the_awaited_one_reach_the_background() {
-    let Ends { here, there } = ends().await;
+    let Ends { here, there: (sender, mut receiver) } = ends().await;
+    let polled = tokio::spawn(async move { receiver.receive().await.err() });
     let (came, frames) = mpsc::channel();
     let dispatcher = Arc::new(Dispatcher::new(here.1, move |frame| {
         came.send(frame.bytes).expect("the test waits");
     }));
     for number in 0..1000_u32 {
-        there.0.send(&number.to_le_bytes(), &[]).expect("room");
+        sender.send(&number.to_le_bytes(), &[]).expect("room");
     }
     assert!(dispatcher.drive(LIMIT, || true));
     let run = tokio::spawn({
         let dispatcher = dispatcher.clone();
         async move { dispatcher.run().await }
     });
-    there.0.send(&1000_u32.to_le_bytes(), &[]).expect("room");
+    sender.send(&1000_u32.to_le_bytes(), &[]).expect("room");
     tokio::task::spawn_blocking(move || {
         for number in 0..=1000_u32 {
             assert_eq!(frames.recv_timeout(LIMIT), Ok(number.to_le_bytes().to_vec()));
@@ -67,7 +86,8 @@ async fn frames_behind_the_awaited_one_reach_the_background() {
     })
     .await
     .expect("all frames");
-    drop(there);
+    sender.close();
+    assert_eq!(soon(polled).await.expect("a task"), Some(LinkError::ClosedHere));
     assert_eq!(soon(run).await.expect("a task"), LinkError::Closed);
 }
 

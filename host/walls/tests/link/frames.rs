@@ -141,6 +141,55 @@ async fn concurrent_senders_lose_and_mix_nothing() {
     assert_eq!(soon(here).await.expect("a task"), Err(LinkError::Closed));
 }
 
+/// Small frames overtake none of the large ones, nor those with descriptors, which go another way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_keep_their_order_on_both_ways() {
+    const FRAMES: usize = 20_000;
+    let length = |number: usize| match number % 50 {
+        0 => 70_000,
+        1..4 => 5_000,
+        _ => number * 13 % 4_200,
+    };
+    let mut ends = ends().await;
+    let sender = ends.here.0.clone();
+    let polled = tokio::spawn(async move { ends.here.1.receive().await.map(|frame| frame.bytes) });
+    let sending = tokio::spawn(async move {
+        let file = file("any");
+        for number in 0..FRAMES {
+            sender.room().await.expect("the link lives");
+            let bytes = [&number.to_le_bytes(), vec![number as u8; length(number)].as_slice()].concat();
+            let fds = borrowed(std::slice::from_ref(&file));
+            let fds = if number % 31 == 0 { fds.as_slice() } else { &[] };
+            while sender.send(&bytes, fds) == Err(SendError::Full) {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    for number in 0..FRAMES {
+        let frame = soon(ends.there.1.receive()).await.expect("a frame");
+        assert_eq!(frame.bytes[..8], number.to_le_bytes());
+        assert_eq!(frame.bytes.len(), 8 + length(number));
+        assert!(frame.bytes[8..].iter().all(|byte| *byte == number as u8), "frame {number}");
+        assert_eq!(frame.fds.len(), usize::from(number % 31 == 0));
+    }
+    sending.await.expect("all are sent");
+    drop(ends.there);
+    assert_eq!(soon(polled).await.expect("a task"), Err(LinkError::Closed));
+}
+
+#[tokio::test]
+async fn what_was_sent_before_the_end_arrives() {
+    for frames in [1, 5, 200] {
+        let mut ends = ends().await;
+        (0..frames).for_each(|_| ends.there.0.send(b"small", &[]).expect("room"));
+        drop(ends.there);
+        for _ in 0..frames {
+            assert_eq!(soon(ends.here.1.receive()).await.expect("a frame").bytes, b"small");
+        }
+        assert_eq!(soon(ends.here.1.receive()).await.err(), Some(LinkError::Closed));
+    }
+}
+
 #[test]
 fn frames_are_sent_from_threads_outside_the_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -94,6 +94,14 @@ async fn descriptors_that_no_frame_announces_end_the_link() {
 }
 
 #[tokio::test]
+async fn a_side_that_takes_no_descriptors_ends_the_link_at_the_first() {
+    let (sender, mut receiver, peer) = victim();
+    receiver.refuse_fds();
+    send_with(&peer, &head(1, 0), &files(1));
+    ends_with(sender, receiver, LinkError::FdsUnasked).await;
+}
+
+#[tokio::test]
 async fn descriptors_collected_byte_by_byte_end_the_link() {
     let (sender, receiver, peer) = victim();
     for byte in &head(16, 0)[..3] {
@@ -110,6 +118,29 @@ async fn announced_descriptors_that_do_not_come_end_the_link() {
     let (sender, receiver, peer) = victim();
     send_with(&peer, &head(3, 0), &files(2));
     ends_with(sender, receiver, LinkError::FdsMissing { announced: 3, came: 2 }).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_wakes_for_nothing_ends_the_link() {
+    let (sender, receiver, mut peer) = victim();
+    let wake = [b"tw!".as_slice(), &[0; 13]].concat();
+    peer.write_all(&wake.repeat(4096)).expect("a socket");
+    peer.write_all(&head(0, 0)).expect("a socket");
+    let mut receiver = receiver;
+    assert!(soon(receiver.receive()).await.is_ok(), "so many wakes are allowed");
+    peer.write_all(&wake).expect("a socket");
+    ends_with(sender, receiver, LinkError::Memory).await;
+}
+
+#[tokio::test]
+async fn a_frame_with_a_place_where_nothing_is_ends_the_link() {
+    for place in [1, 4096, u64::MAX] {
+        let (sender, receiver, mut peer) = victim();
+        let mut frame = head(0, 0);
+        frame[8..].copy_from_slice(&place.to_le_bytes());
+        peer.write_all(&frame).expect("a socket");
+        ends_with(sender, receiver, LinkError::Memory).await;
+    }
 }
 
 #[tokio::test]

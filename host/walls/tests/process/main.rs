@@ -142,6 +142,16 @@ async fn a_crash_leaves_its_signal_and_its_last_words() {
 }
 
 #[tokio::test]
+async fn the_last_frame_of_a_process_that_crashes_arrives() {
+    let starter = Starter::new().expect("a thread");
+    for _ in 0..20 {
+        let (_process, _sender, mut receiver) = start(&starter, "last").await;
+        assert_eq!(first_word(&mut receiver).await, "last");
+        assert_eq!(soon(receiver.receive()).await.err(), Some(LinkError::Closed));
+    }
+}
+
+#[tokio::test]
 async fn only_the_end_of_what_a_process_writes_is_kept() {
     let starter = Starter::new().expect("a thread");
     let (process, _sender, _receiver) = start(&starter, "write").await;

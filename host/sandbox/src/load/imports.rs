@@ -115,8 +115,8 @@ fn versions(interface: &str) -> Option<Versions> {
     OFFERED.iter().find_map(|(name, versions)| (*name == interface).then_some(*versions))
 }
 
-/// Adds every interface that this host offers.
-pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+/// Adds every interface that this host offers; `outside`: as a sandbox process has them.
+pub(crate) fn add_all(linker: &mut Linker<State>, outside: bool) -> wasmtime::Result<()> {
     // wasi:io, clocks, standard input and output.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     // These replace the interfaces that came with the proxies.
@@ -125,7 +125,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.allow_shadowing(false);
     add_cli(linker)?;
     files::add_to_linker(linker, State::files)?;
-    sockets::add_to_linker(linker)?;
+    sockets::add_to_linker(linker, outside)?;
     config::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker, State::keyvalue)?;
     // wasi:http, outgoing alone.

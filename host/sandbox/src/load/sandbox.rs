@@ -34,11 +34,14 @@ pub struct SandboxOptions {
     /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools.
     /// Each has a stack and at least one memory's share of address space reserved.
     pub calls_max: usize,
+    /// True in a sandbox process: sockets are the host's, reached through
+    /// [`Outside`](crate::Outside).
+    pub outside: bool,
 }
 
 impl Default for SandboxOptions {
     fn default() -> Self {
-        Self { cache: None, stack_bytes: 512 * 1024, calls_max: 256 }
+        Self { cache: None, stack_bytes: 512 * 1024, calls_max: 256, outside: false }
     }
 }
 
@@ -52,6 +55,7 @@ struct Shared {
     pooled: LinkedEngine,
     on_demand: Arc<OnceLock<LinkedEngine>>,
     stack_bytes: usize,
+    outside: bool,
     slots: Slots,
     cache: Option<Arc<CodeCache>>,
 }
@@ -64,7 +68,7 @@ pub(crate) struct LinkedEngine {
 }
 
 impl LinkedEngine {
-    fn new(config: &mut Config, cache: Option<&Arc<CodeCache>>) -> wasmtime::Result<Self> {
+    fn new(config: &mut Config, cache: Option<&Arc<CodeCache>>, outside: bool) -> wasmtime::Result<Self> {
         let functions = cache.map(|cache| Arc::new(FunctionStore::new(Arc::clone(cache))));
         if let Some(functions) = &functions {
             config.enable_incremental_compilation(Arc::clone(functions) as _)?;
@@ -72,7 +76,7 @@ impl LinkedEngine {
         let engine = Engine::new(config)?;
         functions.iter().for_each(|functions| functions.set_engine(precompiled::engine_name(&engine)));
         let mut linker = Linker::new(&engine);
-        imports::add_all(&mut linker)?;
+        imports::add_all(&mut linker, outside)?;
         Ok(Self { engine, linker, functions })
     }
 
@@ -96,12 +100,12 @@ impl Sandbox {
     /// # Errors
     /// [`SandboxError`] where the machine cannot run the engine; nothing is left running then.
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
-        let SandboxOptions { cache, stack_bytes, calls_max } = options;
+        let SandboxOptions { cache, stack_bytes, calls_max, outside } = options;
         let slots = Slots::new(calls_max);
         let cache = cache.map(Arc::new);
         let mut pooling = engine::config(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
-        let pooled = LinkedEngine::new(&mut pooling, cache.as_ref()).map_err(SandboxError::Engine)?;
+        let pooled = LinkedEngine::new(&mut pooling, cache.as_ref(), outside).map_err(SandboxError::Engine)?;
         let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
         let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
         let tick = move || {
@@ -111,7 +115,7 @@ impl Sandbox {
             }
         };
         let clock = EpochClock::start(tick).map_err(SandboxError::Clock)?;
-        Ok(Self(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, slots, cache })))
+        Ok(Self(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, outside, slots, cache })))
     }
 
     /// The engine that runs components in slots of the pool.
@@ -125,7 +129,7 @@ impl Sandbox {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = LinkedEngine::new(&mut engine::config(self.0.stack_bytes), self.0.cache.as_ref())?;
+        let lane = LinkedEngine::new(&mut engine::config(self.0.stack_bytes), self.0.cache.as_ref(), self.0.outside)?;
         Ok(self.0.on_demand.get_or_init(|| lane))
     }
 

@@ -22,7 +22,7 @@ use crate::wasi::cli::printing::Printer;
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
 use crate::wasi::http::{self, HttpHooks};
-use crate::wasi::keyvalue::{self, KeyvalueView};
+use crate::wasi::keyvalue::{self, KeptState, KeyvalueView, OutsideState, StateWay};
 use crate::wasi::net::{CallNet, Gate, NetGuard, NetLimits};
 
 /// The data of one store. Built for one call and dropped with it.
@@ -35,6 +35,8 @@ pub(crate) struct CallState {
     pub(crate) caller: Arc<dyn Caller>,
     pub(crate) denials: Denials,
     pub(crate) keyvalue: keyvalue::Session,
+    /// The state that the host keeps, where this is a sandbox process.
+    outside_state: Option<OutsideState>,
     pub(crate) asking: AskBudget,
     capabilities: Arc<Capabilities>,
     /// Fuel of the host functions that were called.
@@ -78,6 +80,7 @@ impl CallState {
             caller,
             denials,
             keyvalue,
+            outside_state: None,
             asking,
             capabilities,
             fuel: HostFuel::new(limits.fuel()),
@@ -172,6 +175,7 @@ impl CallState {
         // Connections that the last call left open end here.
         self.http = None;
         self.net = None;
+        self.outside_state = None;
     }
 
     /// The call's share of the network.
@@ -235,15 +239,17 @@ impl CallState {
     /// `wasi:keyvalue` of this call.
     pub(crate) fn keyvalue(&mut self) -> KeyvalueView<'_> {
         self.called();
-        KeyvalueView {
-            session: &mut self.keyvalue,
-            table: &mut self.table,
-            fuel: &mut self.fuel,
-            grants: self.capabilities.grants(),
-            granted: self.capabilities.keyvalue(),
-            denials: &self.denials,
-            caller: self.caller.as_ref(),
-        }
+        let way = match self.caller.outside() {
+            Some(outside) => StateWay::Outside(self.outside_state.get_or_insert_with(|| OutsideState::new(outside))),
+            None => StateWay::Here(KeptState {
+                session: &mut self.keyvalue,
+                grants: self.capabilities.grants(),
+                granted: self.capabilities.keyvalue(),
+                denials: &self.denials,
+                caller: self.caller.name(),
+            }),
+        };
+        KeyvalueView { way, table: &mut self.table, fuel: &mut self.fuel }
     }
 
     /// The capabilities of the tool.

@@ -3,15 +3,21 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::{Denial, Limit, Limits};
 
 use super::{Door, DoorError, FrameReader, FrameWriter, Opening};
 use crate::caller::Caller;
+use crate::caller::asking::{AskBudget, Inquiry, Refusal};
+use crate::caller::consent::{self, Consenting};
 use crate::caller::denials::Denials;
+use crate::failure::Failure;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::http::{self, Requests};
+use crate::wasi::keyvalue::{self, KeptState, Session};
 use crate::wasi::net::{CallNet, NetGuard, NetLimits, OverDirection};
+use crate::wasi::sockets::outside::Deciding;
+use crate::wasi::sockets::{self, Asked};
 
 /// Requests of a call that have a door while they wait for their turn. More wait in the sandbox
 /// process: they keep no descriptor of the host.
@@ -50,9 +56,16 @@ pub struct CallDoors {
 
 /// The parts that the tasks of a call's doors share.
 struct Doors {
+    capabilities: Arc<Capabilities>,
+    caller: Arc<dyn Caller>,
     net: Arc<CallNet>,
     denials: Denials,
     requests: Requests,
+    /// Held by the one door to it.
+    state: Mutex<Session>,
+    state_failed: keyvalue::outside::Failed,
+    /// Held while a person is asked.
+    asking: Mutex<AskBudget>,
     misuse: Misuse,
     /// Places of open doors.
     places: Arc<Semaphore>,
@@ -90,6 +103,11 @@ impl CallDoors {
         let net = Arc::clone(guard.net());
         let denials = Denials::new(Arc::clone(caller));
         let doors = Doors {
+            capabilities: Arc::clone(capabilities),
+            caller: Arc::clone(caller),
+            state: Mutex::default(),
+            state_failed: keyvalue::outside::Failed::default(),
+            asking: Mutex::new(AskBudget::of(limits)),
             requests: Requests::new(Arc::clone(capabilities.http()), Arc::clone(&net), denials.clone()),
             misuse: Misuse::new(Arc::clone(caller)),
             places: Arc::new(Semaphore::new(open_max(net.limits()))),
@@ -125,6 +143,37 @@ impl CallDoors {
         self.net.net().end();
     }
 
+    /// Closes them, and returns once the disk has what the call wrote. Without it, what was written
+    /// is kept as well, but nobody waits for the disk.
+    ///
+    /// # Errors
+    /// The disk has not: the call's answer must not be given.
+    pub async fn settle(&self) -> Result<(), Failure> {
+        self.close();
+        let settled = self.doors.state.lock().await.settle().await;
+        settled.map_err(|fault| Failure::from(&fault))
+    }
+
+    /// The failure of the call's state, where there was one: the sandbox process knows only that
+    /// there was.
+    #[must_use]
+    pub fn state_failure(&self) -> Option<Failure> {
+        self.doors.state_failed.get()
+    }
+
+    /// Takes questions of the guest from the call's budget of questions, which those about its
+    /// rights are taken from as well.
+    ///
+    /// # Errors
+    /// The limit that they are over.
+    pub fn charge(&self, asks: &[Inquiry]) -> Result<(), Refusal> {
+        match self.doors.asking.try_lock() {
+            Ok(mut budget) => budget.charge(asks),
+            // No guest asks while it waits for a person.
+            Err(_) => Err(Refusal::OverLimit("the call asks while it waits for a person".to_owned())),
+        }
+    }
+
     /// Bytes of requests sent, and of responses received.
     #[must_use]
     pub fn traffic_bytes(&self) -> (u64, u64) {
@@ -158,19 +207,56 @@ impl Doors {
     /// Serves one door until the operation is done, or the other side closes it.
     async fn door(&self, socket: OwnedFd) -> Result<(), DoorError> {
         let door = Door::of(socket)?;
+        door.hold_back()?;
         let hangup = door.hangup()?;
         let (mut reader, writer) = door.split();
         let opening = reader.message::<Opening>(http::outside::head_bytes_max(self.net.limits())).await?;
+        // The last bytes of a connection may still lie in the socket.
+        let is_read_to_its_end = matches!(opening, Opening::Tcp(_));
         tokio::select! {
             biased;
             served = self.operation(opening, (reader, writer)) => served,
-            () = hangup.wait() => Ok(()),
+            () = hangup.wait(), if !is_read_to_its_end => Ok(()),
         }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked { capabilities: &self.capabilities, net: &self.net, denials: &self.denials }
+    }
+
+    fn deciding(&self) -> Deciding<'_> {
+        Deciding { net: &self.net, grants: self.capabilities.grants(), denials: &self.denials }
     }
 
     async fn operation(&self, opening: Opening, door: (FrameReader, FrameWriter)) -> Result<(), DoorError> {
         match opening {
             Opening::Http(head) => http::outside::serve(&self.requests, (&self.net, &self.misuse), *head, door).await,
+            Opening::State => {
+                let Ok(mut session) = self.state.try_lock() else {
+                    return Err(DoorError::Wrong("a second door to the call's state was opened"));
+                };
+                let state = KeptState {
+                    session: &mut session,
+                    grants: self.capabilities.grants(),
+                    granted: self.capabilities.keyvalue(),
+                    denials: &self.denials,
+                    caller: self.caller.name(),
+                };
+                keyvalue::outside::serve(state, &self.state_failed, door).await
+            }
+            Opening::Lookup(name) => {
+                let (_reader, mut writer) = door;
+                let addresses = sockets::look_up(self.asked(), &name).await;
+                writer.message(&addresses).await
+            }
+            Opening::Tcp(wanted) => sockets::outside::serve_tcp(self.deciding(), wanted, door).await,
+            Opening::Udp(wanted) => sockets::outside::serve_udp(self.deciding(), wanted, door).await,
+            Opening::Consent(wish) => {
+                let mut budget = self.asking.lock().await;
+                let (asked, caller) = (self.asked(), &*self.caller);
+                let consenting = Consenting { asked, caller, budget: &mut budget, waits: None };
+                consent::serve(consenting, wish, door).await
+            }
         }
     }
 }

@@ -109,6 +109,11 @@ impl Door {
         Ok(Self { stream: UnixStream::from_std(stream)? })
     }
 
+    /// Lets the kernel keep little of what is sent and not read yet.
+    pub(crate) fn hold_back(&self) -> io::Result<()> {
+        Ok(rustix::net::sockopt::set_socket_send_buffer_size(&self.stream, DATA_BYTES_MAX)?)
+    }
+
     /// Both directions.
     pub(crate) fn split(self) -> (FrameReader, FrameWriter) {
         let (read, write) = self.stream.into_split();

@@ -17,11 +17,14 @@
 //! | [`call_doors`] | the host's side of one call |
 //!
 //! The messages of an operation, and both sides of it, stand with its interface: `http/outside/`,
-//! `keyvalue/`, `sockets/`. Must not hold: those.
+//! `keyvalue/outside.rs`, `sockets/outside/`,
+//! `caller/consent.rs`. Must not hold: those.
 pub(crate) mod bounded;
 mod call_doors;
 pub(crate) mod frame;
 mod opening;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use call_doors::CallDoors;
 pub(crate) use call_doors::{Misuse, http_doors_max};

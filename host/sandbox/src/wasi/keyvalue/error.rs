@@ -95,6 +95,9 @@ pub(crate) enum Fault {
     /// It failed, and cannot be opened again.
     #[error("the state file failed and cannot be opened again: {0}")]
     Closed(String),
+    /// The host keeps the state, and has ended the call or noted the fault.
+    #[error("the host could not read or write what this tool keeps")]
+    Outside,
 }
 
 impl From<&Fault> for Failure {

@@ -18,6 +18,8 @@ mod error;
 mod file;
 mod granted;
 mod host;
+mod operations;
+pub(crate) mod outside;
 mod session;
 mod store;
 mod tables;
@@ -26,5 +28,7 @@ mod tests;
 
 pub(crate) use error::Fault;
 pub(crate) use granted::{GrantedState, prepare};
-pub(crate) use host::{KeyvalueView, add_to_linker};
+pub(crate) use host::{KeyvalueView, StateWay, add_to_linker};
+pub(crate) use operations::KeptState;
+pub(crate) use outside::OutsideState;
 pub(crate) use session::Session;

@@ -406,7 +406,8 @@ fn size(key: &str, value: &[u8]) -> u64 {
     (key.len() as u64).saturating_add(value.len() as u64)
 }
 
-fn check_keys<'k>(keys: impl ExactSizeIterator<Item = &'k String>) -> Result<(), Refusal> {
+/// Refuses a list of keys with one that no entry has.
+pub(super) fn check_keys<'k>(keys: impl ExactSizeIterator<Item = &'k String>) -> Result<(), Refusal> {
     check_count(keys.len())?;
     let mut keys = keys;
     keys.try_for_each(|key| check_key(key))
@@ -417,7 +418,8 @@ pub(super) fn check_count(keys: usize) -> Result<(), Refusal> {
     if keys > BATCH_KEYS_MAX { Err(Refusal::Batch { keys, max: BATCH_KEYS_MAX }) } else { Ok(()) }
 }
 
-fn check_key(key: &str) -> Result<(), Refusal> {
+/// Refuses a key that no entry has.
+pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
         return Err(Refusal::Key { bytes: key.len(), max: KEY_BYTES_MAX });
     }

@@ -23,4 +23,4 @@ pub(crate) use call_net::{CallNet, NetGuard, NetLimits, OverDirection};
 pub(crate) use dialer::dial;
 pub(crate) use gate::{Gate, is_implicit};
 pub(crate) use metered::Metered;
-pub(crate) use resolver::{LookupError, Resolver};
+pub(crate) use resolver::{ADDRESSES_MAX, LookupError, Resolver};

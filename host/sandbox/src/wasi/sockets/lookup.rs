@@ -13,10 +13,18 @@ use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketResult, subscribe}
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
 use super::bindings::wasi::sockets::ip_name_lookup::{Host, HostResolveAddressStream};
-use super::denied;
+use super::outside::message::{Addresses, Code};
 use crate::caller::denials::Denials;
+use crate::caller::outside::Outside;
+use crate::wasi::capabilities::Capabilities;
+use crate::wasi::doors::bounded::List;
+use crate::wasi::doors::frame::HOST_BYTES_MAX;
+use crate::wasi::doors::{Door, Opening};
 use crate::wasi::net::{CallNet, LookupError, Resolver};
 use crate::wasi::state::CallState;
+
+/// Bytes of a name that the host is asked for: more than any name has.
+const NAME_BYTES_MAX: usize = 1 << 10;
 
 type Found = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
 
@@ -97,62 +105,100 @@ fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option
     (told, refused)
 }
 
+/// The parts of a call that decide on its look-ups.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) capabilities: &'a Capabilities,
+    pub(crate) net: &'a Arc<CallNet>,
+    pub(crate) denials: &'a Denials,
+}
+
+/// A look-up that may be made, or the address in the name's place.
+enum Begun {
+    Looks(Lookup),
+    Placeheld(IpAddr),
+}
+
+impl Asked<'_> {
+    /// Decides on a look-up, and counts it.
+    fn begin(self, name: &str) -> Result<Begun, ErrorCode> {
+        let Asked { capabilities, net, denials } = self;
+        match net.decide(capabilities.grants(), |network| network.lookup(name)) {
+            Ok(permit) if net.lookup() => {
+                let resolver = Arc::clone(capabilities.http().resolver());
+                Ok(Begun::Looks(Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() }))
+            }
+            Ok(_) => Err(ErrorCode::PermanentResolverFailure),
+            Err(denial) => {
+                let address = self.placeheld(name);
+                if capabilities.observing() || address.is_none() {
+                    denials.add(denial);
+                }
+                address.map(Begun::Placeheld).ok_or(ErrorCode::AccessDenied)
+            }
+        }
+    }
+
+    /// An address in the place of a name that nothing allows to look up, to see which port it is
+    /// connected to. None where nobody wants to know.
+    fn placeheld(self, name: &str) -> Option<IpAddr> {
+        let wanted = self.capabilities.observing() || self.capabilities.may_ask();
+        wanted.then(|| self.net.resolved().placehold(name)).flatten()
+    }
+}
+
+/// Looks a name up for a guest in a sandbox process.
+pub(crate) async fn look_up(asked: Asked<'_>, name: &str) -> Addresses {
+    let found = match asked.begin(name) {
+        Ok(Begun::Looks(lookup)) => lookup.run().await,
+        Ok(Begun::Placeheld(address)) => Ok(vec![address].into_iter()),
+        Err(code) => Err(code),
+    };
+    found.map(|addresses| List(addresses.collect())).map_err(Code::from)
+}
+
+/// Has the host look a name up.
+async fn look_up_outside(outside: Arc<dyn Outside>, name: String) -> Found {
+    let door = Door::open(&*outside).await.map_err(|_| ErrorCode::TemporaryResolverFailure)?;
+    let (mut reader, mut writer) = door.split();
+    let said = match writer.message(&Opening::Lookup(name)).await {
+        Ok(()) => reader.message::<Addresses>(HOST_BYTES_MAX).await,
+        Err(error) => Err(error),
+    };
+    let found = said.map_err(|_| ErrorCode::TemporaryResolverFailure)?;
+    found.map(|addresses| addresses.0.into_iter()).map_err(ErrorCode::from)
+}
+
 impl Host for CallState {
     fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
         self.table().get(&network)?;
-        let capabilities = Arc::clone(self.capabilities());
-        let decision = match capabilities.may_ask() {
-            true => self.socket_net().decide(capabilities.grants(), |network| network.lookup(&name)),
-            false => capabilities.grants().network().lookup(&name),
-        };
-        let permit = match decision {
-            Ok(permit) => permit,
-            Err(denial) => {
-                let address = self.placeheld(&name);
-                if self.capabilities().observing() || address.is_none() {
-                    self.deny(denial);
-                }
-                let addresses = vec![address.ok_or_else(denied)?].into_iter();
-                return Ok(self.table().push(Answers::Ready(Ok(addresses)))?);
+        if let Some(outside) = self.caller.outside() {
+            if name.len() > NAME_BYTES_MAX {
+                return Err(ErrorCode::InvalidArgument.into());
             }
-        };
-        let net = self.socket_net();
-        if !net.lookup() {
-            return Err(ErrorCode::PermanentResolverFailure.into());
+            if !self.socket_net().lookup() {
+                return Err(ErrorCode::PermanentResolverFailure.into());
+            }
+            let answers = Answers::Waiting(spawn(look_up_outside(outside, name)));
+            return Ok(self.table().push(answers)?);
         }
-        let lookup = Lookup {
-            permit,
-            resolver: Arc::clone(self.capabilities().http().resolver()),
-            net,
-            denials: self.denials.clone(),
+        let net = self.socket_net();
+        let capabilities = Arc::clone(self.capabilities());
+        let asked = Asked { capabilities: &capabilities, net: &net, denials: &self.denials };
+        let answers = match asked.begin(&name)? {
+            Begun::Looks(lookup) => Answers::Waiting(spawn(lookup.run())),
+            Begun::Placeheld(address) => Answers::Ready(Ok(vec![address].into_iter())),
         };
-        let answers = Answers::Waiting(spawn(lookup.run()));
         Ok(self.table().push(answers)?)
     }
 }
 
-impl CallState {
-    /// An address in the place of a name that nothing allows to look up, to see which port it is
-    /// connected to. None where nobody wants to know.
-    fn placeheld(&mut self, name: &str) -> Option<IpAddr> {
-        let capabilities = self.capabilities();
-        let wanted = capabilities.observing() || capabilities.may_ask();
-        wanted.then(|| self.socket_net().resolved().placehold(name)).flatten()
-    }
-}
-
 /// Looks up a name that a person allowed to connect to; its first address that may be connected to.
-pub(crate) async fn resolved(
-    state: &mut CallState,
-    capability: Capability,
-    name: &str,
-    port: u16,
-) -> Option<SocketAddr> {
-    let net = state.socket_net();
-    let capabilities = Arc::clone(state.capabilities());
+pub(crate) async fn resolved(asked: Asked<'_>, capability: Capability, name: &str, port: u16) -> Option<SocketAddr> {
+    let Asked { capabilities, net, denials } = asked;
     let permit = net.decide(capabilities.grants(), |network| network.lookup(name)).ok().filter(|_| net.lookup())?;
     let resolver = Arc::clone(capabilities.http().resolver());
-    let lookup = Lookup { permit, resolver, net: Arc::clone(&net), denials: state.denials.clone() };
+    let lookup = Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() };
     let addresses = lookup.run().await.ok()?;
     net.decide(capabilities.grants(), |network| {
         let mut targets = addresses.map(|address| SocketAddr::new(address, port));

@@ -16,9 +16,12 @@
 //! | look-up | the name is decided on, then each address it leads to |
 //! | look-up of a denied name, observed or asked about | an address in its place, to see the port |
 //!
+//! In a sandbox process, `outside/` stands in their place.
+//!
 //! Must not hold: rules.
 mod bindings;
 mod lookup;
+pub(crate) mod outside;
 mod streams;
 mod tcp;
 #[cfg(test)]
@@ -36,23 +39,28 @@ use wasmtime_wasi::p2::bindings::sockets::{tcp_create_socket, udp_create_socket}
 use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult, TcpSocket, UdpSocket};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
-pub(crate) use lookup::resolved;
+pub(crate) use lookup::{Asked, look_up, resolved};
 
 use crate::wasi::net::{CallNet, is_implicit};
 use crate::wasi::state::CallState;
 
-/// Everything of `wasi:sockets`.
-pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+/// Everything of `wasi:sockets`; `outside`: for a sandbox process, which opens none itself.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>, outside: bool) -> wasmtime::Result<()> {
     type State = CallState;
     type HasState = HasSelf<CallState>;
-    // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by there.
-    wasi::tcp::add_to_linker::<State, HasState>(linker, State::reached)?;
-    linker.allow_shadowing(true);
-    tcp::add_connect(linker)?;
-    linker.allow_shadowing(false);
-    wasi::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
-    wasi::udp::add_to_linker::<State, HasState>(linker, State::reached)?;
-    wasi::udp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
+    if outside {
+        outside::add_to_linker(linker)?;
+    } else {
+        // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by
+        // there.
+        wasi::tcp::add_to_linker::<State, HasState>(linker, State::reached)?;
+        linker.allow_shadowing(true);
+        tcp::add_connect(linker)?;
+        linker.allow_shadowing(false);
+        wasi::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
+        wasi::udp::add_to_linker::<State, HasState>(linker, State::reached)?;
+        wasi::udp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
+    }
     bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, HasState>(linker, State::called)?;
     wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
     let options = wasi::network::LinkOptions::default();

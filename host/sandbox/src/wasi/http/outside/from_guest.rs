@@ -138,26 +138,19 @@ async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u6
 
 fn response(head: ResponseHead, reader: FrameReader, place: OwnedSemaphorePermit) -> Option<Response<WasiBody>> {
     let ResponseHead { status, fields, whole } = head;
-    let body = OutsideBody { reader, whole, place: (!whole).then_some(place) };
+    let body = OutsideBody { reader, whole, _place: place };
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(status).ok()?;
     *response.headers_mut() = fields.into_map()?;
     Some(response)
 }
 
-/// A server's body, as it comes through the door. It holds the door, and a place among the call's
-/// doors, until it ends or is dropped.
+/// A server's body, as it comes through the door. It holds the door, a place among the call's
+/// doors, and with them the request's turn.
 struct OutsideBody {
     reader: FrameReader,
     whole: bool,
-    place: Option<OwnedSemaphorePermit>,
-}
-
-impl OutsideBody {
-    fn end(&mut self) {
-        self.whole = true;
-        self.place = None;
-    }
+    _place: OwnedSemaphorePermit,
 }
 
 impl Body for OutsideBody {
@@ -177,7 +170,7 @@ impl Body for OutsideBody {
             Ok(None) => Err(DoorError::Closed),
             Err(error) => Err(error),
         };
-        self.end();
+        self.whole = true;
         Poll::Ready(match message {
             Ok(Answer::Whole) => None,
             Ok(Answer::Trailers(trailers)) => {

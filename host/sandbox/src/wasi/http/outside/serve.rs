@@ -30,41 +30,45 @@ pub(crate) async fn serve(
     match Box::into_pin(requests.send(request, Some(options))).await {
         Ok((response, worker)) => {
             let mut worker = Box::into_pin(worker);
-            let mut sending = pin!(answer(&mut writer, response));
+            let mut answering = pin!(answer(writer, response));
             tokio::select! {
                 biased;
-                sent = &mut sending => sent,
-                _ = &mut worker => sending.await,
+                answered = &mut answering => answered,
+                _ = &mut worker => answering.await,
             }
         }
         Err(error) => writer.message(&Answer::Failed(error.into())).await,
     }
 }
 
-/// Sends a response, whose body is dropped before its end is told: the next request finds its
-/// turn and its connection free.
-async fn answer(writer: &mut FrameWriter, response: Response<WasiBody>) -> Result<(), DoorError> {
+/// Sends a response, and keeps its turn until the guest is done with it and closes the door.
+async fn answer(mut writer: FrameWriter, response: Response<WasiBody>) -> Result<(), DoorError> {
     let (parts, mut body) = response.into_parts();
     let whole = body.is_end_stream();
     let head = ResponseHead { status: parts.status.as_u16(), fields: fields(&parts.headers), whole };
-    if whole {
-        drop(body);
-        return writer.message(&Answer::Head(head)).await;
-    }
     writer.message(&Answer::Head(head)).await?;
-    let end = loop {
+    if !whole {
+        let end = rest(&mut writer, &mut body).await?;
+        writer.message(&end).await?;
+    }
+    drop(writer);
+    let _turn = body;
+    std::future::pending().await
+}
+
+/// Sends a response's body, and returns its end.
+async fn rest(writer: &mut FrameWriter, body: &mut WasiBody) -> Result<Answer, DoorError> {
+    loop {
         match body.frame().await {
             Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
                 Ok(data) => writer.data(data).await?,
-                Err(Ok(trailers)) => break Answer::Trailers(fields(&trailers)),
+                Err(Ok(trailers)) => return Ok(Answer::Trailers(fields(&trailers))),
                 Err(Err(_)) => {}
             },
-            Some(Err(error)) => break Answer::Failed(error.into()),
-            None => break Answer::Whole,
+            Some(Err(error)) => return Ok(Answer::Failed(error.into())),
+            None => return Ok(Answer::Whole),
         }
-    };
-    drop(body);
-    writer.message(&end).await
+    }
 }
 
 /// A guest's body, as it comes through the door.
@@ -132,7 +136,7 @@ impl Body for GuestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended
+        self.ended || self.left_bytes == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {

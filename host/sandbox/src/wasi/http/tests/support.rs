@@ -7,13 +7,15 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use tokio::task::JoinSet;
-use toolcell_policy::{Grants, Limits};
+use toolcell_policy::{Grants, Limits, SecretSource};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks as _};
 use zeroize::Zeroizing;
 
 use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
 use crate::secrets::{HeldSecret, SecretValue, Secrets};
+use crate::wasi::capabilities::{Capabilities, GrantSources};
+use crate::wasi::doors::testing::TestDoors;
 use crate::wasi::http::exchange::Worker;
 use crate::wasi::http::{HttpClient, HttpHooks};
 use crate::wasi::net::{NetGuard, NetLimits, Resolver};
@@ -37,6 +39,8 @@ pub(super) struct Call {
     hooks: HttpHooks,
     guard: NetGuard,
     denials: Denials,
+    /// The host's side of a call in a sandbox process.
+    pub(super) doors: Option<TestDoors>,
     workers: JoinSet<()>,
 }
 
@@ -88,6 +92,22 @@ impl Granted {
         std::fs::write(folder.path().join("ca.pem"), &self.ca_pem).unwrap();
         let value = |name: &str| self.secrets.iter().find(|(of, _)| *of == name).unwrap().1;
         let value = |name: &str| HeldSecret::Fixed(SecretValue::new(Zeroizing::new(value(name).to_owned())).unwrap());
+        if super::OUTSIDE {
+            let secret = |source: &SecretSource| {
+                let of = grants.secrets().iter().find(|secret| secret.source() == source).unwrap();
+                Ok(value(of.name()))
+            };
+            let sources = GrantSources {
+                folder: folder.path(),
+                variable: &|_| None,
+                secret: &secret,
+                state_folder: folder.path(),
+                name_servers: &self.name_servers,
+                observing: false,
+            };
+            let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));
+            return Call::outside(TestDoors::new(&capabilities, &limits), &limits);
+        }
         let secrets = grants.secrets().iter().map(|secret| (secret.clone(), value(secret.name()))).collect();
         let secrets = Arc::new(Secrets::new(secrets));
         let client = HttpClient::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);
@@ -95,11 +115,21 @@ impl Granted {
         let guard = NetGuard::new(NetLimits::from(&limits));
         let denials = Denials::new(Arc::new(NoCaller));
         let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone(), &NoCaller);
-        Call { hooks, guard, denials, workers: JoinSet::new() }
+        Call { hooks, guard, denials, doors: None, workers: JoinSet::new() }
     }
 }
 
 impl Call {
+    /// A call of a process that has nothing but doors.
+    fn outside(doors: TestDoors, limits: &Limits) -> Self {
+        let guard = NetGuard::new(NetLimits::from(limits));
+        let caller = doors.caller();
+        let denials = Denials::new(Arc::clone(&caller));
+        let client = HttpClient::plain(&Arc::new(Grants::sealed("it", None)));
+        let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone(), caller.as_ref());
+        Self { hooks, guard, denials, doors: Some(doors), workers: JoinSet::new() }
+    }
+
     /// Makes a request, and runs the task beside its response.
     pub(super) async fn send(
         &mut self,
@@ -134,11 +164,14 @@ impl Call {
 
     /// The denials of the call.
     pub(super) fn denied(&self) -> Vec<String> {
-        self.denials.take().0.iter().map(ToString::to_string).collect()
+        let denials = self.doors.as_ref().map_or_else(|| self.denials.take().0, |doors| doors.calls.denials().0);
+        denials.iter().map(ToString::to_string).collect()
     }
 
     pub(super) fn traffic_bytes(&self) -> (u64, u64) {
-        (self.guard.net().egress_bytes(), self.guard.net().ingress_bytes())
+        let net = self.guard.net();
+        let here = || (net.egress_bytes(), net.ingress_bytes());
+        self.doors.as_ref().map_or_else(here, |doors| doors.calls.traffic_bytes())
     }
 }
 

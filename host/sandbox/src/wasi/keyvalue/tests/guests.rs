@@ -1,0 +1,233 @@
+//! A guest's operations, without the guest: of a call in this process, and of one in a sandbox
+//! process, through a door.
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use wasmtime::component::Resource;
+
+use super::*;
+use crate::wasi::capabilities::{Capabilities, GrantSources};
+use crate::wasi::doors::testing::{TestCaller, TestDoors};
+use crate::wasi::keyvalue::bindings::wasi::keyvalue::store::{Error, Host as _, HostBucket as _};
+use crate::wasi::keyvalue::bindings::wasi::keyvalue::{atomics, batch};
+use crate::wasi::keyvalue::host::{Bucket, Trouble};
+use crate::wasi::state::CallState;
+
+/// One call of a tool whose component has these tables.
+struct Call {
+    state: CallState,
+    doors: Option<TestDoors>,
+    caller: Arc<TestCaller>,
+}
+
+impl Call {
+    fn new(outside: bool, folder: &Path, tables: &str) -> Self {
+        let text = format!("version = 1\n[components.it]\nsource = \"it.wasm\"\n{tables}\n");
+        let source = toolcell_policy::Source { name: "toolcell.toml", text: &text };
+        let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
+        let component = manifest.component("it").unwrap();
+        let sources = GrantSources {
+            observing: false,
+            folder,
+            variable: &|_| None,
+            secret: &|_| Err((String::new(), String::new())),
+            state_folder: &folder.join("state"),
+            name_servers: &[],
+        };
+        let limits = component.tool_limits("tool");
+        let capabilities =
+            Capabilities::prepare(&component.tool_grants("tool"), &sources).unwrap_or_else(|p| panic!("{p:?}"));
+        if !outside {
+            let caller = Arc::new(TestCaller::default());
+            let state = CallState::new(limits, capabilities, Arc::clone(&caller) as _);
+            return Self { state, doors: None, caller };
+        }
+        let doors = TestDoors::new(&capabilities, limits);
+        let caller = Arc::clone(&doors.caller);
+        let state = CallState::new(limits, Capabilities::sealed("it"), doors.caller());
+        Self { state, doors: Some(doors), caller }
+    }
+
+    async fn open(&mut self, name: &str) -> Resource<Bucket> {
+        self.state.keyvalue().open(name.to_owned()).await.unwrap()
+    }
+
+    /// The call has ended with an answer.
+    async fn settle(&mut self) {
+        match &self.doors {
+            Some(doors) => doors.calls.settle().await.unwrap(),
+            None => self.state.keyvalue.settle().await.unwrap(),
+        }
+    }
+
+    fn denials(&self) -> Vec<String> {
+        let denials = self.doors.as_ref().map_or_else(|| self.state.denials.take().0, |doors| doors.calls.denials().0);
+        denials.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn again(bucket: &Resource<Bucket>) -> Resource<Bucket> {
+    Resource::new_borrow(bucket.rep())
+}
+
+fn told<T: std::fmt::Debug>(result: Result<T, Trouble>) -> String {
+    match result.unwrap_err() {
+        Trouble::Guest(Error::Other(text)) => text,
+        other => format!("{other:?}"),
+    }
+}
+
+const GRANTED: &str = "[components.it.keyvalue]\nquota = \"1KiB\"\nentries = 5\nvalue = \"100B\"";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_does_what_it_says_and_is_kept() {
+    for outside in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let mut call = Call::new(outside, folder.path(), GRANTED);
+        let bucket = call.open("").await;
+        let mut view = call.state.keyvalue();
+        assert_eq!(view.get(again(&bucket), "a".to_owned()).await.unwrap(), None);
+        view.set(again(&bucket), "a".to_owned(), b"1".to_vec()).await.unwrap();
+        assert_eq!(view.get(again(&bucket), "a".to_owned()).await.unwrap().unwrap(), b"1");
+        assert!(view.exists(again(&bucket), "a".to_owned()).await.unwrap());
+        let number = atomics::Host::increment(&mut view, again(&bucket), "n".to_owned(), 41).await;
+        assert_eq!(number.unwrap(), 41);
+        let pairs = vec![("b".to_owned(), Vec::new()), ("c".to_owned(), vec![0xff; 100])];
+        batch::Host::set_many(&mut view, again(&bucket), pairs).await.unwrap();
+        let keys = ["c", "none", "b"].map(str::to_owned).to_vec();
+        let found = batch::Host::get_many(&mut view, again(&bucket), keys).await.unwrap();
+        assert_eq!(found, [Some(("c".to_owned(), vec![0xff; 100])), None, Some(("b".to_owned(), Vec::new()))]);
+        batch::Host::delete_many(&mut view, again(&bucket), vec!["b".to_owned()]).await.unwrap();
+        view.delete(again(&bucket), "a".to_owned()).await.unwrap();
+        let page = view.list_keys(again(&bucket), None).await.unwrap();
+        assert_eq!((page.keys, page.cursor), (vec!["n".to_owned(), "c".to_owned()], None));
+        call.settle().await;
+        assert!(call.caller.misuse.lock().unwrap().is_empty());
+        drop(call);
+        let mut next = Call::new(outside, folder.path(), GRANTED);
+        let bucket = next.open("default").await;
+        assert_eq!(next.state.keyvalue().get(bucket, "n".to_owned()).await.unwrap().unwrap(), b"41");
+    }
+}
+
+#[tokio::test]
+async fn a_guest_is_told_the_same_of_every_bound() {
+    let rows: [(&str, &str, usize); 4] = [
+        ("a key", "a key is 1 to 512 bytes long", 0),
+        ("a value", "quota: one value is at most 100 bytes", 101),
+        ("no number", "the value is no decimal number", 1),
+        ("a batch", "one batch has at most 10000 keys", 2),
+    ];
+    for outside in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let mut call = Call::new(outside, folder.path(), GRANTED);
+        let bucket = call.open("b").await;
+        let mut view = call.state.keyvalue();
+        view.set(again(&bucket), "x".to_owned(), b"x".to_vec()).await.unwrap();
+        for (name, text, number) in rows {
+            let said = match number {
+                0 => told(view.get(again(&bucket), String::new()).await),
+                1 => told(atomics::Host::increment(&mut view, again(&bucket), "x".to_owned(), 1).await),
+                2 => {
+                    let keys = vec!["x".to_owned(); BATCH_KEYS_MAX + 1];
+                    told(batch::Host::delete_many(&mut view, again(&bucket), keys).await)
+                }
+                bytes => told(view.set(again(&bucket), "y".to_owned(), vec![0; bytes]).await),
+            };
+            assert!(said.starts_with(text), "{name}, outside {outside}: {said}");
+        }
+        let pairs = (0..5).map(|n| (format!("k{n}"), vec![1])).collect();
+        let said = told(batch::Host::set_many(&mut view, again(&bucket), pairs).await);
+        assert!(said.starts_with("quota: at most 5 entries"), "{said}");
+        assert!(matches!(view.open("a/b".to_owned()).await, Err(Trouble::Guest(Error::NoSuchStore))));
+    }
+}
+
+#[tokio::test]
+async fn without_a_grant_the_denial_reaches_the_caller_once() {
+    let mut said = Vec::new();
+    for outside in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let mut call = Call::new(outside, folder.path(), "");
+        let denied = call.state.keyvalue().open("b".to_owned()).await;
+        assert!(matches!(denied, Err(Trouble::Guest(Error::AccessDenied))), "{denied:?}");
+        let denials = call.denials();
+        assert_eq!(denials.len(), 1);
+        assert_eq!(*call.caller.denied.lock().unwrap(), denials);
+        said.push(denials);
+    }
+    assert_eq!(said[0], said[1]);
+}
+
+#[tokio::test]
+async fn fuel_is_that_of_a_guest_in_the_host() {
+    let mut spent = Vec::new();
+    for outside in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let mut call = Call::new(outside, folder.path(), GRANTED);
+        let bucket = call.open("b").await;
+        call.state.keyvalue().set(again(&bucket), "a".to_owned(), vec![1; 50]).await.unwrap();
+        call.state.keyvalue().get(again(&bucket), "a".to_owned()).await.unwrap();
+        call.state.keyvalue().list_keys(bucket, None).await.unwrap();
+        spent.push(call.state.fuel.spent());
+    }
+    assert_eq!(spent[0], spent[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_have_namespaces_of_their_own_whatever_a_process_says() {
+    let folder = TempDir::new().unwrap();
+    let lines = format!("{GRANTED}\nper_caller = true");
+    let mut call = Call::new(true, folder.path(), &lines);
+    let bucket = call.open("b").await;
+    call.state.keyvalue().set(bucket, "mine".to_owned(), b"1".to_vec()).await.unwrap();
+    call.settle().await;
+    drop(call);
+    // The host knows the caller as "tester", and the process knows no name.
+    let store = Store::open(&folder.path().join("state"), "it", Duration::from_secs(2)).unwrap();
+    assert_eq!(store.get(&place("caller:tester", "b"), "mine").unwrap().unwrap(), b"1");
+    assert_eq!(store.get(&place("", "b"), "mine").unwrap(), None);
+}
+
+fn framed(content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len() + 1).unwrap().to_le_bytes();
+    [&length[..], &[0], content].concat()
+}
+
+#[tokio::test]
+async fn a_process_that_speaks_otherwise_is_cut_off_and_its_writes_stay_within_bounds() {
+    let opening = framed(&postcard::to_stdvec(&crate::wasi::doors::Opening::State).unwrap());
+    let rows: [(&str, Vec<u8>); 4] = [
+        ("garbage", framed(&[0xff; 50])),
+        ("longer than any", vec![0xff, 0xff, 0xff, 0x7f, 0]),
+        // A batch of 10,001 empty keys: bucket "", operation 7.
+        ("too many keys", framed(&[&[0, 7, 0x91, 0x4e][..], &[0; 10_001]].concat())),
+        ("an opening again", opening.clone()),
+    ];
+    for (name, bytes) in rows {
+        let folder = TempDir::new().unwrap();
+        let call = Call::new(true, folder.path(), GRANTED);
+        let mut door = call.doors.as_ref().unwrap().knock();
+        door.write_all(&opening).await.unwrap();
+        door.write_all(&bytes).await.unwrap();
+        let mut said = Vec::new();
+        let _ = door.read_to_end(&mut said).await;
+        assert!(said.is_empty(), "{name}: {said:?}");
+        assert_eq!(call.caller.misuse.lock().unwrap().len(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_has_one_door_to_its_state() {
+    let folder = TempDir::new().unwrap();
+    let mut call = Call::new(true, folder.path(), GRANTED);
+    let bucket = call.open("b").await;
+    let mut second = call.doors.as_ref().unwrap().knock();
+    second.write_all(&framed(&postcard::to_stdvec(&crate::wasi::doors::Opening::State).unwrap())).await.unwrap();
+    assert_eq!(second.read(&mut [0]).await.unwrap(), 0);
+    assert_eq!(*call.caller.misuse.lock().unwrap(), ["a second door to the call's state was opened"]);
+    call.state.keyvalue().set(bucket, "a".to_owned(), Vec::new()).await.unwrap();
+    call.settle().await;
+    // The call has ended: so has its state.
+    let ended = call.state.keyvalue().open("b".to_owned()).await;
+    assert!(matches!(ended, Err(Trouble::Trap(_))), "{ended:?}");
+}

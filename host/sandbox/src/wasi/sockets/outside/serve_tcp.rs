@@ -1,0 +1,119 @@
+//! The host's side of a TCP connection. Must not hold: the policy's decisions.
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Mutex;
+use toolcell_policy::{Capability, Limit};
+
+use super::Deciding;
+use super::message::{Code, SendsNoMore, TcpSaid, TcpWanted};
+use super::options::Options;
+use crate::wasi::doors::frame::{DATA_BYTES_MAX, decoded};
+use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter};
+use crate::wasi::net::{CallNet, Metered, OverDirection};
+
+/// Time in which the last bytes of a call that has ended go out.
+const LAST_BYTES_WAIT: Duration = Duration::from_secs(1);
+
+/// Connects to where the guest may, and hands on what both sides send, charged to the call.
+pub(crate) async fn serve(
+    deciding: Deciding<'_>,
+    TcpWanted { to, options }: TcpWanted,
+    (reader, mut writer): (FrameReader, FrameWriter),
+) -> Result<(), DoorError> {
+    if !deciding.net.socket() {
+        return writer.message(&TcpSaid::Refused(Code::NewSocketLimit)).await;
+    }
+    if !deciding.permits(Capability::Tcp, to) {
+        return writer.message(&TcpSaid::Refused(Code::AccessDenied)).await;
+    }
+    let connected = connect(to, &options).await.and_then(|stream| Ok((stream.local_addr()?, stream)));
+    let (local, stream) = match connected {
+        Ok(connected) => connected,
+        Err(error) => return writer.message(&TcpSaid::Refused(Code::from(&error))).await,
+    };
+    writer.message(&TcpSaid::Connected(local)).await?;
+    let (from_server, to_server) = tokio::io::split(Metered::new(stream, Arc::clone(deciding.net)));
+    let writer = Arc::new(Mutex::new(writer));
+    // What the guest sent last still goes out when its call has ended. The kernel would do as much
+    // for a socket of its own.
+    let up = tokio::spawn(up(Arc::clone(deciding.net), reader, to_server, Arc::clone(&writer)));
+    let up = async { up.await.unwrap_or(Err(DoorError::Closed)) };
+    tokio::try_join!(up, down(deciding.net, from_server, &writer))?;
+    Ok(())
+}
+
+/// The address that was decided on, and no other, is connected to.
+async fn connect(to: SocketAddr, options: &Options) -> io::Result<TcpStream> {
+    let socket = if to.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    options.apply(&socket, to.is_ipv6());
+    socket.connect(to).await
+}
+
+/// From the guest to the server, until the guest or its call ends.
+async fn up(
+    net: Arc<CallNet>,
+    mut reader: FrameReader,
+    mut server: impl AsyncWrite + Unpin,
+    writer: Arc<Mutex<FrameWriter>>,
+) -> Result<(), DoorError> {
+    let mut sending = std::pin::pin!(send(&net, &mut reader, &mut server, &writer));
+    tokio::select! {
+        biased;
+        sent = &mut sending => sent,
+        () = net.ended() => tokio::time::timeout(LAST_BYTES_WAIT, sending).await.unwrap_or(Ok(())),
+    }
+}
+
+async fn send(
+    net: &CallNet,
+    reader: &mut FrameReader,
+    server: &mut (impl AsyncWrite + Unpin),
+    writer: &Mutex<FrameWriter>,
+) -> Result<(), DoorError> {
+    loop {
+        match reader.frame(DATA_BYTES_MAX).await? {
+            Some(Frame::Data(data)) => {
+                if let Err(error) = server.write_all(&data).await {
+                    return broken(net, &error, writer).await;
+                }
+            }
+            Some(Frame::Message(message)) => {
+                let SendsNoMore = decoded(&message)?;
+                // A connection that is gone already needs no end.
+                let _ = server.shutdown().await;
+                return Ok(());
+            }
+            None => return Err(DoorError::Closed),
+        }
+    }
+}
+
+/// From the server to the guest.
+async fn down(net: &CallNet, mut server: impl AsyncRead + Unpin, writer: &Mutex<FrameWriter>) -> Result<(), DoorError> {
+    loop {
+        let mut data = BytesMut::with_capacity(DATA_BYTES_MAX);
+        match server.read_buf(&mut data).await {
+            Ok(0) => return writer.lock().await.message(&TcpSaid::Ended).await,
+            Ok(_) => writer.lock().await.data(data.freeze()).await?,
+            Err(error) => return broken(net, &error, writer).await,
+        }
+    }
+}
+
+/// Tells the guest why there is no more, and ends both directions.
+async fn broken(net: &CallNet, error: &io::Error, writer: &Mutex<FrameWriter>) -> Result<(), DoorError> {
+    let over = (error.kind() == io::ErrorKind::QuotaExceeded).then(|| net.over()).flatten();
+    let said = match over {
+        Some(OverDirection::Egress) => TcpSaid::Over(Limit::Egress.spec().key.to_owned()),
+        Some(OverDirection::Ingress) => TcpSaid::Over(Limit::Ingress.spec().key.to_owned()),
+        None => TcpSaid::Broken(Code::from(error)),
+    };
+    writer.lock().await.message(&said).await?;
+    Err(DoorError::Closed)
+}

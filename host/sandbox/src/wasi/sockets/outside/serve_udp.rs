@@ -1,0 +1,121 @@
+//! The host's side of a UDP socket. Must not hold: the policy's decisions.
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tokio::net::UdpSocket;
+use toolcell_policy::Capability;
+
+use super::Deciding;
+use super::message::{Code, PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
+use crate::wasi::doors::bounded::Blob;
+use crate::wasi::doors::{DoorError, FrameReader, FrameWriter};
+
+/// Bytes of a message about a packet, beside the packet.
+const MESSAGE_BYTES: usize = 128;
+
+/// A socket, and the only address that it sends to and hears, if there is one.
+struct Packets<'a> {
+    deciding: Deciding<'a>,
+    socket: UdpSocket,
+    connected: Option<SocketAddr>,
+}
+
+/// Sends packets to where the guest may, and hands on those that come from there, charged to the
+/// call.
+pub(crate) async fn serve(
+    deciding: Deciding<'_>,
+    UdpWanted { six, options }: UdpWanted,
+    (mut reader, mut writer): (FrameReader, FrameWriter),
+) -> Result<(), DoorError> {
+    if !deciding.net.socket() {
+        return writer.message(&UdpSaid::Done(Err(Code::NewSocketLimit))).await;
+    }
+    let bound = bind(six).await.and_then(|socket| Ok((socket.local_addr()?, socket)));
+    let (local, socket) = match bound {
+        Ok(bound) => bound,
+        Err(error) => return writer.message(&UdpSaid::Done(Err(Code::from(&error)))).await,
+    };
+    options.apply(&socket, six);
+    writer.message(&UdpSaid::Done(Ok(Some(local)))).await?;
+    let mut packets = Packets { deciding, socket, connected: None };
+    let mut buffer = vec![0; PACKET_BYTES_MAX];
+    let mut is_over = false;
+    loop {
+        tokio::select! {
+            biased;
+            wants = reader.message::<UdpWants>(PACKET_BYTES_MAX + MESSAGE_BYTES) => {
+                let done = match wants {
+                    Err(DoorError::Closed) => return Ok(()),
+                    wants => packets.done(wants?).await,
+                };
+                writer.message(&UdpSaid::Done(done.map(|()| None))).await?;
+            }
+            came = packets.socket.recv_from(&mut buffer), if !is_over => {
+                // Errors are those of packets that were sent before: nobody waits for them.
+                let Ok((bytes, from)) = came else { continue };
+                let data = buffer.get(..bytes).unwrap_or_default();
+                if !packets.hears(from) {
+                    continue;
+                }
+                is_over = !packets.deciding.net.charge_ingress(data.len() as u64);
+                let said = if is_over { UdpSaid::Over } else { UdpSaid::Received(from, Blob(data.to_vec())) };
+                writer.message(&said).await?;
+            }
+        }
+    }
+}
+
+/// A socket on a port that the system chooses.
+async fn bind(six: bool) -> io::Result<UdpSocket> {
+    if !six {
+        return UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await;
+    }
+    // Of IPv6 alone, which must be said before it is bound.
+    let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
+    let (domain, kind) = (rustix::net::AddressFamily::INET6, rustix::net::SocketType::DGRAM);
+    let socket = rustix::net::socket_with(domain, kind, flags, None)?;
+    rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
+    rustix::net::bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))?;
+    UdpSocket::from_std(socket.into())
+}
+
+impl Packets<'_> {
+    async fn done(&mut self, wants: UdpWants) -> Result<(), Code> {
+        match wants {
+            UdpWants::Connect(to) => {
+                if to.is_some_and(|to| !self.deciding.permits(Capability::Udp, to)) {
+                    return Err(Code::AccessDenied);
+                }
+                self.connected = to;
+                Ok(())
+            }
+            UdpWants::Send(to, Blob(data)) => self.send(to, &data).await,
+        }
+    }
+
+    async fn send(&self, to: Option<SocketAddr>, data: &[u8]) -> Result<(), Code> {
+        let to = to.or(self.connected).ok_or(Code::InvalidArgument)?;
+        if self.connected.is_some_and(|connected| connected != to) {
+            return Err(Code::InvalidArgument);
+        }
+        if !self.deciding.permits(Capability::Udp, to) {
+            return Err(Code::AccessDenied);
+        }
+        let net = self.deciding.net;
+        let bytes = data.len() as u64;
+        let taken = net.take_egress(bytes);
+        if taken < bytes {
+            net.give_back_egress(taken);
+            return Err(Code::OutOfMemory);
+        }
+        self.socket.send_to(data, to).await.map(drop).map_err(|error| {
+            net.give_back_egress(bytes);
+            Code::from(&error)
+        })
+    }
+
+    /// True if packets from there are the guest's to hear: it may send there.
+    fn hears(&self, from: SocketAddr) -> bool {
+        self.connected.is_none_or(|connected| connected == from) && self.deciding.decide(Capability::Udp, from).is_ok()
+    }
+}

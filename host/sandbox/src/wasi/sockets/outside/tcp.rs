@@ -1,0 +1,350 @@
+//! TCP sockets of a guest in a sandbox process. Must not hold: decisions on what they connect to.
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use toolcell_policy::Capability;
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Network, Pollable, SocketResult, subscribe};
+use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
+
+use super::super::denied;
+use super::bindings::wasi::sockets::tcp::{Host, HostTcpSocket, ShutdownType};
+use super::bindings::wasi::sockets::tcp_create_socket;
+use super::message::{TcpSaid, TcpWanted};
+use super::options::Options;
+use super::streams::{Input, Output};
+use crate::caller::outside::Outside;
+use crate::wasi::doors::frame::HOST_BYTES_MAX;
+use crate::wasi::doors::{Door, FrameReader, FrameWriter, Opening};
+use crate::wasi::net::is_implicit;
+use crate::wasi::state::CallState;
+
+type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
+
+/// A socket: what the guest set, and its connection.
+pub struct OutsideTcp {
+    outside: Arc<dyn Outside>,
+    family: IpAddressFamily,
+    options: Options,
+    state: State,
+}
+
+enum State {
+    New,
+    Binding,
+    Bound,
+    Connecting(AbortOnDropJoinHandle<Result<Connected, ErrorCode>>),
+    /// The attempt is over, and the guest has not been told.
+    Tried(Result<Connected, ErrorCode>),
+    Connected {
+        local: SocketAddr,
+        remote: SocketAddr,
+        input: Input,
+        output: Output,
+    },
+    Failed(ErrorCode),
+}
+
+/// A connection that the host has made.
+struct Connected {
+    local: SocketAddr,
+    remote: SocketAddr,
+    reader: FrameReader,
+    writer: FrameWriter,
+}
+
+impl OutsideTcp {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let State::Connecting(attempt) = &mut self.state {
+            self.state = State::Tried(ready!(Pin::new(attempt).poll(context)));
+        }
+        Poll::Ready(())
+    }
+
+    /// The address that a socket has before the host has made it.
+    fn unspecified(&self) -> SocketAddr {
+        match self.family {
+            IpAddressFamily::Ipv4 => SocketAddr::from(([0; 4], 0)),
+            IpAddressFamily::Ipv6 => SocketAddr::from(([0_u16; 8], 0)),
+        }
+    }
+}
+
+/// True for an address that a socket of this family can be connected to, as wasmtime-wasi has it.
+pub(super) fn is_remote(to: SocketAddr, family: IpAddressFamily) -> bool {
+    let of_family = match (to.ip(), family) {
+        (IpAddr::V4(_), IpAddressFamily::Ipv4) => true,
+        (IpAddr::V6(six), IpAddressFamily::Ipv6) => {
+            let is_compatible = matches!(six.segments(), [0, 0, 0, 0, 0, 0, a, b] if a != 0 || b > 1);
+            !is_compatible && six.to_ipv4_mapped().is_none()
+        }
+        _ => false,
+    };
+    of_family && !to.ip().is_unspecified() && to.port() != 0
+}
+
+fn is_unicast(to: IpAddr) -> bool {
+    !to.is_multicast() && !matches!(to, IpAddr::V4(four) if four.is_broadcast())
+}
+
+/// Has the host connect.
+async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connected, ErrorCode> {
+    let remote = wanted.to;
+    let door = Door::open(&*outside).await.map_err(|_| ErrorCode::NewSocketLimit)?;
+    let (mut reader, mut writer) = door.split();
+    let said = match writer.message(&Opening::Tcp(wanted)).await {
+        Ok(()) => reader.message(HOST_BYTES_MAX).await,
+        Err(error) => Err(error),
+    };
+    match said {
+        Ok(TcpSaid::Connected(local)) => Ok(Connected { local, remote, reader, writer }),
+        Ok(TcpSaid::Refused(code)) => Err(code.into()),
+        _ => Err(ErrorCode::ConnectionAborted),
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for OutsideTcp {
+    async fn ready(&mut self) {
+        std::future::poll_fn(|context| self.poll(context)).await;
+    }
+}
+
+impl Host for CallState {}
+
+impl tcp_create_socket::Host for CallState {
+    fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<OutsideTcp>> {
+        let outside = self.outside_socket()?;
+        Ok(self.table().push(OutsideTcp { outside, family, options: Options::default(), state: State::New })?)
+    }
+}
+
+impl CallState {
+    fn outside_tcp(&mut self, socket: &Resource<OutsideTcp>) -> SocketResult<&mut OutsideTcp> {
+        Ok(self.table().get_mut(socket)?)
+    }
+
+    fn never_listens_outside(&mut self, capability: Capability, what: &str, local: SocketAddr) -> SocketResult<()> {
+        self.deny(self.capabilities().grants().network().never_listens(capability, what, local));
+        Err(denied())
+    }
+
+    /// Binding is for clients: to nowhere in particular.
+    pub(super) fn may_bind_outside(&mut self, capability: Capability, address: SocketAddr) -> SocketResult<()> {
+        if is_implicit(address) { Ok(()) } else { self.never_listens_outside(capability, "bind", address) }
+    }
+}
+
+impl HostTcpSocket for CallState {
+    fn start_bind(
+        &mut self,
+        socket: Resource<OutsideTcp>,
+        network: Resource<Network>,
+        to: IpSocketAddress,
+    ) -> SocketResult<()> {
+        self.table().get(&network)?;
+        self.may_bind_outside(Capability::Tcp, to.into())?;
+        let socket = self.outside_tcp(&socket)?;
+        match socket.state {
+            State::New => {
+                socket.state = State::Binding;
+                Ok(())
+            }
+            State::Binding | State::Connecting(_) | State::Tried(_) => Err(ErrorCode::ConcurrencyConflict.into()),
+            _ => Err(ErrorCode::InvalidState.into()),
+        }
+    }
+
+    fn finish_bind(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<()> {
+        let socket = self.outside_tcp(&socket)?;
+        if !matches!(socket.state, State::Binding) {
+            return Err(ErrorCode::NotInProgress.into());
+        }
+        socket.state = State::Bound;
+        Ok(())
+    }
+
+    async fn start_connect(
+        &mut self,
+        socket: Resource<OutsideTcp>,
+        network: Resource<Network>,
+        to: IpSocketAddress,
+    ) -> SocketResult<()> {
+        self.table().get(&network)?;
+        let asked = self.ask_before_socket(Capability::Tcp, to.into()).await;
+        let to = asked.map_err(wasmtime_wasi::p2::SocketError::trap)?;
+        let socket = self.outside_tcp(&socket)?;
+        match socket.state {
+            State::New | State::Bound => {}
+            State::Binding | State::Connecting(_) | State::Tried(_) => {
+                return Err(ErrorCode::ConcurrencyConflict.into());
+            }
+            State::Connected { .. } | State::Failed(_) => return Err(ErrorCode::InvalidState.into()),
+        }
+        if !is_remote(to, socket.family) || !is_unicast(to.ip()) {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
+        let wanted = TcpWanted { to, options: socket.options.clone() };
+        socket.state = State::Connecting(spawn(connect(Arc::clone(&socket.outside), wanted)));
+        Ok(())
+    }
+
+    fn finish_connect(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<Streams> {
+        let own = self.outside_tcp(&socket)?;
+        if own.poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            return Err(ErrorCode::WouldBlock.into());
+        }
+        if !matches!(own.state, State::Tried(_)) {
+            return Err(ErrorCode::NotInProgress.into());
+        }
+        match std::mem::replace(&mut own.state, State::Failed(ErrorCode::InvalidState)) {
+            State::Tried(Ok(Connected { local, remote, reader, writer })) => {
+                let (input, output) = (Input::new(reader), Output::new(writer));
+                own.state = State::Connected { local, remote, input: input.clone(), output: output.clone() };
+                let input: DynInputStream = Box::new(input);
+                let output: DynOutputStream = Box::new(output);
+                let input = self.table().push_child(input, &socket)?;
+                let output = self.table().push_child(output, &socket)?;
+                Ok((input, output))
+            }
+            State::Tried(Err(code)) => {
+                own.state = State::Failed(code);
+                Err(code.into())
+            }
+            other => {
+                own.state = other;
+                Err(ErrorCode::NotInProgress.into())
+            }
+        }
+    }
+
+    fn start_listen(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<()> {
+        let local = self.outside_tcp(&socket)?.unspecified();
+        self.never_listens_outside(Capability::Tcp, "listen", local)
+    }
+
+    fn finish_listen(&mut self, _: Resource<OutsideTcp>) -> SocketResult<()> {
+        Err(ErrorCode::NotInProgress.into())
+    }
+
+    fn accept(
+        &mut self,
+        socket: Resource<OutsideTcp>,
+    ) -> SocketResult<(Resource<OutsideTcp>, Resource<DynInputStream>, Resource<DynOutputStream>)> {
+        HostTcpSocket::start_listen(self, socket)?;
+        Err(denied())
+    }
+
+    fn local_address(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<IpSocketAddress> {
+        let socket = self.outside_tcp(&socket)?;
+        match socket.state {
+            State::Connected { local, .. } => Ok(local.into()),
+            State::Bound => Ok(socket.unspecified().into()),
+            State::Failed(code) => Err(code.into()),
+            _ => Err(ErrorCode::InvalidState.into()),
+        }
+    }
+
+    fn remote_address(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<IpSocketAddress> {
+        match self.outside_tcp(&socket)?.state {
+            State::Connected { remote, .. } => Ok(remote.into()),
+            State::Failed(code) => Err(code.into()),
+            _ => Err(ErrorCode::InvalidState.into()),
+        }
+    }
+
+    fn is_listening(&mut self, _: Resource<OutsideTcp>) -> wasmtime::Result<bool> {
+        Ok(false)
+    }
+
+    fn address_family(&mut self, socket: Resource<OutsideTcp>) -> wasmtime::Result<IpAddressFamily> {
+        Ok(self.table().get(&socket)?.family)
+    }
+
+    fn set_listen_backlog_size(&mut self, _: Resource<OutsideTcp>, value: u64) -> SocketResult<()> {
+        // Nothing listens.
+        if value == 0 { Err(ErrorCode::InvalidArgument.into()) } else { Ok(()) }
+    }
+
+    fn keep_alive_enabled(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<bool> {
+        Ok(self.outside_tcp(&socket)?.options.keep_alive())
+    }
+
+    fn set_keep_alive_enabled(&mut self, socket: Resource<OutsideTcp>, value: bool) -> SocketResult<()> {
+        self.outside_tcp(&socket)?.options.set_keep_alive(value);
+        Ok(())
+    }
+
+    fn keep_alive_idle_time(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<u64> {
+        Ok(self.outside_tcp(&socket)?.options.keep_alive_idle_nanos())
+    }
+
+    fn set_keep_alive_idle_time(&mut self, socket: Resource<OutsideTcp>, value: u64) -> SocketResult<()> {
+        self.outside_tcp(&socket)?.options.set_keep_alive_idle_nanos(value)
+    }
+
+    fn keep_alive_interval(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<u64> {
+        Ok(self.outside_tcp(&socket)?.options.keep_alive_interval_nanos())
+    }
+
+    fn set_keep_alive_interval(&mut self, socket: Resource<OutsideTcp>, value: u64) -> SocketResult<()> {
+        self.outside_tcp(&socket)?.options.set_keep_alive_interval_nanos(value)
+    }
+
+    fn keep_alive_count(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<u32> {
+        Ok(self.outside_tcp(&socket)?.options.keep_alive_count())
+    }
+
+    fn set_keep_alive_count(&mut self, socket: Resource<OutsideTcp>, value: u32) -> SocketResult<()> {
+        self.outside_tcp(&socket)?.options.set_keep_alive_count(value)
+    }
+
+    fn hop_limit(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<u8> {
+        Ok(self.outside_tcp(&socket)?.options.hop_limit())
+    }
+
+    fn set_hop_limit(&mut self, socket: Resource<OutsideTcp>, value: u8) -> SocketResult<()> {
+        self.outside_tcp(&socket)?.options.set_hop_limit(value)
+    }
+
+    fn receive_buffer_size(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<u64> {
+        Ok(self.outside_tcp(&socket)?.options.receive_bytes())
+    }
+
+    fn set_receive_buffer_size(&mut self, socket: Resource<OutsideTcp>, value: u64) -> SocketResult<()> {
+        self.outside_tcp(&socket)?.options.set_receive_bytes(value)
+    }
+
+    fn send_buffer_size(&mut self, socket: Resource<OutsideTcp>) -> SocketResult<u64> {
+        Ok(self.outside_tcp(&socket)?.options.send_bytes())
+    }
+
+    fn set_send_buffer_size(&mut self, socket: Resource<OutsideTcp>, value: u64) -> SocketResult<()> {
+        self.outside_tcp(&socket)?.options.set_send_bytes(value)
+    }
+
+    fn subscribe(&mut self, socket: Resource<OutsideTcp>) -> wasmtime::Result<Resource<DynPollable>> {
+        subscribe(self.table(), socket)
+    }
+
+    fn shutdown(&mut self, socket: Resource<OutsideTcp>, how: ShutdownType) -> SocketResult<()> {
+        let State::Connected { input, output, .. } = &self.outside_tcp(&socket)?.state else {
+            return Err(ErrorCode::InvalidState.into());
+        };
+        if matches!(how, ShutdownType::Receive | ShutdownType::Both) {
+            input.shut_down();
+        }
+        if matches!(how, ShutdownType::Send | ShutdownType::Both) {
+            output.shut_down();
+        }
+        Ok(())
+    }
+
+    fn drop(&mut self, socket: Resource<OutsideTcp>) -> wasmtime::Result<()> {
+        self.table().delete(socket)?;
+        Ok(())
+    }
+}

@@ -2,14 +2,16 @@
 # Runs a command with a Rust toolchain that can compile for wasm32-wasip2, and gets one where there is none.
 #
 #   guest-examples/toolchain.sh cargo build --release --target wasm32-wasip2
+#   guest-examples/toolchain.sh --target TARGET COMMAND
 #
-# With no command it only says on stdout which toolchain a build would use. The sources, in this order:
+# TARGET is another one than wasm32-wasip2: Linux on the processor that this machine does not have, as host/deploy
+# packages it. With no command it only says on stdout which toolchain a build would use. The sources, in this order:
 #
 #   installed  the active rustc already has the target: the command runs as it is
-#   rustup     `rustup target add wasm32-wasip2`, given up after a minute
-#   debian     Debian's rustc and its wasm target, downloaded through this machine's own apt configuration
+#   rustup     `rustup target add TARGET`, given up after a minute
+#   debian     Debian's rustc and its library for the target, downloaded through this machine's own apt configuration
 #              (the mirror, proxy and keyring it already uses) and unpacked into a cache folder. Nothing is
-#              installed. About 200 MB on disk, some seconds, once.
+#              installed. About 200 MB on disk for wasm32-wasip2 and 600 MB for Linux, some seconds, once.
 #
 # Environment:
 #   TOOLCELL_GUEST_TOOLCHAIN  installed, rustup or debian: this source and no other. Default: the first that works.
@@ -19,18 +21,34 @@
 set -eu
 
 TARGET=wasm32-wasip2
+if [ "${1:-}" = --target ] && [ $# -ge 2 ]; then
+    TARGET=$2
+    shift 2
+fi
 RUSTUP_SECONDS=60 # long enough for a 25 MB download, short enough to wait for where the server is out of reach
-DEBIAN_SUITE=trixie
-DEBIAN_RUST=1.85
 KEYRINGS="/usr/share/keyrings/debian-archive-keyring.gpg /usr/share/keyrings/debian-archive-keyring.pgp"
-# rustc, its target libraries, and every shared library that rustc itself loads, so that it runs on an older Debian.
-PACKAGES="rustc libstd-rust-$DEBIAN_RUST libstd-rust-dev libstd-rust-dev-wasm32 libllvm19 libc6 libedit2 libffi8
-  libgcc-s1 libstdc++6 libxml2 libz3-4 libzstd1 zlib1g libbsd0 libtinfo6 liblzma5 libmd0"
+# rustc, its libraries for this machine and the target, and every shared library that rustc itself loads, so that it runs
+# on an older Debian.
+LOADED="libc6 libedit2 libffi8 libgcc-s1 libstdc++6 libz3-4 libzstd1 zlib1g libbsd0 libtinfo6 liblzma5 libmd0"
+case $TARGET in
+    wasm32-*) # the oldest that guests are built with
+        DEBIAN_SUITE=trixie DEBIAN_RUST=1.85 FOREIGN=
+        PACKAGES="libstd-rust-dev-wasm32 libllvm19 libxml2" ;;
+    *) # The program needs a newer one than Debian's last release has. This suite moves on, and the number with it.
+        DEBIAN_SUITE=forky DEBIAN_RUST=1.97
+        case $TARGET in
+            aarch64-unknown-linux-gnu) FOREIGN=arm64 ;;
+            x86_64-unknown-linux-gnu) FOREIGN=amd64 ;;
+            *) FOREIGN=unknown ;;
+        esac
+        PACKAGES="libstd-rust-dev:$FOREIGN libllvm22 libxml2-16" ;;
+esac
+PACKAGES="rustc libstd-rust-$DEBIAN_RUST libstd-rust-dev $PACKAGES $LOADED"
 
 wanted=${TOOLCELL_GUEST_TOOLCHAIN:-}
 scratch=
 
-say() { printf '%s\n' "guest toolchain: $*" >&2; }
+say() { printf '%s\n' "toolchain: $*" >&2; }
 
 fail() {
     say "$*"
@@ -81,6 +99,7 @@ private_apt() {
         -o Dir::Cache="$scratch/cache" -o Dir::Etc::SourceList="$scratch/toolchain.sources" \
         -o Dir::Etc::SourceParts=/dev/null -o Dir::Etc::Preferences=/dev/null \
         -o Dir::Etc::PreferencesParts=/dev/null -o Acquire::Languages=none \
+        -o APT::Architectures::="$(dpkg --print-architecture)" ${FOREIGN:+-o APT::Architectures::="$FOREIGN"} \
         -o APT::Get::AllowUnauthenticated=false "$@"
 }
 
@@ -124,13 +143,13 @@ get_debian() {
     [ -n "$keyring" ] || { say "Debian's keyring is missing (package debian-archive-keyring)"; return 1; }
     mirror=$(debian_mirror)
     [ -n "$mirror" ] || { say "no Debian mirror is configured in apt"; return 1; }
-    say "downloading Debian's rustc $DEBIAN_RUST for $TARGET (about 90 MB, once)"
+    say "downloading Debian's rustc $DEBIAN_RUST for $TARGET (90 to 140 MB, once)"
     scratch=$(mktemp -d)
     chmod 755 "$scratch" # apt downloads as a user of its own
     trap cleanup EXIT
     trap 'exit 130' INT TERM HUP
     if ! download_debian_packages "$mirror" "$keyring"; then
-        sed -n 's/^[EW]: /guest toolchain:   &/p' "$scratch/log" >&2
+        sed -n 's/^[EW]: /toolchain:   &/p' "$scratch/log" >&2
         return 1
     fi
     say "unpacking it into $folder"
@@ -151,10 +170,13 @@ get_debian() {
 }
 
 use_debian() {
-    linkers=$(linker_folder) || { say "this rustc comes without wasm-component-ld, which Debian lacks too"; return 1; }
+    if [ -z "$FOREIGN" ]; then
+        linkers=$(linker_folder) || { say "this rustc comes without wasm-component-ld, which Debian lacks too"; return 1; }
+        PATH=$linkers:$linkers/gcc-ld:$PATH
+    fi
+    [ "$FOREIGN" != unknown ] || { say "no package of Debian is known for $TARGET"; return 1; }
     get_debian || return 1
     RUSTC=$(debian_folder)/rustc
-    PATH=$linkers:$linkers/gcc-ld:$PATH
     export RUSTC PATH
 }
 

@@ -50,12 +50,17 @@ def environment(root, target_folder, epoch):
     }
 
 
+def compiler(target, root):
+    """The words before a command that builds for this target: another processor's needs a standard library got first."""
+    return [] if target == host_target() else [root / "guest-examples" / "toolchain.sh", "--target", target]
+
+
 def build(target, root, target_folder, epoch):
     """Builds the binary of a clone, and gives its path."""
     # The crates must be there before the flags can name their folders.
     subprocess.run(["cargo", "fetch", "--quiet", "--locked", "--target", target], cwd=root, env=tools.plain_environment(), check=True)
     subprocess.run(
-        [tools.auditable(), "auditable", "zigbuild", "--release", "--locked", "-p", "toolcell", "--target", f"{target}.{GLIBC}"],
+        [*compiler(target, root), tools.auditable(), "auditable", "zigbuild", "--release", "--locked", "-p", "toolcell", "--target", f"{target}.{GLIBC}"],
         cwd=root, env=environment(root, target_folder, epoch), check=True,
     )
     return target_folder / target / "release" / "toolcell"

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Installs every package of `make dist` in a clean folder or root and serves the examples from it: `make dist-check`.
 
-    host/deploy/check.py [--packages FOLDER] [--only NAME]… [--twice | --builds]
+    host/deploy/check.py [--packages FOLDER] [--target TARGET] [--only NAME]… [--twice | --builds]
 
+Packages for a processor that this machine does not have (`--target`) are looked into, and nothing of them is run.
 `--twice` packs the binary once more and compares all bytes. `--builds` builds two binaries from two folders and compares
 these. Roots of their own need to be root; without, the .deb and the image are only unpacked and looked into, and stderr
 says so. Needs binutils, npm, and what make guests builds.
 """
 
 import argparse
+import functools
 import hashlib
 import io
 import json
@@ -41,15 +43,18 @@ SECURITY_MAX = 2.0
 class Check:
     """What all checks share: the packages, the examples, a folder for each."""
 
-    def __init__(self, folder, scratch):
-        self.folder, self.scratch = folder, scratch
+    def __init__(self, folder, scratch, platform):
+        self.folder, self.scratch, self.platform = folder, scratch, platform
         self.version = project.version()
-        self.platform = project.PLATFORMS[build.host_target()]
-        self.manifest = examples(scratch / "examples")
         # Compiled once for all packages: the same program compiles to the same code.
         self.environment = os.environ | {
             "TOOLCELL_CODE_CACHE": str(scratch / "code"), "XDG_STATE_HOME": str(scratch / "state"), "XDG_RUNTIME_DIR": str(self.empty("run")),
         }
+
+    @functools.cached_property
+    def manifest(self):
+        """That of the examples."""
+        return examples(self.scratch / "examples")
 
     def empty(self, name):
         """A new folder."""
@@ -62,6 +67,19 @@ class Check:
         found = list(self.folder.glob(pattern))
         assert len(found) == 1, f"{self.folder} has {len(found)} files {pattern}: make dist"
         return found[0]
+
+    def deb(self):
+        return self.file(f"*_{self.platform.debian}.deb")
+
+    def wheel(self):
+        return self.file(f"*-py3-none-{self.platform.wheel}.whl")
+
+    def npm(self):
+        """The npm package of the platform."""
+        return self.file(f"toolcell-linux-{self.platform.node}-*.tgz")
+
+    def image(self):
+        return self.file(f"*-{self.platform.oci}.oci.tar")
 
     def serves(self, command, **options):
         """The examples are served by this program, in a folder where nothing else is."""
@@ -109,10 +127,10 @@ def digests(check):
     for name, digest in listed.items():
         assert hashlib.sha256((check.folder / name).read_bytes()).hexdigest() == digest, name
     program = check.binary().read_bytes()
-    with zipfile.ZipFile(check.file("*.whl")) as archive:
+    with zipfile.ZipFile(check.wheel()) as archive:
         assert archive.read(f"{project.NAME}-{check.version}.data/scripts/{project.NAME}") == program
-    assert part(check.file(f"toolcell-linux-{check.platform.node}-*.tgz"), f"package/bin/{project.NAME}") == program
-    run("dpkg-deb", "-x", check.file("*.deb"), check.scratch / "deb-program")
+    assert part(check.npm(), f"package/bin/{project.NAME}") == program
+    run("dpkg-deb", "-x", check.deb(), check.scratch / "deb-program")
     assert (check.scratch / "deb-program/usr/bin" / project.NAME).read_bytes() == program
 
 
@@ -140,6 +158,35 @@ def binary(check):
     print(f"  glibc {'.'.join(map(str, elf.glibc(program)))}, {len(content):,} bytes, {len(listed)} crates in the program and in the SBOM")
 
 
+def platform(check):
+    """The program and each package that says so are for the same processor, and the image has its C library."""
+    wanted = check.platform
+    assert elf.machine(check.binary().read_bytes()) == wanted.machine
+    assert run("dpkg-deb", "--field", check.deb(), "Architecture") == f"{wanted.debian}\n"
+    with zipfile.ZipFile(check.wheel()) as archive:
+        tags = archive.read(f"{project.NAME}-{check.version}.dist-info/WHEEL").decode("ascii")
+    assert re.findall("^Tag: (.*)$", tags, re.MULTILINE) == [f"py3-none-{wanted.wheel}"], tags
+    about = json.loads(part(check.npm(), "package/package.json"))
+    assert (about["os"], about["cpu"], about["libc"]) == (["linux"], [wanted.node], ["glibc"]), about
+    launcher = json.loads(part(check.file("toolcell-[0-9]*.tgz"), "package/package.json"))
+    assert launcher["optionalDependencies"][about["name"]] == about["version"], launcher
+
+    def blob(descriptor):
+        return part(check.image(), f"blobs/{descriptor['digest'].replace(':', '/')}")
+
+    listed = json.loads(part(check.image(), "index.json"))["manifests"][0]
+    manifest = json.loads(blob(listed))
+    config = json.loads(blob(manifest["config"]))
+    assert listed["platform"] == {key: config[key] for key in ("architecture", "os")} == {"architecture": wanted.oci, "os": "linux"}, listed
+    machines = {}
+    for layer in manifest["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(blob(layer))) as archive:
+            machines |= {file.name: elf.machine(archive.extractfile(file).read()) for file in archive if file.isfile()}
+    of_programs = {name: machine for name, machine in machines.items() if machine is not None}
+    assert {f"usr/bin/{project.NAME}", wanted.loader, f"lib/{wanted.multiarch}/libc.so.6"} <= of_programs.keys(), of_programs
+    assert set(of_programs.values()) == {wanted.machine}, of_programs
+
+
 def tarball(check):
     """Unpacked, it serves; its pages and scripts are there and can be read."""
     folder = check.unpacked()
@@ -155,7 +202,7 @@ def tarball(check):
 
 def wheel(check):
     """pip installs it without an index; uvx runs it without installing."""
-    file = check.file("*.whl")
+    file = check.wheel()
     environment = check.empty("venv")
     run(sys.executable, "-m", "venv", environment)
     run(environment / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", file)
@@ -174,7 +221,7 @@ def npm(check):
     """npm installs both packages, and npx starts the program, which ends with its launcher."""
     folder = check.empty("npm")
     (folder / "package.json").write_text("{}", "ascii")
-    files = [check.file(f"toolcell-linux-{check.platform.node}-*.tgz"), check.file("toolcell-[0-9]*.tgz")]
+    files = [check.npm(), check.file("toolcell-[0-9]*.tgz")]
     options = ["--offline", "--no-audit", "--no-fund", "--loglevel=error", "--cache", check.empty("npm-cache")]
     run("npm", "install", *options, *files, cwd=folder)
     assert run("npx", "--no-install", "toolcell", "--version", cwd=folder) == f"toolcell {check.version}\n"
@@ -185,7 +232,7 @@ def npm(check):
 
 def deb(check):
     """Installed in a root of its own, it has its user and unit, serves as that user, and goes when it is purged."""
-    file = check.file("*.deb")
+    file = check.deb()
     about = run("dpkg-deb", "--info", file)
     assert f"libc6 (>= {build.GLIBC})" in about and "conffiles" in about
     folder = check.empty("deb")
@@ -206,7 +253,7 @@ def deb(check):
 def container(check):
     """The image holds what runs, and nothing else; it runs as nobody, with a root that nobody can write."""
     folder = check.empty("image")
-    with tarfile.open(check.file("*.oci.tar")) as archive:
+    with tarfile.open(check.image()) as archive:
         archive.extractall(folder / "layout", filter="data")
     if os.geteuid() != 0:
         print("  LEFT OUT: running the image, which only root can without a daemon", file=sys.stderr)
@@ -336,12 +383,15 @@ def builds(check):
     print(f"  two folders, one binary: sha256:{digests[0]}")
 
 
-CHECKS = (recipe, digests, binary, tarball, wheel, npm, deb, container, cargo_install, binstall, make_install, server_json, bundle)
+CHECKS = (recipe, digests, binary, platform, tarball, wheel, npm, deb, container, cargo_install, binstall, make_install, server_json, bundle)
+# Those that run nothing of the packages.
+LOOKS = (recipe, digests, binary, platform, binstall, server_json, builds)
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--packages", type=Path, default=build.target_folder() / "packages", help="the folder of packages")
+    parser.add_argument("--target", choices=project.PLATFORMS, default=build.host_target(), help="the packages of this target")
     parser.add_argument("--only", action="append", choices=[check.__name__ for check in CHECKS], help="only this check")
     parser.add_argument("--twice", action="store_true", help="pack twice, and compare")
     parser.add_argument("--builds", action="store_true", help="build in another folder, and compare")
@@ -352,10 +402,13 @@ def main():
     args = arguments()
     if not (args.packages / "SHA256SUMS").exists():
         raise SystemExit("dist-check: there are no packages yet: make dist")
-    wanted = [check for check in CHECKS if not args.only or check.__name__ in args.only]
+    is_run = args.target == build.host_target()
+    wanted = [check for check in CHECKS if (check.__name__ in args.only if args.only else is_run or check in LOOKS)]
     wanted += [check for check, is_wanted in ((twice, args.twice), (builds, args.builds)) if is_wanted]
+    if not is_run and not set(wanted) <= set(LOOKS):
+        raise SystemExit(f"dist-check: programs for {args.target} do not run here; these checks do: {' '.join(check.__name__ for check in LOOKS)}")
     with tempfile.TemporaryDirectory(prefix="toolcell-dist-") as scratch:
-        check = Check(args.packages.absolute(), Path(scratch))
+        check = Check(args.packages.absolute(), Path(scratch), project.PLATFORMS[args.target])
         for one in wanted:
             started = time.monotonic()
             print(f"{one.__name__}: {one.__doc__.partition(chr(10))[0]}", flush=True)

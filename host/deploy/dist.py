@@ -3,8 +3,8 @@
 
     host/deploy/dist.py [--target TARGET]… [--output FOLDER] [--binary FILE]
 
-The targets are this machine's unless some are named; a target's standard library must be installed (rustup target
-add). `--binary` packs a program that is there instead of building one, to try the packaging: such packages are not to
+The target is this machine's unless some are named; guest-examples/toolchain.sh gets the standard library of another
+processor. `--binary` packs a program that is there instead of building one, to try the packaging: such packages are not to
 be published, and stderr says so. Each package's time is that of the last commit (or SOURCE_DATE_EPOCH).
 """
 

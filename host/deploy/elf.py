@@ -1,4 +1,4 @@
-"""The few things of a program's file that are checked: symbol versions, libraries, sections.
+"""The few things of a program's file that are checked: processor, symbol versions, libraries, sections.
 
 Holds what binutils say, in the form of sets. Must not hold: what is right.
 """
@@ -6,13 +6,17 @@ Holds what binutils say, in the form of sets. Must not hold: what is right.
 import json
 import re
 import subprocess
-import tempfile
 import zlib
 from pathlib import Path
 
 
 def said(tool, *words):
     return subprocess.run([tool, *words], capture_output=True, text=True, check=True).stdout
+
+
+def machine(content):
+    """The number of the processor that a file of these bytes is for; None where it is no program or library."""
+    return int.from_bytes(content[18:20], "little") if content[:4] == b"\x7fELF" else None
 
 
 def glibc(binary):
@@ -27,8 +31,9 @@ def needed(binary):
 
 
 def sections(binary):
-    """The names of its sections."""
-    return set(re.findall(r"^\s*\d+ (\S+)", said("objdump", "-h", binary), re.MULTILINE))
+    """Its sections, by name: where each begins in the file, and its length. Also for processors that binutils lack."""
+    rows = re.findall(r"^\s*\d+ (\S+) +(\w+) +\w+ +\w+ +(\w+)", said("objdump", "-h", binary), re.MULTILINE)
+    return {name: (int(start, 16), int(length, 16)) for name, length, start in rows}
 
 
 def has_symbols(binary):
@@ -38,8 +43,6 @@ def has_symbols(binary):
 
 def audited(binary):
     """The crates that the binary itself says it was built of, as {(name, version)}, without those that only built it."""
-    with tempfile.TemporaryDirectory() as folder:
-        part = Path(folder, "part")
-        subprocess.run(["objcopy", "-O", "binary", "--only-section=.dep-v0", "--set-section-flags", ".dep-v0=alloc", binary, part], check=True)
-        listed = json.loads(zlib.decompress(part.read_bytes()))
+    start, length = sections(binary)[".dep-v0"]
+    listed = json.loads(zlib.decompress(Path(binary).read_bytes()[start : start + length]))
     return {(package["name"], package["version"]) for package in listed["packages"] if package.get("kind") != "build"}

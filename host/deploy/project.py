@@ -26,13 +26,15 @@ class Platform(NamedTuple):
     # The folder of libraries in Debian, and the program that loads them.
     multiarch: str
     loader: str
+    # What ELF calls the processor.
+    machine: int
 
 
 PLATFORMS = {
     platform.target: platform
     for platform in (
-        Platform("x86_64-unknown-linux-gnu", "amd64", "manylinux_2_28_x86_64", "x64", "amd64", "x86_64-linux-gnu", "lib64/ld-linux-x86-64.so.2"),
-        Platform("aarch64-unknown-linux-gnu", "arm64", "manylinux_2_28_aarch64", "arm64", "arm64", "aarch64-linux-gnu", "lib/ld-linux-aarch64.so.1"),
+        Platform("x86_64-unknown-linux-gnu", "amd64", "manylinux_2_28_x86_64", "x64", "amd64", "x86_64-linux-gnu", "lib64/ld-linux-x86-64.so.2", 62),
+        Platform("aarch64-unknown-linux-gnu", "arm64", "manylinux_2_28_aarch64", "arm64", "arm64", "aarch64-linux-gnu", "lib/ld-linux-aarch64.so.1", 183),
     )
 }
 

@@ -290,7 +290,7 @@ fn a_call_by_hand_says_which_command_and_lines_would_allow_it() {
         format!("hint: add to [components.reach_http.network]: http = [\"GET {url}\"]"),
         format!("hint: add to [components.reach_http.network]: private = [\"{address}\"]"),
     ] {
-        assert!(called.stderr.lines().any(|said| said == line), "no {line} in\n{}", called.stderr);
+        assert_eq!(called.stderr.lines().filter(|said| *said == line).count(), 1, "{line}:\n{}", called.stderr);
     }
     let _ = run(&folder, &["grant", "reach_http", &format!("GET {url}"), "--yes"]).succeeded();
     let called = run(&folder, &["call", "http", &json!({"url": url}).to_string()]);

@@ -13,11 +13,15 @@ use crate::http_client::{Bounds, HostHttpClient};
 /// Time to connect: a slow network's name server answers within five seconds.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Time of each request: the largest component over a line of two megabits.
+/// Time of the whole download with its redirects: the largest component over four megabits a
+/// second.
 const WHOLE_WITHIN: Duration = Duration::from_secs(300);
 
 /// Advice for an address that is not asked.
 const FORM: &str = "name an address that begins with https://";
+
+/// Advice where no file comes.
+const YOURSELF: &str = "download it yourself, and name the file";
 
 /// Most redirects that are followed: a forge sends to its store, and that to a mirror.
 const REDIRECTS_MAX: usize = 5;
@@ -29,12 +33,20 @@ const REDIRECTS_MAX: usize = 5;
 /// One sentence, and advice.
 pub async fn download(address: &str, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
     let parsed = Url::parse(address).map_err(|error| (format!("{address:?} is no address: {error}"), FORM));
-    let mut address = parsed?;
+    within(WHOLE_WITHIN, parsed?, bytes_max).await
+}
+
+async fn within(whole: Duration, address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
+    let late = format!("{} is not downloaded within {whole:?}", shown(&address));
+    tokio::time::timeout(whole, follow(address, bytes_max)).await.unwrap_or(Err((late, YOURSELF)))
+}
+
+async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
     for _ in 0..=REDIRECTS_MAX {
         check(&address)?;
-        let response = ask(&address, bytes_max).await.map_err(|problem| {
-            (format!("{} cannot be downloaded: {problem}", shown(&address)), "download it yourself, and name the file")
-        })?;
+        let response = ask(&address, bytes_max)
+            .await
+            .map_err(|problem| (format!("{} cannot be downloaded: {problem}", shown(&address)), YOURSELF))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response.into_body().into());
@@ -88,7 +100,26 @@ fn shown(address: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
+
+    /// Redirects to itself, each answer a little later than half of the bound.
+    #[tokio::test]
+    async fn one_bound_holds_for_all_redirects() {
+        let whole = Duration::from_millis(400);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Url::parse(&format!("http://{}/a.wasm", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 1024]).await;
+                tokio::time::sleep(whole * 6 / 10).await;
+                let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: /a.wasm\r\ncontent-length: 0\r\n\r\n").await;
+            }
+        });
+        let (problem, _) = within(whole, address.clone(), 1).await.unwrap_err();
+        assert_eq!(problem, format!("{address} is not downloaded within 400ms"));
+    }
 
     #[test]
     fn only_https_and_this_machine_are_asked() {

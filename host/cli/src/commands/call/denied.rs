@@ -35,6 +35,12 @@ pub fn hints(denials: &[Denial], manifest: &Path, failed: bool) -> String {
     text
 }
 
+/// An answer's text without the denials that the hints after it name again.
+pub fn untold(text: &str, hints: &str) -> String {
+    let told: BTreeSet<&str> = hints.lines().filter(|line| line.starts_with("denied: ")).collect();
+    text.lines().filter(|line| !told.contains(line)).flat_map(|line| [line, "\n"]).collect()
+}
+
 fn hint(denial: &Denial, manifest: &Path) -> String {
     let mut text = format!("\n{}\n", sanitize::line(&denial.to_string()));
     if let Some(command) = command(denial, manifest) {
@@ -103,6 +109,8 @@ hint: add to [components.fetch.network]: http = [\"GET http://127.0.0.1:8080/x\"
 hint: add to [components.fetch.network]: private = [\"127.0.0.1:8080\"]
 ";
         assert_eq!(hints(&twice, Path::new("toolcell.toml"), false), expected);
+        let answer = format!("no answer\n{}\ndenied: lookup example.com\n", twice[0]);
+        assert_eq!(untold(&answer, expected), "no answer\ndenied: lookup example.com\n");
         let other = hints(&twice, Path::new("my tools.toml"), false);
         assert!(other.contains("toolcell grant fetch -m 'my tools.toml' 'GET "), "{other}");
     }

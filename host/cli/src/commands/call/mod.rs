@@ -51,11 +51,11 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     if args.json && !printed.is_empty() {
         result.meta.insert(printed::KEY.to_owned(), printed.clone().into());
     }
-    show(args, &result)?;
+    let hints = denied::hints(&beside.denials, &args.manifest.manifest, result.is_error);
+    show(args, &result, &hints)?;
     if !args.json && result.is_error {
         terminal::say(&printed::beside(&printed, &result));
     }
-    let hints = denied::hints(&beside.denials, &args.manifest.manifest, result.is_error);
     terminal::say(&hints);
     Ok(if result.is_error { Exit::AtFault } else { Exit::Done })
 }
@@ -72,7 +72,7 @@ async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancel
     }
 }
 
-fn show(args: &CallArgs, result: &CallResult) -> anyhow::Result<()> {
+fn show(args: &CallArgs, result: &CallResult, hints: &str) -> anyhow::Result<()> {
     if let Some(folder) = &args.save {
         save(folder, result)?;
     }
@@ -81,7 +81,7 @@ fn show(args: &CallArgs, result: &CallResult) -> anyhow::Result<()> {
     } else {
         let text: String = result.content.iter().map(|content| for_people(content, args.save.is_some())).collect();
         if result.is_error {
-            terminal::say(&text);
+            terminal::say(&denied::untold(&text, hints));
         } else {
             terminal::print(&text)?;
         }

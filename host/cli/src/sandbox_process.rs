@@ -2,12 +2,17 @@
 //! input. Must not hold: what it is told there.
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use toolcell_sandbox::serve_sandbox;
+use toolcell_walls::kernel;
 use toolcell_walls::process::Command;
 
 /// The argument that makes a sandbox process of this program. No command of a person's has it.
 const ARGUMENT: &str = "--sandbox-process";
+
+/// Longer than any process runs: a century.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// This program, as a sandbox process.
 pub fn program() -> Option<Command> {
@@ -29,7 +34,13 @@ pub fn run_if_asked() -> Option<ExitCode> {
 
 fn run() -> anyhow::Result<()> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    kernel::close_inherited()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        // One thread for what blocks, which never ends: behind the walls no other starts.
+        .max_blocking_threads(1)
+        .thread_keep_alive(FOREVER)
+        .build()?;
     runtime.block_on(serve_sandbox(socket))?;
     Ok(())
 }

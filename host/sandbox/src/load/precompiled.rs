@@ -6,6 +6,7 @@ use std::fs::File;
 use std::hash::{Hash as _, Hasher};
 use std::io::Write as _;
 
+use rustix::fs::{MemfdFlags, SealFlags};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -86,8 +87,11 @@ pub(crate) fn file(cache: Option<(&CodeCache, &str)>, component: &Component) -> 
         return Ok(file);
     }
     let code = component.serialize().map_err(std::io::Error::other)?;
-    let file = File::from(rustix::fs::memfd_create("toolcell-code", rustix::fs::MemfdFlags::CLOEXEC)?);
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = File::from(rustix::fs::memfd_create("toolcell-code", flags)?);
     (&file).write_all(&code)?;
+    // Nobody who is given it writes to what others run.
+    rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(file)
 }
 

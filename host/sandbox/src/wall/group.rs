@@ -139,7 +139,9 @@ impl SandboxGroup {
     async fn start_one(&self) -> Result<Arc<SandboxProcess>, String> {
         let failed = |error: std::io::Error| format!("no sandbox process starts: {error}");
         let (process, socket) = self.starter.start(self.options.program.clone()).await.map_err(failed)?;
-        let (_, receiver) = link::open(socket).map_err(failed)?;
+        let (_, mut receiver) = link::open(socket).map_err(failed)?;
+        // Nothing that a sandbox process could send is wanted.
+        receiver.refuse_fds();
         let process = SandboxProcess::new(process, receiver);
         drop(tokio::spawn(Arc::clone(&process).run()));
         let options = &self.options;

@@ -319,7 +319,7 @@ impl SandboxProcess {
         guard.ended = true;
         drop(guard);
         let settled = match pending.doors.get() {
-            Some(_) => Ok(()),
+            Some(doors) => doors.settle().await,
             None => Ok(()),
         };
         finished(report, settled, &pending, began)
@@ -444,7 +444,7 @@ fn finished(
         count = count.saturating_add(number);
         (report.usage.egress_bytes, report.usage.ingress_bytes) = doors.traffic_bytes();
         // The host knows better than the process why a call of either kind failed.
-        let known = doors.over().map(|limit| Failure::over(limit, limits));
+        let known = doors.state_failure().or_else(|| doors.over().map(|limit| Failure::over(limit, limits)));
         report.outcome = match (report.outcome, settled, known) {
             (Ok(_), Err(failure), _) => Err(failure),
             (Err(Failure::Trapped { .. } | Failure::Exited { .. } | Failure::Host { .. }), _, Some(known)) => {

@@ -30,6 +30,8 @@ pub struct GrantSources<'a> {
     pub state_folder: &'a Path,
     /// Name servers; empty: the system's.
     pub name_servers: &'a [SocketAddr],
+    /// True in a sandbox process: secrets, connections and state are the host's, and stay there.
+    pub behind_wall: bool,
     /// True if the guest's attempts are observed: more of them then reach a place that denies and
     /// notes them. It allows nothing.
     pub observing: bool,
@@ -57,10 +59,12 @@ impl Capabilities {
     pub fn prepare(grants: &Arc<Grants>, setting: &GrantSources<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut problems = Vec::new();
         let mut environment = environment(grants, setting, &mut problems);
-        let secrets = Arc::new(secrets(grants, setting, &mut problems));
+        let secrets =
+            if setting.behind_wall { Arc::default() } else { Arc::new(secrets(grants, setting, &mut problems)) };
         environment.extend(secrets.exposed().map(|(name, value)| (name.to_owned(), value.to_owned())));
         let config = variables(grants, secrets.exposed());
-        let keyvalue = keyvalue::prepare(grants, setting.state_folder, &mut problems);
+        let keyvalue =
+            if setting.behind_wall { None } else { keyvalue::prepare(grants, setting.state_folder, &mut problems) };
         let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
         let observed = setting.observing.then(|| Arc::clone(grants));
         let files = Prepared::new(grants.files(), &around, observed).unwrap_or_else(|found| {
@@ -75,7 +79,11 @@ impl Capabilities {
             .chain(secrets.lacking().map(lacking))
             .collect();
         let resolver = Resolver::new(setting.name_servers);
-        let http = HttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
+        let http = if setting.behind_wall {
+            Ok(HttpClient::plain(grants))
+        } else {
+            HttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets))
+        };
         match http {
             Ok(http) if problems.is_empty() => {
                 let grants = Arc::clone(grants);

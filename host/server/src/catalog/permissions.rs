@@ -44,6 +44,7 @@ impl<'a> ToolCapabilities<'a> {
             secret: &|source| secrets::hold(source, folder, &state),
             state_folder: &state,
             name_servers: server.dns(),
+            behind_wall: false,
             observing: *observing,
         };
         // Tools that inherit a grant have the same problem.

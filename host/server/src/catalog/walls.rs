@@ -1,9 +1,11 @@
 //! The sandbox processes of a catalog's components: which components share a group, and which run in
 //! the host's own process. Must not hold: how a process is started, or what its walls are.
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Walls};
+use toolcell_policy::{
+    ComponentPolicy, Delivery, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Walls,
+};
 use toolcell_sandbox::{GroupMember, GroupOptions, SandboxGroup};
 use toolcell_walls::process::{Command, Starter};
 
@@ -57,7 +59,7 @@ struct Walled {
 }
 
 impl WalledComponents {
-    /// Puts the components that are granted nothing of the host into one group. A group of an
+    /// Puts the components that are granted nothing into one group, and each other one into its own. A group of an
     /// earlier catalog with these very components goes on.
     pub(super) fn new(
         setup: Option<&WallSetup>,
@@ -79,31 +81,40 @@ impl WalledComponents {
                 variables: variables(component.policy()),
             })
         };
-        let walled = components.iter().filter(|component| fits(component.policy()));
-        let members: Vec<_> = walled.filter_map(|component| Some((component, member(component)?))).collect();
-        if members.is_empty() {
-            return Self::default();
+        let mut groups: BTreeMap<Option<&str>, Vec<(&Arc<LoadedComponent>, GroupMember)>> = BTreeMap::new();
+        for component in components.iter().filter(|component| fits(component.policy())) {
+            let Some(member) = member(component) else { continue };
+            // A component that is granted something shares its processes with nobody.
+            let own = (!is_sealed(component.policy())).then(|| component.name());
+            groups.entry(own).or_default().push((component, member));
         }
+        let mut walled = HashMap::new();
+        for members in groups.into_values() {
+            let group = earlier.and_then(|earlier| earlier.group_of(&members)).unwrap_or_else(|| {
+                let options = GroupOptions { observing, ..setup.options.clone() };
+                let members = members.iter().map(|(_, member)| member.clone()).collect();
+                SandboxGroup::new(members, options, Arc::clone(&setup.starter))
+            });
+            for (place, (component, member)) in members.into_iter().enumerate() {
+                let (component, group) = (Arc::clone(component), Arc::clone(&group));
+                walled.insert(component.name().to_owned(), Walled { component, member, group, place });
+            }
+        }
+        Self(walled)
+    }
+
+    /// The group of exactly these members.
+    fn group_of(&self, members: &[(&Arc<LoadedComponent>, GroupMember)]) -> Option<Arc<SandboxGroup>> {
         let same = |group: &&Arc<SandboxGroup>| {
             let own = group.members();
             own.len() == members.len()
-                && own.iter().zip(&members).all(|(own, (_, member))| {
+                && own.iter().zip(members).all(|(own, (_, member))| {
                     Arc::ptr_eq(&own.component, &member.component)
                         && own.manifest == member.manifest
                         && own.variables == member.variables
                 })
         };
-        let group = earlier.into_iter().flat_map(|earlier| earlier.0.values()).map(|walled| &walled.group).find(same);
-        let group = group.cloned().unwrap_or_else(|| {
-            let options = GroupOptions { observing, ..setup.options.clone() };
-            let members = members.iter().map(|(_, member)| member.clone()).collect();
-            SandboxGroup::new(members, options, Arc::clone(&setup.starter))
-        });
-        let walled = |(place, (component, member)): (usize, (&Arc<LoadedComponent>, GroupMember))| {
-            let (component, group) = (Arc::clone(component), Arc::clone(&group));
-            (component.name().to_owned(), Walled { component, member, group, place })
-        };
-        Self(members.into_iter().enumerate().map(walled).collect())
+        self.0.values().map(|walled| &walled.group).find(same).cloned()
     }
 
     fn of(&self, component: &Arc<LoadedComponent>) -> Option<&Walled> {
@@ -163,30 +174,30 @@ fn machine_bytes() -> u64 {
     total.and_then(|kilobytes| kilobytes.parse::<u64>().ok()?.checked_mul(1024)).unwrap_or(MEMORY_BYTES_UNKNOWN)
 }
 
-/// True if the component reaches nothing that only the host's own process has.
+/// True if the component can run in a sandbox process: not yet, where it has files, keeps instances
+/// for its callers, or holds the values of secrets.
 fn fits(policy: &ComponentPolicy) -> bool {
-    let tools = policy.tools().iter().map(|tool| policy.tool_grants(tool.name()));
-    let mut all = tools.chain([Arc::clone(policy.grants())]);
-    policy.instance() == InstancePolicy::PerCall && all.all(|grants| is_apart(&grants))
+    let apart = |grants: Arc<Grants>| {
+        let exposed = grants.secrets().iter().any(|secret| *secret.delivery() == Delivery::Expose);
+        grants.files().is_empty() && !exposed
+    };
+    policy.instance() == InstancePolicy::PerCall && all_grants(policy).all(apart)
 }
 
-/// True of grants without files, network, state and secrets.
-fn is_apart(grants: &Grants) -> bool {
-    let network = grants.network();
-    grants.files().is_empty()
-        && network.http_rules().is_empty()
-        && network.tcp_rules().is_empty()
-        && network.udp_rules().is_empty()
-        && grants.keyvalue().is_none()
-        && grants.secrets().is_empty()
-        && grants.ungranted() != Ungranted::Ask
+/// True if neither the component nor any of its tools is granted anything.
+fn is_sealed(policy: &ComponentPolicy) -> bool {
+    all_grants(policy).all(|grants| grants.is_sealed() && grants.ungranted() != Ungranted::Ask)
+}
+
+fn all_grants(policy: &ComponentPolicy) -> impl Iterator<Item = Arc<Grants>> {
+    let tools = policy.tools().iter().map(|tool| policy.tool_grants(tool.name()));
+    tools.chain([Arc::clone(policy.grants())])
 }
 
 /// The values of the host's variables that the component's manifest names.
 fn variables(policy: &ComponentPolicy) -> Vec<(String, String)> {
-    let tools = policy.tools().iter().map(|tool| policy.tool_grants(tool.name()));
     let mut values: Vec<(String, String)> = Vec::new();
-    for grants in tools.chain([Arc::clone(policy.grants())]) {
+    for grants in all_grants(policy) {
         for variable in grants.env() {
             let EnvSource::Host(name) = variable.source() else { continue };
             if values.iter().all(|(known, _)| known != name)

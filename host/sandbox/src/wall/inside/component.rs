@@ -81,6 +81,7 @@ impl Loaded {
             secret: &|_| Err(("secrets stay with the host".to_owned(), String::new())),
             state_folder: nowhere,
             name_servers: &[],
+            behind_wall: true,
             observing: self.observing,
         };
         let capabilities = Capabilities::prepare(&self.policy.tool_grants(name), &sources).map_err(|problems| {

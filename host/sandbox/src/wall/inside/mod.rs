@@ -79,6 +79,8 @@ pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
     for (load, fds) in loads {
         inside.load(&load, fds)?;
     }
+    // No thread starts after the seal: this one does what blocks, from now on.
+    drop(tokio::task::spawn_blocking(|| ()).await);
     let report = entered.seal();
     let missing = report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect();
     inside.tell(&FromSandbox::Sealed { missing })?;
@@ -100,6 +102,7 @@ fn enter(settings: &Settings, link: BorrowedFd<'_>, loads: &[(Box<Load>, Vec<Own
         memory_bytes_max: settings.memory_bytes_max,
         files_max: FILES_MAX,
         file_bytes_max: None,
+        threads_max: None,
         without: &[],
     })
 }
@@ -139,6 +142,7 @@ impl Inside {
             cache: None,
             stack_bytes: number(settings.stack_bytes),
             calls_max: number(settings.calls_max),
+            outside: true,
         })?;
         let spawn: Spawn = Arc::new(|work| drop(tokio::spawn(work)));
         let tell = Arc::new(|_: &str, _: &_| {});

@@ -116,6 +116,9 @@ impl CallState {
 
     /// Has the host ask, where it must, with the call's deadline stopped while a person thinks.
     async fn ask_outside(&mut self, outside: &dyn Outside, wish: Wish) -> wasmtime::Result<Option<SocketAddr>> {
+        if !self.net().wish() {
+            return Ok(None);
+        }
         let Ok(said) = self.wish(outside, wish).await else { return Ok(None) };
         match said {
             Said::Ended(refused) => Err(EndedByAsking { refused }.into()),

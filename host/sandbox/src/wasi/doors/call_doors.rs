@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::http::{self, Requests};
 use crate::wasi::keyvalue::{self, KeptState, Session};
-use crate::wasi::net::{CallNet, NetGuard, NetLimits, OverDirection};
+use crate::wasi::net::{CallNet, LOOKUPS_AT_ONCE, NetGuard, NetLimits, OverDirection};
 use crate::wasi::sockets::outside::Deciding;
 use crate::wasi::sockets::{self, Asked};
 
@@ -23,11 +23,10 @@ use crate::wasi::sockets::{self, Asked};
 /// process: they keep no descriptor of the host.
 const WAITING_REQUESTS_MAX: usize = 16;
 
-/// Doors of a call beside those of its requests.
+/// Doors of a call beside those of its requests, look-ups and sockets.
 const OTHER_DOORS_MAX: usize = 4;
 
-/// Doors that a call may open beside one for each request, look-up and socket, and one to ask
-/// before each.
+/// All doors that a call may open beside those of its operations.
 const SPARE_DOORS: u64 = 16;
 
 /// Doors that a sandbox process has for the requests of one call.
@@ -38,13 +37,14 @@ pub(crate) fn http_doors_max(limits: &NetLimits) -> usize {
 /// Doors that are open at once. A sandbox process may open one just before the host has seen
 /// another closed, so each may be there twice.
 fn open_max(limits: &NetLimits) -> usize {
-    http_doors_max(limits).saturating_add(OTHER_DOORS_MAX).saturating_mul(2)
+    let sockets = usize::try_from(limits.sockets).unwrap_or(usize::MAX);
+    let operations = http_doors_max(limits).saturating_add(sockets).saturating_add(LOOKUPS_AT_ONCE);
+    operations.saturating_add(OTHER_DOORS_MAX).saturating_mul(2)
 }
 
-/// All doors of one call.
+/// All doors of one call: one for each operation, and one to ask a person before it.
 fn doors_max(limits: &NetLimits) -> u64 {
-    let operations = limits.requests.saturating_add(limits.lookups).saturating_add(limits.sockets);
-    operations.saturating_mul(2).saturating_add(SPARE_DOORS)
+    limits.operations().saturating_mul(2).saturating_add(SPARE_DOORS)
 }
 
 /// Everything outside of a sandbox process that one call in it has: its requests, connections,
@@ -64,6 +64,8 @@ struct Doors {
     /// Held by the one door to it.
     state: Mutex<Session>,
     state_failed: keyvalue::outside::Failed,
+    /// Bytes that go between the guest and the host at once.
+    host_data_bytes: u64,
     /// Held while a person is asked.
     asking: Mutex<AskBudget>,
     misuse: Misuse,
@@ -107,6 +109,7 @@ impl CallDoors {
             caller: Arc::clone(caller),
             state: Mutex::default(),
             state_failed: keyvalue::outside::Failed::default(),
+            host_data_bytes: limits.host_data_bytes(),
             asking: Mutex::new(AskBudget::of(limits)),
             requests: Requests::new(Arc::clone(capabilities.http()), Arc::clone(&net), denials.clone()),
             misuse: Misuse::new(Arc::clone(caller)),
@@ -208,15 +211,23 @@ impl Doors {
     async fn door(&self, socket: OwnedFd) -> Result<(), DoorError> {
         let door = Door::of(socket)?;
         door.hold_back()?;
-        let hangup = door.hangup()?;
+        let mut hangup = Some(door.hangup()?);
         let (mut reader, writer) = door.split();
         let opening = reader.message::<Opening>(http::outside::head_bytes_max(self.net.limits())).await?;
-        // The last bytes of a connection may still lie in the socket.
-        let is_read_to_its_end = matches!(opening, Opening::Tcp(_));
+        if matches!(opening, Opening::Tcp(_)) {
+            // The last bytes of a connection may still lie in the socket: it is read to its end.
+            hangup = None;
+        }
+        let closed = async {
+            match hangup {
+                Some(hangup) => hangup.wait().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             served = self.operation(opening, (reader, writer)) => served,
-            () = hangup.wait(), if !is_read_to_its_end => Ok(()),
+            () = closed => Ok(()),
         }
     }
 
@@ -242,7 +253,7 @@ impl Doors {
                     denials: &self.denials,
                     caller: self.caller.name(),
                 };
-                keyvalue::outside::serve(state, &self.state_failed, door).await
+                keyvalue::outside::serve(state, (&self.state_failed, self.host_data_bytes), door).await
             }
             Opening::Lookup(name) => {
                 let (_reader, mut writer) = door;

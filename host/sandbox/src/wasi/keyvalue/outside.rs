@@ -21,6 +21,12 @@ const ITEM_BYTES: usize = 16;
 /// Bytes of one operation, encoded: the largest batch, with the longest keys.
 const OPERATION_BYTES_MAX: usize = BATCH_BYTES_MAX as usize + BATCH_KEYS_MAX * (KEY_BYTES_MAX + ITEM_BYTES) + (1 << 10);
 
+/// Bytes of a bucket's name that the host is asked for: more than any has.
+const NAME_BYTES_MAX: usize = 1 << 10;
+
+/// Bytes of the first operation of a guest that is granted no state, which opens a bucket.
+const UNGRANTED_BYTES_MAX: usize = 64 << 10;
+
 /// One operation, on the bucket of a name that the guest opened.
 #[derive(Debug, Serialize, Deserialize)]
 struct Wanted<'b> {
@@ -64,6 +70,9 @@ impl OutsideState {
     /// Has the host do one operation.
     pub(super) async fn perform(&mut self, bucket: &str, operation: Operation) -> Result<Outcome, Trouble> {
         operation.check()?;
+        if bucket.len() > NAME_BYTES_MAX {
+            return Err(Trouble::Guest(Error::NoSuchStore));
+        }
         let wanted = Wanted { bucket: bucket.into(), operation };
         match self.asked(&wanted).await {
             Ok(done) => Ok(done?),
@@ -112,11 +121,16 @@ impl Failed {
 /// The host's side: does what the sandbox process asks for, as far as the call may.
 pub(crate) async fn serve(
     mut state: KeptState<'_>,
-    failed: &Failed,
+    (failed, host_data_bytes): (&Failed, u64),
     (mut reader, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
+    // A guest hands over no more at once, and none without a grant.
+    let handed_over =
+        usize::try_from(host_data_bytes).unwrap_or(usize::MAX).saturating_add(BATCH_KEYS_MAX * ITEM_BYTES);
+    let granted_max = if state.granted.is_some() { OPERATION_BYTES_MAX } else { UNGRANTED_BYTES_MAX };
+    let bytes_max = granted_max.min(handed_over);
     loop {
-        let Wanted { bucket, operation } = match reader.message::<Wanted<'static>>(OPERATION_BYTES_MAX).await {
+        let Wanted { bucket, operation } = match reader.message::<Wanted<'static>>(bytes_max).await {
             Err(DoorError::Closed) => return Ok(()),
             wanted => wanted?,
         };

@@ -12,6 +12,9 @@ use toolcell_policy::{Askable, Grants, Limits, Network, Resolved};
 /// Refused requests of one call that are remembered: as many as a call may ever ask about.
 const REFUSED_MAX: usize = 64;
 
+/// Look-ups that a sandbox process has the host do at once: as many as requests that wait.
+pub(crate) const LOOKUPS_AT_ONCE: usize = 16;
+
 /// The limits of one call's network use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetLimits {
@@ -61,7 +64,9 @@ pub(crate) struct CallNet {
     ingress: Meter,
     sockets: Meter,
     lookups: Meter,
+    wishes: Meter,
     turns: Arc<Semaphore>,
+    lookup_turns: Arc<Semaphore>,
     resolved: Mutex<Resolved>,
     consents: Mutex<Consents>,
     tasks: Mutex<JoinSet<()>>,
@@ -161,6 +166,8 @@ impl CallNet {
             ingress: Meter::default(),
             sockets: Meter::default(),
             lookups: Meter::default(),
+            wishes: Meter::default(),
+            lookup_turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
             turns: Arc::new(Semaphore::new(limits.concurrency)),
             resolved: Mutex::default(),
             consents: Mutex::default(),
@@ -187,6 +194,18 @@ impl CallNet {
     /// Counts a name look-up; false: one too many.
     pub(crate) fn lookup(&self) -> bool {
         self.lookups.take(1, self.limits.lookups) == 1
+    }
+
+    /// Counts a question to the host if a person must be asked; false: there were as many as there
+    /// may be operations.
+    pub(crate) fn wish(&self) -> bool {
+        self.wishes.take(1, self.limits.operations()) == 1
+    }
+
+    /// Waits for the turn of one look-up of the host among those at once. `None`: the call has
+    /// ended.
+    pub(crate) async fn lookup_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.lookup_turns).acquire_owned().await.ok()
     }
 
     /// Takes bytes to send; fewer than wanted: there is no more.
@@ -246,6 +265,7 @@ impl CallNet {
     pub(crate) fn end(&self) {
         self.ended.send_replace(true);
         self.turns.close();
+        self.lookup_turns.close();
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
@@ -254,6 +274,13 @@ impl CallNet {
         let mut ended = self.ended.subscribe();
         // The sender lives as long as `self`, which is borrowed here.
         let _ = ended.wait_for(|ended| *ended).await;
+    }
+}
+
+impl NetLimits {
+    /// Requests, look-ups and sockets together.
+    pub(crate) fn operations(&self) -> u64 {
+        self.requests.saturating_add(self.lookups).saturating_add(self.sockets)
     }
 }
 

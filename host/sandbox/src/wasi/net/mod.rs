@@ -19,7 +19,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use call_net::{CallNet, NetGuard, NetLimits, OverDirection};
+pub(crate) use call_net::{CallNet, LOOKUPS_AT_ONCE, NetGuard, NetLimits, OverDirection};
 pub(crate) use dialer::dial;
 pub(crate) use gate::{Gate, is_implicit};
 pub(crate) use metered::Metered;

@@ -158,7 +158,8 @@ pub(crate) async fn look_up(asked: Asked<'_>, name: &str) -> Addresses {
 }
 
 /// Has the host look a name up.
-async fn look_up_outside(outside: Arc<dyn Outside>, name: String) -> Found {
+async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<CallNet>, name: String) -> Found {
+    let _turn = net.lookup_turn().await.ok_or(ErrorCode::TemporaryResolverFailure)?;
     let door = Door::open(&*outside).await.map_err(|_| ErrorCode::TemporaryResolverFailure)?;
     let (mut reader, mut writer) = door.split();
     let said = match writer.message(&Opening::Lookup(name)).await {
@@ -176,10 +177,11 @@ impl Host for CallState {
             if name.len() > NAME_BYTES_MAX {
                 return Err(ErrorCode::InvalidArgument.into());
             }
-            if !self.socket_net().lookup() {
+            let net = self.socket_net();
+            if !net.lookup() {
                 return Err(ErrorCode::PermanentResolverFailure.into());
             }
-            let answers = Answers::Waiting(spawn(look_up_outside(outside, name)));
+            let answers = Answers::Waiting(spawn(look_up_outside(outside, net, name)));
             return Ok(self.table().push(answers)?);
         }
         let net = self.socket_net();

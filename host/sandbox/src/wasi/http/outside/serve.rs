@@ -4,11 +4,12 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::Response;
+use http::response::Parts;
 use http_body::{Body, Frame as BodyFrame, SizeHint};
 use http_body_util::BodyExt as _;
 use wasmtime_wasi_http::{Error, WasiBody};
 
+use super::super::exchange::Worker;
 use super::message::{Answer, BodyEnd, RequestHead, ResponseHead, fields, head_bytes_max};
 use crate::wasi::doors::frame::decoded;
 use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter, Misuse};
@@ -29,31 +30,38 @@ pub(crate) async fn serve(
     let (request, options) = head.into_request(body.boxed_unsync())?;
     match Box::into_pin(requests.send(request, Some(options))).await {
         Ok((response, worker)) => {
-            let mut worker = Box::into_pin(worker);
-            let mut answering = pin!(answer(writer, response));
-            tokio::select! {
-                biased;
-                answered = &mut answering => answered,
-                _ = &mut worker => answering.await,
-            }
+            let (parts, mut body) = response.into_parts();
+            answer(&mut writer, (parts, &mut body), worker).await?;
+            drop(writer);
+            // Its turn is taken until the guest is done with it and closes the door.
+            let _turn = body;
+            std::future::pending().await
         }
         Err(error) => writer.message(&Answer::Failed(error.into())).await,
     }
 }
 
-/// Sends a response, and keeps its turn until the guest is done with it and closes the door.
-async fn answer(mut writer: FrameWriter, response: Response<WasiBody>) -> Result<(), DoorError> {
-    let (parts, mut body) = response.into_parts();
-    let whole = body.is_end_stream();
-    let head = ResponseHead { status: parts.status.as_u16(), fields: fields(&parts.headers), whole };
-    writer.message(&Answer::Head(head)).await?;
-    if !whole {
-        let end = rest(&mut writer, &mut body).await?;
-        writer.message(&end).await?;
+/// Sends a response, with the task that runs beside it.
+async fn answer(
+    writer: &mut FrameWriter,
+    (parts, body): (Parts, &mut WasiBody),
+    worker: Worker,
+) -> Result<(), DoorError> {
+    let mut sending = pin!(async {
+        let whole = body.is_end_stream();
+        let head = ResponseHead { status: parts.status.as_u16(), fields: fields(&parts.headers), whole };
+        writer.message(&Answer::Head(head)).await?;
+        if whole {
+            return Ok(());
+        }
+        let end = rest(writer, body).await?;
+        writer.message(&end).await
+    });
+    tokio::select! {
+        biased;
+        sent = &mut sending => sent,
+        _ = Box::into_pin(worker) => sending.await,
     }
-    drop(writer);
-    let _turn = body;
-    std::future::pending().await
 }
 
 /// Sends a response's body, and returns its end.

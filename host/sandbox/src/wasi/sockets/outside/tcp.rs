@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker, ready};
 use toolcell_policy::Capability;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Network, Pollable, SocketResult, subscribe};
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, DynPollable, Network, Pollable, SocketError, SocketResult, subscribe,
+};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
 use super::super::denied;
@@ -62,6 +64,14 @@ impl OutsideTcp {
             self.state = State::Tried(ready!(Pin::new(attempt).poll(context)));
         }
         Poll::Ready(())
+    }
+
+    fn may_connect(&self) -> SocketResult<()> {
+        match self.state {
+            State::New | State::Bound => Ok(()),
+            State::Binding | State::Connecting(_) | State::Tried(_) => Err(ErrorCode::ConcurrencyConflict.into()),
+            State::Connected { .. } | State::Failed(_) => Err(ErrorCode::InvalidState.into()),
+        }
     }
 
     /// The address that a socket has before the host has made it.
@@ -174,16 +184,10 @@ impl HostTcpSocket for CallState {
         to: IpSocketAddress,
     ) -> SocketResult<()> {
         self.table().get(&network)?;
+        self.outside_tcp(&socket)?.may_connect()?;
         let asked = self.ask_before_socket(Capability::Tcp, to.into()).await;
-        let to = asked.map_err(wasmtime_wasi::p2::SocketError::trap)?;
+        let to = asked.map_err(SocketError::trap)?;
         let socket = self.outside_tcp(&socket)?;
-        match socket.state {
-            State::New | State::Bound => {}
-            State::Binding | State::Connecting(_) | State::Tried(_) => {
-                return Err(ErrorCode::ConcurrencyConflict.into());
-            }
-            State::Connected { .. } | State::Failed(_) => return Err(ErrorCode::InvalidState.into()),
-        }
         if !is_remote(to, socket.family) || !is_unicast(to.ip()) {
             return Err(ErrorCode::InvalidArgument.into());
         }

@@ -53,3 +53,4 @@ mod stopping;
 mod terminal;
 mod typed;
 mod ungranted;
+mod walls;

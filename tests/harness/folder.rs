@@ -1,5 +1,6 @@
 //! A folder for one test alone, removed afterwards.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,24 @@ pub struct Folder {
     runtime: Arc<tempfile::TempDir>,
 }
 
+/// The variable that adds `walls` to the manifests of all tests, such as `best`. Those that say
+/// something of walls stay as they are.
+const WALLS: &str = "TOOLCELL_TEST_WALLS";
+
+/// The manifest with the walls that the variable names.
+fn walled(manifest: &str) -> Cow<'_, str> {
+    let Ok(walls) = std::env::var(WALLS) else { return manifest.into() };
+    if manifest.trim().is_empty() || manifest.contains("walls") {
+        return manifest.into();
+    }
+    let line = format!("walls = \"{walls}\"");
+    match manifest.split_once("[server]\n") {
+        Some((before, after)) => format!("{before}[server]\n{line}\n{after}").into(),
+        // Behind all others, so that no line has another number.
+        None => format!("{manifest}\n[server]\n{line}\n").into(),
+    }
+}
+
 impl Folder {
     /// A folder with this `toolcell.toml`, and beside it `components/NAME.wasm` for each fixture
     /// with such a source.
@@ -28,7 +47,7 @@ impl Folder {
     pub fn with_manifest(manifest: &str) -> Self {
         let temporary = |prefix| Arc::new(tempfile::Builder::new().prefix(prefix).tempdir().unwrap());
         let folder = Self { files: temporary("toolcell-test-"), runtime: temporary("toolcell-run-") };
-        fs::write(folder.manifest(), manifest).unwrap();
+        fs::write(folder.manifest(), &*walled(manifest)).unwrap();
         fixture::place_named_in(manifest, folder.path());
         folder
     }

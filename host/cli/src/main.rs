@@ -57,6 +57,7 @@ fn main() -> std::process::ExitCode {
         Command::Policy(args) => commands::policy::run(&args),
         Command::New(args) => commands::new::run(&args),
         Command::Bundle(args) => commands::bundle::run(&args),
+        Command::Walls(args) => commands::walls::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::man::run(&args),
     };

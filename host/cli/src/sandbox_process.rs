@@ -11,6 +11,9 @@ use toolcell_walls::process::Command;
 /// The argument that makes a sandbox process of this program. No command of a person's has it.
 const ARGUMENT: &str = "--sandbox-process";
 
+/// The argument that makes it try the walls of the machine, and print which of them stand.
+const PROBE: &str = "--probe-walls";
+
 /// Longer than any process runs: a century.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
@@ -19,17 +22,29 @@ pub fn program() -> Option<Command> {
     Some(Command::this_program("toolcell-sandbox").ok()?.argument(ARGUMENT))
 }
 
+/// This program, to try the walls of the machine.
+pub fn probe() -> std::io::Result<std::process::Command> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.arg(PROBE);
+    Ok(command)
+}
+
 /// Runs as a sandbox process, where this was started as one.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    let asked = arguments.next().is_some_and(|argument| argument == ARGUMENT) && arguments.next().is_none();
-    asked.then(|| match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+    let (argument, further) = (arguments.next()?, arguments.next());
+    let run = match argument.to_str() {
+        Some(ARGUMENT) if further.is_none() => run,
+        Some(PROBE) if further.is_none() => || Ok(kernel::answer_probe()?),
+        _ => return None,
+    };
+    Some(run().map_or_else(
+        |error| {
             eprintln!("{error:#}");
             ExitCode::FAILURE
-        }
-    })
+        },
+        |()| ExitCode::SUCCESS,
+    ))
 }
 
 fn run() -> anyhow::Result<()> {

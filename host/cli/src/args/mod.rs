@@ -126,6 +126,8 @@ pub enum Command {
     New(NewArgs),
     /// Pack a manifest and its components for desktop clients
     Bundle(BundleArgs),
+    /// Show which walls this machine gives sandbox processes
+    Walls(WallsArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write a manual page of each command
@@ -440,6 +442,18 @@ pub struct BenchArgs {
     pub json: bool,
     #[command(flatten)]
     pub code: CodeCacheArgs,
+}
+
+/// `toolcell walls`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell walls
+  toolcell walls --json")]
+pub struct WallsArgs {
+    /// Print the walls as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `toolcell completions`.

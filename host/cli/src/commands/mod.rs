@@ -30,6 +30,7 @@ pub mod secret;
 pub mod serve;
 pub mod status;
 pub mod token;
+pub mod walls;
 
 pub use add::relative;
 pub use inspect::component_name;

@@ -144,6 +144,8 @@ impl SandboxGroup {
         receiver.refuse_fds();
         let process = SandboxProcess::new(process, receiver);
         drop(tokio::spawn(Arc::clone(&process).run()));
+        let watched = Arc::downgrade(&process);
+        drop(tokio::spawn(SandboxProcess::watch_memory(watched, self.options.memory_bytes_max)));
         let options = &self.options;
         process.say(
             &ToSandbox::Begin(Settings {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
+use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Denial, Limit, Limits};
 use toolcell_walls::link::{self, Dispatcher, Frame, Receiver, Sender};
 use toolcell_walls::process::Process;
@@ -26,6 +27,10 @@ use crate::wasi::doors::CallDoors;
 /// back. Then it is ended, with all calls in it. A guest notices within two ticks of a millisecond;
 /// instantiation, which cannot be interrupted, is bounded to a few hundred.
 const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
+
+/// Interval at which the host looks at a process's memory. In it a process can fill some gigabytes,
+/// which the kernel's own bound holds.
+const MEMORY_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Time that the thread of a call looks for the reply itself, before a thread is woken for it.
 const LOOKS_FOR: Duration = Duration::from_micros(50);
@@ -116,6 +121,18 @@ impl SandboxProcess {
         self.process.kill();
         let ended = self.process.ended().await;
         self.end(&format!("{broken}; {ended}"));
+    }
+
+    /// Ends the process once it takes more memory than this. The kernel's own bound holds what the
+    /// engine does, not native code that hides what it wrote.
+    pub(crate) async fn watch_memory(this: Weak<Self>, bytes_max: u64) {
+        loop {
+            tokio::time::sleep(MEMORY_LOOK_EVERY).await;
+            let Some(this) = this.upgrade().filter(|this| !this.is_ended()) else { return };
+            if this.process.memory().is_some_and(|memory| memory.own > bytes_max) {
+                this.kill(&format!("its process took more memory than {}", show_bytes(bytes_max)));
+            }
+        }
     }
 
     /// Sends a message that begins the process's life.

@@ -26,7 +26,8 @@ pub struct End {
 pub struct Memory {
     /// Every page that it has in memory, also those that it shares with others.
     pub resident: u64,
-    /// Pages of its own, of shared memory, and in swap: about as much as comes back when it ends.
+    /// Pages of its own, of shared memory, in swap, and of tables of pages: about as much as comes
+    /// back when it ends.
     pub own: u64,
 }
 
@@ -162,7 +163,7 @@ impl Memory {
             let kilobytes: u64 = line.trim_end_matches("kB").trim().parse().ok()?;
             kilobytes.checked_mul(1024)
         };
-        let own = [bytes("RssAnon:"), bytes("RssShmem:"), bytes("VmSwap:")];
+        let own = [bytes("RssAnon:"), bytes("RssShmem:"), bytes("VmSwap:"), bytes("VmPTE:")];
         Some(Self { resident: bytes("VmRSS:")?, own: own.into_iter().flatten().sum() })
     }
 }

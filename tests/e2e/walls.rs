@@ -1,0 +1,139 @@
+//! Calls in sandbox processes: they answer as elsewhere, have only the kernel's rights that are left,
+//! and a process that ends takes nothing with it but its own calls. The walls themselves are tried
+//! in `host/walls/tests`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use toolcell_tests::{Folder, TestHost};
+
+/// Serves `good` and `loops` in sandbox processes, and records.
+fn walled(lines: &str) -> TestHost {
+    TestHost::recording(&manifest(lines))
+}
+
+fn manifest(lines: &str) -> String {
+    format!(
+        "version = 1\n[server]\nwalls = \"best\"\n[components.good]\nsource = \"components/good.wasm\"\n\
+         [components.loops]\nsource = \"components/loops.wasm\"\n{lines}\n"
+    )
+}
+
+/// The sandbox processes of a host.
+fn sandboxes(host: &TestHost) -> Vec<u32> {
+    let of_parent = |id: u32| {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+        parent == Some(host.process_id())
+    };
+    let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    all.filter(|id| of_parent(*id)).collect()
+}
+
+fn kill(id: u32) {
+    let id = rustix::process::Pid::from_raw(id.cast_signed()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+}
+
+/// Waits until the process is gone: its file in `/proc` reads as nothing then.
+fn is_gone(id: u32) {
+    let path = PathBuf::from(format!("/proc/{id}/stat"));
+    let began = std::time::Instant::now();
+    while fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z")) {
+        assert!(began.elapsed().as_secs() < 20, "the process {id} lives on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn calls_run_in_a_process_without_rights_of_its_own() {
+    let mut host = walled("");
+    assert_eq!(host.call("echo", json!({"text": "through the wall"})).text(), "through the wall");
+    let sandboxes = sandboxes(&host);
+    assert!(!sandboxes.is_empty(), "no process beside the host's");
+    for id in sandboxes {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        for right in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"] {
+            assert!(status.contains(right), "no {right:?} in\n{status}");
+        }
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        assert!(environment.is_empty(), "its environment is empty");
+    }
+}
+
+#[test]
+fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
+    let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
+    assert_eq!(host.call("echo", json!({"text": "one"})).text(), "one");
+    let running = host.start_call("spin", json!({}));
+    host.recorded("the start", |record| record["event"] == "call.started" && record["tool"] == "spin");
+    sandboxes(&host).into_iter().for_each(kill);
+    let text = host.answer_to(&running).error_text();
+    assert!(text.starts_with("the sandbox was ended: "), "{text}");
+    let ended = host.recorded("the end", |record| record["outcome"] == "sandbox_ended");
+    assert_eq!(ended["event"], "call.finished");
+    assert_eq!(host.call("echo", json!({"text": "two"})).text(), "two", "another process serves");
+    host.still_answers();
+}
+
+#[test]
+fn a_guest_that_never_ends_meets_its_deadline_behind_the_wall() {
+    let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"200ms\"");
+    let text = host.call("spin", json!({})).error_text();
+    assert_eq!(text, "deadline exceeded: the call took longer than 200ms (limit \"deadline\")");
+    let id = host.start_call("sleep_hour", json!({}));
+    assert_eq!(host.call("echo", json!({"text": "beside"})).text(), "beside");
+    assert!(host.answer_to(&id).error_text().starts_with("deadline exceeded"));
+}
+
+#[test]
+fn a_cancelled_call_ends_behind_the_wall_and_its_process_lives() {
+    let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
+    host.still_works();
+    let before = sandboxes(&host);
+    for tool in ["spin", "sleep_hour", "wait_forever"] {
+        let id = host.start_call(tool, json!({}));
+        host.recorded("the start", |record| record["event"] == "call.started" && record["tool"] == tool);
+        host.cancel(&id);
+        let number = |record: &Value| record["tool"] == tool && record["event"] == "call.started";
+        let started = host.recorded("the start", number)["id"].clone();
+        let ended = |record: &Value| record["event"] == "call.finished" && record["id"] == started;
+        assert_eq!(host.recorded("the end", ended)["outcome"], "cancelled", "{tool}");
+    }
+    host.still_works();
+    assert!(before.iter().all(|id| sandboxes(&host).contains(id)), "a call that stops keeps its process");
+}
+
+#[test]
+fn a_host_that_dies_takes_its_sandboxes_along() {
+    let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
+    host.start_call("spin", json!({}));
+    host.recorded("the start", |record| record["event"] == "call.started");
+    let sandboxes = sandboxes(&host);
+    assert!(!sandboxes.is_empty());
+    drop(host.is_killed_leaving_its_folder());
+    sandboxes.into_iter().for_each(is_gone);
+}
+
+#[test]
+fn a_host_that_ends_leaves_no_sandbox() {
+    let mut host = walled("");
+    host.still_works();
+    let sandboxes = sandboxes(&host);
+    assert!(!sandboxes.is_empty());
+    host.ends();
+    sandboxes.into_iter().for_each(is_gone);
+}
+
+#[test]
+fn what_needs_the_host_s_own_process_is_said_and_refused_where_walls_are_required() {
+    let files = "[components.good.filesystem]\n\"/data\" = { path = \".\", access = \"read\" }";
+    let mut host = walled(files);
+    host.will_say("these run in the host's own process: good");
+    host.still_works();
+    let text = manifest(files).replace("\"best\"", "\"required\"");
+    let refused = TestHost::in_folder(Folder::with_manifest(&text)).ends();
+    assert!(!refused.status.success());
+    assert!(refused.stderr.contains("no sandbox process for: good"), "{}", refused.stderr);
+}

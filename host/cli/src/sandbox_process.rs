@@ -48,8 +48,9 @@ pub fn run_if_asked() -> Option<ExitCode> {
 }
 
 fn run() -> anyhow::Result<()> {
-    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
+    // First: nothing of this process has a descriptor of its own yet.
     kernel::close_inherited()?;
+    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // One thread for what blocks, which never ends: behind the walls no other starts.

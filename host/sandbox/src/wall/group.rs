@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use toolcell_policy::Limits;
 use toolcell_walls::link;
 use toolcell_walls::process::{Command, Starter};
 
-use super::message::{Load, Settings, ToSandbox};
+use super::message::{self, Load, Settings, ToSandbox};
 use super::process::{SandboxProcess, State};
 use crate::bindings::contract::CallResult;
 use crate::failure::Failure;
@@ -24,6 +25,8 @@ pub struct GroupMember {
     pub component: Arc<ToolComponent>,
     /// The manifest of this component alone ([`toolcell_policy::Excerpts`]).
     pub manifest: String,
+    /// The limits of the component and of its tools.
+    pub limits: Vec<Limits>,
     /// Values of variables that its manifest takes from the host's environment, by the host's names.
     pub variables: Vec<(String, String)>,
 }
@@ -142,7 +145,9 @@ impl SandboxGroup {
         let (_, mut receiver) = link::open(socket).map_err(failed)?;
         // Nothing that a sandbox process could send is wanted.
         receiver.refuse_fds();
-        let process = SandboxProcess::new(process, receiver);
+        let limits = self.members.iter().flat_map(|member| &member.limits);
+        let message_bytes_max = limits.map(message::bytes_max).max().unwrap_or_default();
+        let process = SandboxProcess::new(process, receiver, message_bytes_max);
         drop(tokio::spawn(Arc::clone(&process).run()));
         let watched = Arc::downgrade(&process);
         drop(tokio::spawn(SandboxProcess::watch_memory(watched, self.options.memory_bytes_max)));

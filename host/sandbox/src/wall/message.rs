@@ -56,6 +56,23 @@ pub(crate) fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, Messa
     if rest.is_empty() { Ok(message) } else { Err(MessageError::Rest(rest.len())) }
 }
 
+/// Bytes of a message beside its texts.
+const MESSAGE_HEAD_BYTES: u64 = 64 << 10;
+
+/// Bytes of one item of an answer beside its texts.
+const ITEM_BYTES: u64 = 64;
+
+/// The most bytes of a message about a call with these limits: its answer with all that it printed,
+/// or all of its questions at once.
+pub(crate) fn bytes_max(limits: &Limits) -> u64 {
+    let items = u64::try_from(limits.output_items()).unwrap_or(u64::MAX).saturating_mul(ITEM_BYTES);
+    // Bytes that are no text become three times as many.
+    let printed = limits.log_bytes().saturating_mul(3);
+    let answer = limits.output_bytes().saturating_add(items).saturating_add(printed);
+    let asked = limits.get(Limit::Asks).saturating_mul(limits.get(Limit::AskBytes));
+    answer.max(asked).saturating_add(MESSAGE_HEAD_BYTES)
+}
+
 /// From the host to a sandbox process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSandbox {
@@ -402,6 +419,62 @@ mod tests {
         let mut other = bytes;
         other[0] += 1;
         assert!(matches!(decode::<FromSandbox>(&other), Err(MessageError::Version)));
+    }
+
+    fn answer(texts: usize) -> FromSandbox {
+        let text = |text: &str| {
+            let text = text.to_owned();
+            contract::Content::Text(contract::TextContent { text, annotations: None, meta_json: None })
+        };
+        let content = vec![text("an answer"); texts];
+        let result = contract::CallResult { content, structured_json: None, is_error: false, meta_json: None };
+        let report = CallReport::without_running(result);
+        FromSandbox::Ended(1, Box::new(WireReport::from(report)))
+    }
+
+    /// Bytes of a hostile process: those of honest messages, changed in every way.
+    #[test]
+    fn changed_messages_are_decoded_or_refused_and_nothing_else() {
+        let asked = Inquiry { key: "k".to_owned(), question: crate::caller::asking::Question::Roots };
+        let seeds = [
+            answer(3),
+            FromSandbox::Sealed { missing: vec![("landlock".to_owned(), "none".to_owned())] },
+            FromSandbox::Denied { call: 3, capability: 1, asked: "GET https://x.example/".to_owned() },
+            FromSandbox::Ask(2, vec![asked]),
+        ];
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut roll = move || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        };
+        for seed in seeds.iter().map(|seed| encode(seed).unwrap()) {
+            for _ in 0..50_000 {
+                let mut bytes = seed.clone();
+                for _ in 0..=roll() % 4 {
+                    let at = usize::try_from(roll()).unwrap() % bytes.len();
+                    match roll() % 3 {
+                        0 => bytes[at] = roll().to_le_bytes()[0],
+                        1 => bytes.insert(at, 0xff),
+                        _ => bytes.truncate(at.max(1)),
+                    }
+                }
+                let _ = decode::<FromSandbox>(&bytes).map(|message| message.call());
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_of_the_largest_size_fits_and_a_length_that_lies_takes_no_memory() {
+        let limits = Limits::default();
+        let bytes = encode(&answer(limits.output_items())).unwrap().len() as u64;
+        assert!(bytes < bytes_max(&limits));
+        // A list of 2^60 items, of which none follows.
+        let mut bytes = encode(&answer(0)).unwrap();
+        let list = bytes.iter().rposition(|byte| *byte == 0).unwrap();
+        bytes.splice(3..list, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+        assert!(decode::<FromSandbox>(&bytes).is_err());
     }
 
     #[test]

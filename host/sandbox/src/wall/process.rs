@@ -54,6 +54,8 @@ pub(crate) struct SandboxProcess {
     state: watch::Sender<State>,
     /// Components that could not be loaded, with the reason.
     unusable: Mutex<HashMap<u32, String>>,
+    /// Bytes of a message, from the limits of its components.
+    message_bytes_max: u64,
 }
 
 /// The life of a process.
@@ -92,7 +94,7 @@ struct PendingCall {
 
 impl SandboxProcess {
     /// A process that was just started, and its link.
-    pub(crate) fn new(process: Process, receiver: Receiver) -> Arc<Self> {
+    pub(crate) fn new(process: Process, receiver: Receiver, message_bytes_max: u64) -> Arc<Self> {
         let this = Arc::new(Self {
             sender: receiver.sender().clone(),
             dispatcher: OnceLock::new(),
@@ -101,6 +103,7 @@ impl SandboxProcess {
             next: AtomicU64::new(1),
             state: watch::Sender::new(State::Starting),
             unusable: Mutex::default(),
+            message_bytes_max,
         });
         let weak = Arc::downgrade(&this);
         let dispatch: Dispatch = Box::new(move |frame| {
@@ -120,7 +123,10 @@ impl SandboxProcess {
         // Whatever is wrong with the link, nobody could tell the process to end.
         self.process.kill();
         let ended = self.process.ended().await;
-        self.end(&format!("{broken}; {ended}"));
+        // No component has run in a process that starts, so its words are this program's.
+        let words = if *self.state.borrow() == State::Starting { ended.last_words.trim() } else { "" };
+        let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+        self.end(&format!("{broken}; {ended}{words}"));
     }
 
     /// Ends the process once it takes more memory than this. The kernel's own bound holds what the
@@ -186,10 +192,11 @@ impl SandboxProcess {
 
     /// Takes a message. Anything that is wrong with it ends the process.
     fn heard(self: &Arc<Self>, frame: &Frame) {
-        let wrong = match message::decode::<FromSandbox>(&frame.bytes) {
-            Ok(_) if !frame.fds.is_empty() => Err("it sent descriptors".to_owned()),
-            Ok(message) => self.take(message),
-            Err(error) => Err(format!("it sent {error}")),
+        // Checked before anything is decoded, which takes a multiple of the bytes.
+        let wrong = if frame.bytes.len() as u64 > self.message_bytes_max {
+            Err("it sent more than any call may answer".to_owned())
+        } else {
+            message::decode(&frame.bytes).map_err(|error| format!("it sent {error}")).and_then(|said| self.take(said))
         };
         if let Err(wrong) = wrong {
             self.kill(&format!("its process broke the rules: {wrong}"));

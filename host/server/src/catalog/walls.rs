@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use toolcell_policy::{
-    ComponentPolicy, Delivery, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Walls,
+    ComponentPolicy, Delivery, EnvSource, Excerpts, Grants, InstancePolicy, Limits, Manifest, Ungranted, Walls,
 };
 use toolcell_sandbox::{GroupMember, GroupOptions, SandboxGroup};
 use toolcell_walls::process::{Command, Starter};
@@ -78,6 +78,7 @@ impl WalledComponents {
             Some(GroupMember {
                 component: Arc::clone(&component.component),
                 manifest: excerpts.as_ref()?.component(component.name()),
+                limits: limits(component.policy()),
                 variables: variables(component.policy()),
             })
         };
@@ -192,6 +193,12 @@ fn is_sealed(policy: &ComponentPolicy) -> bool {
 fn all_grants(policy: &ComponentPolicy) -> impl Iterator<Item = Arc<Grants>> {
     let tools = policy.tools().iter().map(|tool| policy.tool_grants(tool.name()));
     tools.chain([Arc::clone(policy.grants())])
+}
+
+/// The limits of the component and of its tools.
+fn limits(policy: &ComponentPolicy) -> Vec<Limits> {
+    let tools = policy.tools().iter().map(|tool| *policy.tool_limits(tool.name()));
+    tools.chain([*policy.limits()]).collect()
 }
 
 /// The values of the host's variables that the component's manifest names.

@@ -1,5 +1,5 @@
-//! Calls in sandbox processes: they answer as elsewhere, have only the kernel's rights that are left,
-//! and a process that ends takes nothing with it but its own calls. The walls themselves are tried
+//! Calls in sandbox processes: they answer as elsewhere, with what rights the kernel leaves them.
+//! A process that ends takes its own calls along and nothing else. The walls themselves are tried
 //! in `host/walls/tests`.
 
 use std::fs;

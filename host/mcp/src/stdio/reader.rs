@@ -64,8 +64,7 @@ impl<H: Host> Reader<'_, H> {
         }
     }
 
-    /// Hands lines to the connection while it takes them. False if the gate closed before lines that
-    /// are left.
+    /// Hands lines to the connection while it takes them. False if the gate closed before the rest.
     fn hand_on(&self, lines: &mut Lines) -> bool {
         let mut all = false;
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {

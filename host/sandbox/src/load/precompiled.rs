@@ -164,12 +164,13 @@ fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     // The file is opened by its descriptor, so it is the very file that was verified, even if its
     // path leads elsewhere now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: in a sandbox process the file is the host's, which gave its descriptor over the link;
-    // the host is trusted there. In the host: the bytes must come from `Component::serialize` for an engine of the same settings,
+    // SAFETY: the bytes must come from `Component::serialize` for an engine of the same settings,
     // and must not change while mapped. The MAC, made under a key that only this user can read,
     // shows that this host wrote them for an engine whose settings are in the entry's name. The
     // file belongs to this user and no other may write to it. Only a user who could replace this
-    // program anyway can change it now; this program never writes to an entry again.
+    // program anyway can change it now; this program never writes to an entry again. A sandbox
+    // process has the file from the host, over the link that it was started with. It cannot tell a
+    // wrong one from a right one, and trusts the host.
     unsafe { Component::deserialize_file(engine, path) }
 }
 

@@ -27,7 +27,8 @@ pub struct GroupMember {
     pub manifest: String,
     /// The limits of the component and of its tools.
     pub limits: Vec<Limits>,
-    /// Values of variables that its manifest takes from the host's environment, by the host's names.
+    /// Values of variables that its manifest takes from the host's environment, by their names
+    /// there.
     pub variables: Vec<(String, String)>,
 }
 

@@ -110,7 +110,8 @@ pub(crate) struct Load {
     /// The manifest of this component alone.
     pub(crate) manifest: String,
     pub(crate) facts: CodeFacts,
-    /// Values of variables that the manifest takes from the host's environment, by the host's names.
+    /// Values of variables that the manifest takes from the host's environment, by their names
+    /// there.
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) observing: bool,
 }

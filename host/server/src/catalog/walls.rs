@@ -1,5 +1,5 @@
-//! The sandbox processes of a catalog's components: which components share a group, and which run in
-//! the host's own process. Must not hold: how a process is started, or what its walls are.
+//! The sandbox processes of a catalog's components: the groups that share them, and the components
+//! that run in the host's own process. Must not hold: starting a process, or its walls.
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ struct Walled {
 }
 
 impl WalledComponents {
-    /// Puts the components that are granted nothing into one group, and each other one into its own. A group of an
-    /// earlier catalog with these very components goes on.
+    /// Puts the components that are granted nothing into one group, each other one into its own. A
+    /// group of an earlier catalog with these very components goes on.
     pub(super) fn new(
         setup: Option<&WallSetup>,
         manifest: &Manifest,

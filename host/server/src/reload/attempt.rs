@@ -289,6 +289,9 @@ impl Reloader {
     fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> ReloadOutcome {
         let difference = Difference::between(old, &new);
         let generation = new.tools().generation();
+        if let Err(problem) = self.setup.builder.raise_walls(&new) {
+            return ReloadOutcome::Failed(ReloadFailure::saying(&problem));
+        }
         if let Err(error) = self.record(trigger, &difference, old, &new) {
             return ReloadOutcome::Failed(ReloadFailure::saying(&format!("the audit cannot be written: {error}")));
         }

@@ -84,8 +84,8 @@ impl RemoteCaller {
         }
     }
 
-    /// Tells the host how the call ended. Without that the call would hang: where it cannot be told,
-    /// this process ends, which the host sees.
+    /// Tells the host how the call ended. Without that the call would hang. Where the host cannot
+    /// be told, this process ends, which the host sees.
     pub(super) fn end(&self, report: CallReport<CallResult>) {
         let mut report = report;
         let spent = std::mem::take(&mut report.spent);

@@ -196,6 +196,15 @@ impl Builder {
         Built { catalog: catalog.ok(), problems, withheld }
     }
 
+    /// Starts the sandbox processes of a catalog, so that its first calls find them. Those of a group
+    /// that goes on are there already.
+    ///
+    /// # Errors
+    /// One sentence, where a process does not start.
+    pub fn raise_walls(&self, catalog: &Catalog) -> Result<(), String> {
+        self.runtime.block_on(catalog.walled.start()).map(drop)
+    }
+
     /// The generation of a draft. State that belongs to all generations is passed on.
     fn catalog(&self, draft: CatalogDraft<'_>, manifest: &Manifest) -> Result<Catalog, NameCollisions> {
         let CatalogDraft { parts, basis, callers, .. } = draft;

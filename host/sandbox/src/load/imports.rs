@@ -149,7 +149,10 @@ fn add_cli(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::load::component::ToolComponent;
+    use crate::load::sandbox::{Sandbox, SandboxOptions};
 
     #[test]
     fn each_release_of_wasi_0_2_is_offered_and_no_other_version() {
@@ -171,6 +174,46 @@ mod tests {
         assert_eq!(told("wasi:config/store@0.3.0"), "wasi:config/store@0.3.0 (offered: 0.2.0-draft and 0.2.0-rc.1)");
         assert_eq!(told("toolcell:mcp/log@2.0.0"), "toolcell:mcp/log@2.0.0 (offered: 1.x)");
         assert_eq!(told("evil:corp/api@1.0.0"), "evil:corp/api@1.0.0");
+    }
+
+    #[test]
+    fn a_guest_with_sockets_is_linked_in_a_sandbox_process_as_in_the_host() {
+        let codes = "\"unknown\" \"access-denied\" \"not-supported\" \"invalid-argument\" \"out-of-memory\" \
+                     \"timeout\" \"concurrency-conflict\" \"not-in-progress\" \"would-block\" \"invalid-state\" \
+                     \"new-socket-limit\" \"address-not-bindable\" \"address-in-use\" \"remote-unreachable\" \
+                     \"connection-refused\" \"connection-reset\" \"connection-aborted\" \"datagram-too-large\" \
+                     \"name-unresolvable\" \"temporary-resolver-failure\" \"permanent-resolver-failure\"";
+        let protocol = |name: &str| {
+            format!(
+                r#"(import "wasi:sockets/{name}@0.2.3" (instance ${name} (export "{name}-socket" (type (sub resource)))))
+                (alias export ${name} "{name}-socket" (type ${name}-socket))
+                (import "wasi:sockets/{name}-create-socket@0.2.3" (instance
+                    (alias outer 1 $error-code (type $e)) (export "error-code" (type $code (eq $e)))
+                    (alias outer 1 $family (type $f)) (export "ip-address-family" (type $of (eq $f)))
+                    (alias outer 1 ${name}-socket (type $s)) (export "{name}-socket" (type $socket (eq $s)))
+                    (export "create-{name}-socket" (func
+                        (param "address-family" $of) (result (result (own $socket) (error $code)))))))"#
+            )
+        };
+        let text = format!(
+            r#"(component
+                (import "wasi:sockets/network@0.2.3" (instance $network
+                    (type $e (enum {codes})) (export "error-code" (type (eq $e)))
+                    (type $f (enum "ipv4" "ipv6")) (export "ip-address-family" (type (eq $f)))))
+                (alias export $network "error-code" (type $error-code))
+                (alias export $network "ip-address-family" (type $family))
+                {} {}
+                (core module $module (func (export "run")))
+                (core instance $instance (instantiate $module))
+                (func (export "run") (canon lift (core func $instance "run"))))"#,
+            protocol("tcp"),
+            protocol("udp")
+        );
+        let component = wat::parse_str(text).unwrap();
+        for outside in [false, true] {
+            let options = SandboxOptions { calls_max: 1, outside, ..SandboxOptions::default() };
+            ToolComponent::load(&Sandbox::new(options).unwrap(), &component).unwrap();
+        }
     }
 
     #[test]

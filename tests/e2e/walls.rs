@@ -69,7 +69,7 @@ fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
     let running = host.start_call("spin", json!({}));
     host.recorded("the start", |record| record["event"] == "call.started" && record["tool"] == "spin");
     sandboxes(&host).into_iter().for_each(kill);
-    let text = host.answer_to(&running).error_text();
+    let text = host.answer_to(&running).error_text().to_owned();
     assert!(text.starts_with("the sandbox was ended: "), "{text}");
     let ended = host.recorded("the end", |record| record["outcome"] == "sandbox_ended");
     assert_eq!(ended["event"], "call.finished");
@@ -80,7 +80,7 @@ fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
 #[test]
 fn a_guest_that_never_ends_meets_its_deadline_behind_the_wall() {
     let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"200ms\"");
-    let text = host.call("spin", json!({})).error_text();
+    let text = host.call("spin", json!({})).error_text().to_owned();
     assert_eq!(text, "deadline exceeded: the call took longer than 200ms (limit \"deadline\")");
     let id = host.start_call("sleep_hour", json!({}));
     assert_eq!(host.call("echo", json!({"text": "beside"})).text(), "beside");

@@ -253,7 +253,7 @@ impl SandboxProcess {
 
     /// Opens a door for a call. Where there is none to open, the process is told so.
     fn open_door(&self, id: CallId, call: &PendingCall, number: u32) -> Result<(), String> {
-        let doors = call.doors.get_or_init(|| CallDoors::new(&call.capabilities, &call.limits, &call.caller));
+        let doors = call.doors();
         let pair = link::pair().ok().map(|(ours, theirs)| {
             doors.serve(ours);
             theirs
@@ -269,9 +269,7 @@ impl SandboxProcess {
         call: &Arc<PendingCall>,
         asks: Vec<crate::caller::asking::Inquiry>,
     ) -> Result<(), String> {
-        let limits = &call.limits;
-        let asked = asks.len() as u64;
-        if asked > limits.get(Limit::Asks) || call.asking.swap(true, Ordering::AcqRel) {
+        if call.asking.swap(true, Ordering::AcqRel) || call.doors().charge(&asks).is_err() {
             return Err("it asks more than a call may".to_owned());
         }
         let redactor = call.capabilities.redactor();
@@ -410,6 +408,10 @@ impl Drop for Given<'_> {
 }
 
 impl PendingCall {
+    fn doors(&self) -> &CallDoors {
+        self.doors.get_or_init(|| CallDoors::new(&self.capabilities, &self.limits, &self.caller))
+    }
+
     fn end(&self, report: Returned) {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.is_done.store(true, Ordering::Release);

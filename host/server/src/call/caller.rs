@@ -119,6 +119,10 @@ impl Caller for McpCaller {
         log_call!(warn, self.call_name(), "{}", sanitize::line(&self.denials.text(&said)));
     }
 
+    fn misused(&self, what: &str) {
+        log_call!(warn, self.call_name(), "its sandbox process broke the rules of a door: {}", sanitize::line(what));
+    }
+
     fn name(&self) -> &str {
         self.context.caller.name()
     }

@@ -31,6 +31,23 @@ fn sandboxes(host: &TestHost) -> Vec<u32> {
     all.filter(|id| of_parent(*id)).collect()
 }
 
+/// True if the process computes.
+fn is_busy(id: u32) -> bool {
+    let ticks = || {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let (_, rest) = stat.rsplit_once(')')?;
+        rest.split_whitespace().nth(11)?.parse::<u64>().ok()
+    };
+    let (before, began) = (ticks(), std::time::Instant::now());
+    while began.elapsed().as_millis() < 500 {
+        if ticks().zip(before).is_some_and(|(now, before)| now >= before + 3) {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
 fn kill(id: u32) {
     let id = rustix::process::Pid::from_raw(id.cast_signed()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
@@ -67,7 +84,7 @@ fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
     let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
     assert_eq!(host.call("echo", json!({"text": "one"})).text(), "one");
     let running = host.start_call("spin", json!({}));
-    host.recorded("the start", |record| record["event"] == "call.started" && record["tool"] == "spin");
+    let _ = host.recorded("the start", |record| record["event"] == "call.started" && record["tool"] == "spin");
     sandboxes(&host).into_iter().for_each(kill);
     let text = host.answer_to(&running).error_text().to_owned();
     assert!(text.starts_with("the sandbox was ended: "), "{text}");
@@ -75,6 +92,30 @@ fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
     assert_eq!(ended["event"], "call.finished");
     assert_eq!(host.call("echo", json!({"text": "two"})).text(), "two", "another process serves");
     host.still_answers();
+}
+
+#[test]
+fn a_component_that_ends_its_sandbox_again_and_again_is_held_back_and_others_are_not() {
+    let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
+    for round in 0..5 {
+        let running = host.start_call("spin", json!({}));
+        let spins = |record: &Value| record["event"] == "call.started" && record["tool"] == "spin";
+        let started = || host.audit().iter().filter(|record| spins(record)).count();
+        let began = std::time::Instant::now();
+        while started() <= round {
+            assert!(began.elapsed().as_secs() < 20, "call {round} does not begin");
+            std::thread::yield_now();
+        }
+        // Where it runs apart, its process starts with its call.
+        let spinning = || sandboxes(&host).into_iter().find(|id| is_busy(*id));
+        let busy = std::iter::repeat_with(spinning).find_map(|found| found).unwrap();
+        kill(busy);
+        assert!(host.answer_to(&running).error_text().starts_with("the sandbox was ended: "));
+        assert_eq!(host.call("echo", json!({"text": "beside"})).text(), "beside");
+    }
+    let text = host.call("spin", json!({})).error_text().to_owned();
+    assert!(text.contains("ended its sandbox 5 times within 10 minutes"), "{text}");
+    host.still_works();
 }
 
 #[test]
@@ -94,7 +135,7 @@ fn a_cancelled_call_ends_behind_the_wall_and_its_process_lives() {
     let before = sandboxes(&host);
     for tool in ["spin", "sleep_hour", "wait_forever"] {
         let id = host.start_call(tool, json!({}));
-        host.recorded("the start", |record| record["event"] == "call.started" && record["tool"] == tool);
+        let _ = host.recorded("the start", |record| record["event"] == "call.started" && record["tool"] == tool);
         host.cancel(&id);
         let number = |record: &Value| record["tool"] == tool && record["event"] == "call.started";
         let started = host.recorded("the start", number)["id"].clone();
@@ -108,8 +149,8 @@ fn a_cancelled_call_ends_behind_the_wall_and_its_process_lives() {
 #[test]
 fn a_host_that_dies_takes_its_sandboxes_along() {
     let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
-    host.start_call("spin", json!({}));
-    host.recorded("the start", |record| record["event"] == "call.started");
+    let _ = host.start_call("spin", json!({}));
+    let _ = host.recorded("the start", |record| record["event"] == "call.started");
     let sandboxes = sandboxes(&host);
     assert!(!sandboxes.is_empty());
     drop(host.is_killed_leaving_its_folder());
@@ -122,7 +163,7 @@ fn a_host_that_ends_leaves_no_sandbox() {
     host.still_works();
     let sandboxes = sandboxes(&host);
     assert!(!sandboxes.is_empty());
-    host.ends();
+    drop(host.ends());
     sandboxes.into_iter().for_each(is_gone);
 }
 

@@ -1,4 +1,5 @@
 //! Components that share sandbox processes. Must not hold: what is said to a process.
+use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +9,9 @@ use toolcell_policy::Limits;
 use toolcell_walls::link;
 use toolcell_walls::process::{Command, Starter};
 
+use super::conduct::{Conduct, Standing};
 use super::message::{self, Load, Settings, ToSandbox};
-use super::process::{SandboxProcess, State};
+use super::process::{CalledComponent, SandboxProcess, State};
 use crate::bindings::contract::CallResult;
 use crate::failure::Failure;
 use crate::load::component::ToolComponent;
@@ -60,6 +62,9 @@ pub struct SandboxGroup {
     /// One process starts at a time.
     starting: tokio::sync::Mutex<()>,
     grows: AtomicBool,
+    conduct: Conduct,
+    /// Groups of members that run apart.
+    apart: Mutex<HashMap<usize, Arc<SandboxGroup>>>,
 }
 
 impl SandboxGroup {
@@ -67,7 +72,8 @@ impl SandboxGroup {
     #[must_use]
     pub fn new(members: Vec<GroupMember>, options: GroupOptions, starter: Arc<Starter>) -> Arc<Self> {
         let (processes, starting) = (Mutex::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { members, options, starter, processes, starting, grows: AtomicBool::new(false) })
+        let (grows, conduct, apart) = (AtomicBool::new(false), Conduct::default(), Mutex::default());
+        Arc::new(Self { members, options, starter, processes, starting, grows, conduct, apart })
     }
 
     /// Its components.
@@ -89,8 +95,40 @@ impl SandboxGroup {
         }
     }
 
-    /// Runs one call of member number `member`.
+    /// Runs one call of member number `member`. One that ended sandboxes before runs apart from the
+    /// others, and after more of it not at all for a while.
     pub async fn call_tool(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> CallReport<CallResult> {
+        let report = match self.conduct.of(member) {
+            Standing::Good => self.call_here(member, input).await,
+            Standing::Apart => match self.alone(member) {
+                // Boxed, since the group of one member is a group as well.
+                Some(group) => Box::pin(group.call_here(0, input)).await,
+                None => self.call_here(member, input).await,
+            },
+            Standing::HeldBack => return CallReport::not_run(Failure::SandboxEnded { reason: Conduct::held_back() }),
+        };
+        if matches!(report.outcome, Err(Failure::SandboxEnded { .. })) {
+            self.conduct.ended(member);
+        }
+        report
+    }
+
+    /// A group of this member alone, with one process.
+    fn alone(&self, member: usize) -> Option<Arc<Self>> {
+        if self.members.len() == 1 {
+            return None;
+        }
+        let mut apart = self.apart.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(group) = apart.get(&member) {
+            return Some(Arc::clone(group));
+        }
+        let options = GroupOptions { processes: 1, ..self.options.clone() };
+        let group = Self::new(vec![self.members.get(member)?.clone()], options, Arc::clone(&self.starter));
+        apart.insert(member, Arc::clone(&group));
+        Some(group)
+    }
+
+    async fn call_here(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> CallReport<CallResult> {
         let process = match self.process().await {
             Ok(process) => process,
             Err(detail) => return CallReport::not_run(Failure::Host { detail }),
@@ -98,7 +136,9 @@ impl SandboxGroup {
         if process.load() > 0 {
             self.grow();
         }
-        process.call(u32::try_from(member).unwrap_or(u32::MAX), input).await
+        let asks = self.members.get(member).is_some_and(|member| member.component.inspection().asks());
+        let asks = asks || input.capabilities.may_ask();
+        process.call(CalledComponent { number: u32::try_from(member).unwrap_or(u32::MAX), asks }, input).await
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<SandboxProcess>>> {

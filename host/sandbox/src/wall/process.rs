@@ -58,6 +58,15 @@ pub(crate) struct SandboxProcess {
     message_bytes_max: u64,
 }
 
+/// The component of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CalledComponent {
+    /// Its place in the order of loading.
+    pub(crate) number: u32,
+    /// True if its calls may wait for a person, with their deadline stopped.
+    pub(crate) asks: bool,
+}
+
 /// The life of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -289,8 +298,9 @@ impl SandboxProcess {
         Ok(())
     }
 
-    /// Runs a call of component number `component` in this process.
-    pub(crate) async fn call(self: &Arc<Self>, component: u32, input: CallInput<'_>) -> CallReport<CallResult> {
+    /// Runs a call in this process.
+    pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: CallInput<'_>) -> CallReport<CallResult> {
+        let CalledComponent { number: component, asks } = of;
         let CallInput { tool, arguments_json, limits, capabilities, caller, .. } = input;
         if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
             return CallReport::not_run(Failure::Host { detail: format!("its sandbox process: {problem}") });
@@ -336,7 +346,11 @@ impl SandboxProcess {
         }
         let report = match ended.try_recv() {
             Ok(report) => report,
-            Err(_) => self.wait(id, &mut ended, caller.as_ref(), limits).await,
+            Err(_) => {
+                let asks = if asks { limits.ask_wait() } else { Duration::ZERO };
+                let runs = limits.deadline().saturating_add(asks).saturating_add(limits.queue_wait());
+                self.wait((id, runs), &mut ended, caller.as_ref()).await
+            }
         };
         guard.ended = true;
         drop(guard);
@@ -350,13 +364,10 @@ impl SandboxProcess {
     /// Waits for the end of a call. A process that does not give it back in time is ended.
     async fn wait(
         self: &Arc<Self>,
-        id: CallId,
+        (id, runs): (CallId, Duration),
         ended: &mut oneshot::Receiver<Returned>,
         caller: &dyn Caller,
-        limits: &Limits,
     ) -> Returned {
-        let asks = if limits.asks() > 0 { limits.ask_wait() } else { Duration::ZERO };
-        let runs = limits.deadline().saturating_add(asks).saturating_add(limits.queue_wait());
         let late = tokio::select! {
             biased;
             report = &mut *ended => return given(report),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Content, Patience, Tool};
 use toolcell_policy::{Capability, Denial, Limits};
-use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
+use toolcell_sandbox::{CallInput, CallReport, Captured, Failure, Redactor, contract};
 
 use super::StartedCall;
 use super::caller::McpCaller;
@@ -111,6 +111,9 @@ impl EndedCall {
                 Err(problem) => (Outcome::InvalidOutput, String::new(), CallResult::error(problem)),
             },
             Err(failure) => {
+                if matches!(failure, Failure::SandboxEnded { .. }) {
+                    log_call!(warn, caller.call_name(), "{failure}");
+                }
                 if !failure.detail().is_empty() {
                     log_call!(warn, caller.call_name(), "{failure}: {}", failure.detail());
                 }

@@ -196,8 +196,8 @@ impl Builder {
         Built { catalog: catalog.ok(), problems, withheld }
     }
 
-    /// Starts the sandbox processes of a catalog, so that its first calls find them. Those of a group
-    /// that goes on are there already.
+    /// Starts the sandbox processes of a catalog, so that its first calls find them. A group that
+    /// goes on has its own already.
     ///
     /// # Errors
     /// One sentence, where a process does not start.

@@ -63,7 +63,7 @@ pub use secrets::{
 };
 pub use shape::ShapeName;
 pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
-pub use wall::group::{GroupMember, GroupOptions, SandboxGroup};
+pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 pub use wall::inside::{InsideError, serve as serve_sandbox};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;

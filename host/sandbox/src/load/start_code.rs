@@ -15,6 +15,11 @@ impl StartCall {
     }
 
     /// Start code that called the host, though not when it was tried: it does so now and then.
+    /// The function's name.
+    pub(crate) fn function(&self) -> &str {
+        &self.function
+    }
+
     pub(crate) fn of_the_host() -> Self {
         Self { function: "the host".to_owned() }
     }

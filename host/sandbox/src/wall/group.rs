@@ -11,14 +11,18 @@ use toolcell_walls::process::{Command, Starter};
 
 use super::conduct::{Conduct, Standing};
 use super::message::{self, Load, Settings, ToSandbox};
-use super::process::{CalledComponent, SandboxProcess, State};
+use super::process::{Bounds, CalledComponent, SandboxProcess, State};
 use crate::bindings::contract::CallResult;
 use crate::failure::Failure;
 use crate::load::component::ToolComponent;
+use crate::load::start_code::StartCall;
 use crate::run::call::{CallInput, CallReport};
 
 /// Time for a process to start and to load its components: a hundred take a tenth of a second.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Is told once of a component that nothing is made ahead of, and why.
+pub type ComponentNotice = Arc<dyn Fn(&StartCall) + Send + Sync>;
 
 /// One component of a group.
 #[derive(Clone)]
@@ -29,6 +33,8 @@ pub struct GroupMember {
     pub manifest: String,
     /// The limits of the component and of its tools.
     pub limits: Vec<Limits>,
+    /// Is told once that nothing is made ahead of its calls, and why.
+    pub tell: ComponentNotice,
     /// Values of variables that its manifest takes from the host's environment, by their names
     /// there.
     pub variables: Vec<(String, String)>,
@@ -65,6 +71,13 @@ pub struct SandboxGroup {
     conduct: Conduct,
     /// Groups of members that run apart.
     apart: Mutex<HashMap<usize, Arc<SandboxGroup>>>,
+}
+
+impl Drop for SandboxGroup {
+    /// No call runs any more: each holds its group. The processes end, whoever still listens to one.
+    fn drop(&mut self) {
+        self.lock().drain(..).for_each(|process| process.kill("its components are served no more"));
+    }
 }
 
 impl SandboxGroup {
@@ -188,7 +201,8 @@ impl SandboxGroup {
         receiver.refuse_fds();
         let limits = self.members.iter().flat_map(|member| &member.limits);
         let message_bytes_max = limits.map(message::bytes_max).max().unwrap_or_default();
-        let process = SandboxProcess::new(process, receiver, message_bytes_max);
+        let tell = self.members.iter().map(|member| Arc::clone(&member.tell)).collect();
+        let process = SandboxProcess::new(process, receiver, Bounds { message_bytes_max, tell });
         drop(tokio::spawn(Arc::clone(&process).run()));
         let watched = Arc::downgrade(&process);
         drop(tokio::spawn(SandboxProcess::watch_memory(watched, self.options.memory_bytes_max)));

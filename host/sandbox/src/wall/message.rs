@@ -181,6 +181,11 @@ pub(crate) enum FromSandbox {
     },
     /// Questions to the caller.
     Ask(CallId, Vec<Inquiry>),
+    /// Nobody waits for the answers any more.
+    TakeBack(CallId),
+    /// Nothing is made ahead of the calls of this component, since its start code calls this
+    /// function.
+    NotAhead(ComponentId, String),
     /// The call wants a door to the outside, and gives it this number.
     OpenDoor(CallId, u32),
 }
@@ -189,13 +194,14 @@ impl FromSandbox {
     /// The call that it is about.
     pub(crate) fn call(&self) -> Option<CallId> {
         match self {
-            Self::NotLoaded(..) | Self::Sealed { .. } => None,
+            Self::NotLoaded(..) | Self::Sealed { .. } | Self::NotAhead(..) => None,
             Self::Ended(call, _)
             | Self::Instantiated(call)
             | Self::Progress { call, .. }
             | Self::Log { call, .. }
             | Self::Denied { call, .. }
             | Self::Ask(call, _)
+            | Self::TakeBack(call)
             | Self::OpenDoor(call, _) => Some(*call),
         }
     }

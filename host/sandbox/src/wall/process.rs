@@ -2,21 +2,24 @@
 //! hold: which process a call goes to.
 use std::collections::HashMap;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Denial, Limit, Limits};
 use toolcell_walls::link::{self, Dispatcher, Frame, Receiver, Sender};
 use toolcell_walls::process::Process;
 
+use super::group::ComponentNotice;
 use super::message::{self, Call, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, ToSandbox, WireReport, WireTrace};
 use crate::bindings::contract::CallResult;
 use crate::caller::denials::Denials;
 use crate::caller::{Caller, LogLevel};
 use crate::failure::Failure;
+use crate::load::start_code::StartCall;
 use crate::run::call::{CallInput, CallReport};
 use crate::run::redaction;
 use crate::run::weight::weigh;
@@ -34,6 +37,9 @@ const MEMORY_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Time that the thread of a call looks for the reply itself, before a thread is woken for it.
 const LOOKS_FOR: Duration = Duration::from_micros(50);
+
+/// Bytes of the name of a host function, with its interface.
+const FUNCTION_BYTES_MAX: usize = 512;
 
 /// Progress reports and other small messages of one call that the host looks at: as many as a call
 /// sends in an hour at a thousand a second. Past them the process is ended.
@@ -54,8 +60,17 @@ pub(crate) struct SandboxProcess {
     state: watch::Sender<State>,
     /// Components that could not be loaded, with the reason.
     unusable: Mutex<HashMap<u32, String>>,
-    /// Bytes of a message, from the limits of its components.
-    message_bytes_max: u64,
+    bounds: Bounds,
+    /// Components that it said nothing is made ahead of.
+    noted: AtomicUsize,
+}
+
+/// Facts about the components of a process.
+pub(crate) struct Bounds {
+    /// Bytes of a message, from the limits of the components.
+    pub(crate) message_bytes_max: u64,
+    /// Told of a component that nothing is made ahead of.
+    pub(crate) tell: Vec<ComponentNotice>,
 }
 
 /// The component of a call.
@@ -95,7 +110,8 @@ struct PendingCall {
     doors: OnceLock<CallDoors>,
     logged_bytes: AtomicU64,
     messages: AtomicU64,
-    asking: AtomicBool,
+    /// The task that asks its caller.
+    asking: Mutex<Option<AbortHandle>>,
     done: Mutex<Option<oneshot::Sender<Returned>>>,
     /// The message that ended the call is here: a thread that looks for it stops.
     is_done: AtomicBool,
@@ -103,7 +119,7 @@ struct PendingCall {
 
 impl SandboxProcess {
     /// A process that was just started, and its link.
-    pub(crate) fn new(process: Process, receiver: Receiver, message_bytes_max: u64) -> Arc<Self> {
+    pub(crate) fn new(process: Process, receiver: Receiver, bounds: Bounds) -> Arc<Self> {
         let this = Arc::new(Self {
             sender: receiver.sender().clone(),
             dispatcher: OnceLock::new(),
@@ -112,7 +128,8 @@ impl SandboxProcess {
             next: AtomicU64::new(1),
             state: watch::Sender::new(State::Starting),
             unusable: Mutex::default(),
-            message_bytes_max,
+            bounds,
+            noted: AtomicUsize::new(0),
         });
         let weak = Arc::downgrade(&this);
         let dispatch: Dispatch = Box::new(move |frame| {
@@ -202,7 +219,7 @@ impl SandboxProcess {
     /// Takes a message. Anything that is wrong with it ends the process.
     fn heard(self: &Arc<Self>, frame: &Frame) {
         // Checked before anything is decoded, which takes a multiple of the bytes.
-        let wrong = if frame.bytes.len() as u64 > self.message_bytes_max {
+        let wrong = if frame.bytes.len() as u64 > self.bounds.message_bytes_max {
             Err("it sent more than any call may answer".to_owned())
         } else {
             message::decode(&frame.bytes).map_err(|error| format!("it sent {error}")).and_then(|said| self.take(said))
@@ -213,6 +230,9 @@ impl SandboxProcess {
     }
 
     fn take(self: &Arc<Self>, message: FromSandbox) -> Result<(), String> {
+        if let FromSandbox::NotAhead(component, function) = &message {
+            return self.not_ahead(*component, function);
+        }
         let Some(id) = message.call() else { return self.take_of_process(message) };
         // A call that was given up may still say something.
         let Some(call) = self.lock().calls.get(&id).cloned() else {
@@ -238,8 +258,20 @@ impl SandboxProcess {
             }
             FromSandbox::Ask(_, asks) => self.ask(id, &call, asks)?,
             FromSandbox::OpenDoor(_, number) => self.open_door(id, &call, number)?,
-            FromSandbox::NotLoaded(..) | FromSandbox::Sealed { .. } => {}
+            FromSandbox::TakeBack(_) => call.take_back(),
+            FromSandbox::NotLoaded(..) | FromSandbox::Sealed { .. } | FromSandbox::NotAhead(..) => {}
         }
+        Ok(())
+    }
+
+    /// Says once of a component that nothing is made ahead of its calls.
+    fn not_ahead(&self, component: u32, function: &str) -> Result<(), String> {
+        let place = usize::try_from(component).unwrap_or(usize::MAX);
+        let tell = self.bounds.tell.get(place).ok_or("it names no component")?;
+        if function.len() > FUNCTION_BYTES_MAX || self.noted.fetch_add(1, Ordering::Relaxed) >= self.bounds.tell.len() {
+            return Err("it says more of its components than there is".to_owned());
+        }
+        tell(&StartCall::of(function));
         Ok(())
     }
 
@@ -278,7 +310,9 @@ impl SandboxProcess {
         call: &Arc<PendingCall>,
         asks: Vec<crate::caller::asking::Inquiry>,
     ) -> Result<(), String> {
-        if call.asking.swap(true, Ordering::AcqRel) || call.doors().charge(&asks).is_err() {
+        let mut asking = call.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let asks_already = asking.as_ref().is_some_and(|asking| !asking.is_finished());
+        if asks_already || call.doors().charge(&asks).is_err() {
             return Err("it asks more than a call may".to_owned());
         }
         let redactor = call.capabilities.redactor();
@@ -287,14 +321,14 @@ impl SandboxProcess {
             question: ask.question.redacted(redactor),
         };
         let asks = asks.into_iter().map(redacted).collect();
-        let (this, call) = (Arc::clone(self), Arc::clone(call));
+        let (this, asked) = (Arc::clone(self), Arc::clone(call));
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| error.to_string())?;
-        drop(runtime.spawn(async move {
-            let answers = call.caller.ask(asks).await;
-            call.asking.store(false, Ordering::Release);
+        let task = runtime.spawn(async move {
+            let answers = asked.caller.ask(asks).await;
             // A call that has ended wants no answers.
             let _ = this.say(&ToSandbox::Asked(id, answers.into()), &[]);
-        }));
+        });
+        *asking = Some(task.abort_handle());
         Ok(())
     }
 
@@ -316,7 +350,7 @@ impl SandboxProcess {
             limits: *limits,
             logged_bytes: AtomicU64::new(0),
             messages: AtomicU64::new(0),
-            asking: AtomicBool::new(false),
+            asking: Mutex::default(),
             done: Mutex::new(Some(done)),
             is_done: AtomicBool::new(false),
         });
@@ -354,6 +388,7 @@ impl SandboxProcess {
         };
         guard.ended = true;
         drop(guard);
+        pending.take_back();
         let settled = match pending.doors.get() {
             Some(doors) => doors.settle().await,
             None => Ok(()),
@@ -404,6 +439,9 @@ impl Drop for Given<'_> {
             return;
         }
         let _ = self.process.say(&ToSandbox::Cancel(self.id), &[]);
+        if let Some(call) = self.process.lock().calls.get(&self.id) {
+            call.take_back();
+        }
         // Its messages are heard no more. It counts as a call of the process until that gives it
         // back, or is ended for not doing so.
         let (process, id) = (Arc::clone(self.process), self.id);
@@ -424,12 +462,19 @@ impl PendingCall {
     }
 
     fn end(&self, report: Returned) {
+        self.take_back();
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.is_done.store(true, Ordering::Release);
         // Nobody waits for a call that was dropped.
         if let Some(done) = done {
             drop(done.send(report));
         }
+    }
+
+    /// Nobody waits for the answers to its questions any more: they are taken back.
+    fn take_back(&self) {
+        let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        asking.iter().for_each(AbortHandle::abort);
     }
 
     /// A log line, charged to the call's limit here as well.

@@ -10,7 +10,7 @@ use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::process::{Command, Starter};
 
 use super::message::{self, FromSandbox, ToSandbox, WireReport};
-use super::process::{CalledComponent, SandboxProcess, State};
+use super::process::{Bounds, CalledComponent, SandboxProcess, State};
 use crate::bindings::contract;
 use crate::caller::NoCaller;
 use crate::caller::asking::{Inquiry, Question};
@@ -34,7 +34,11 @@ impl Hostile {
         let (ours, theirs) = link::pair().unwrap();
         let (_, mut receiver) = link::open(ours).unwrap();
         receiver.refuse_fds();
-        let process = SandboxProcess::new(process, receiver, message::bytes_max(&Limits::default()));
+        let process = SandboxProcess::new(
+            process,
+            receiver,
+            Bounds { message_bytes_max: message::bytes_max(&Limits::default()), tell: vec![Arc::new(|_| {})] },
+        );
         drop(tokio::spawn(Arc::clone(&process).run()));
         let (sender, receiver) = link::join(theirs).await.unwrap();
         Self { process, sender, receiver, _starter: starter }
@@ -111,6 +115,8 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
             message::encode(&FromSandbox::Ended(77, Box::new(answer("")))).unwrap(),
         ),
         ("progress of a call that there is not", message::encode(&FromSandbox::Instantiated(u64::MAX)).unwrap()),
+        ("start code of no component", message::encode(&FromSandbox::NotAhead(1, String::new())).unwrap()),
+        ("start code with a long name", message::encode(&FromSandbox::NotAhead(0, "x".repeat(513))).unwrap()),
         (
             "no capability",
             message::encode(&FromSandbox::Denied { call: 1, capability: 99, asked: String::new() }).unwrap(),

@@ -47,7 +47,7 @@ impl PrewarmContext {
 }
 
 /// Logs once for a component that its instances cannot be made ahead.
-fn tell(component: &str, call: &StartCall) {
+pub(super) fn tell(component: &str, call: &StartCall) {
     tracing::info!(component, "no instances are made ahead: {call}");
 }
 

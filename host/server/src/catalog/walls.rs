@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolcell_policy::{
     ComponentPolicy, Delivery, EnvSource, Excerpts, Grants, InstancePolicy, Limits, Manifest, Ungranted, Walls,
 };
-use toolcell_sandbox::{GroupMember, GroupOptions, SandboxGroup};
+use toolcell_sandbox::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 use toolcell_walls::process::{Command, Starter};
 
 use super::{CallTarget, LoadedComponent};
@@ -79,6 +79,7 @@ impl WalledComponents {
                 component: Arc::clone(&component.component),
                 manifest: excerpts.as_ref()?.component(component.name()),
                 limits: limits(component.policy()),
+                tell: tell(component.name()),
                 variables: variables(component.policy()),
             })
         };
@@ -193,6 +194,12 @@ fn is_sealed(policy: &ComponentPolicy) -> bool {
 fn all_grants(policy: &ComponentPolicy) -> impl Iterator<Item = Arc<Grants>> {
     let tools = policy.tools().iter().map(|tool| policy.tool_grants(tool.name()));
     tools.chain([Arc::clone(policy.grants())])
+}
+
+/// Logs that nothing is made ahead of a component's calls.
+fn tell(component: &str) -> ComponentNotice {
+    let component = component.to_owned();
+    Arc::new(move |call| super::instances::tell(&component, call))
 }
 
 /// The limits of the component and of its tools.

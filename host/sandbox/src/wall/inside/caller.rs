@@ -105,6 +105,20 @@ impl RemoteCaller {
     }
 }
 
+/// Takes questions back that nobody waits for any more.
+struct Waiting<'c> {
+    caller: &'c RemoteCaller,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.caller.tell(&FromSandbox::TakeBack(self.caller.call));
+        }
+    }
+}
+
 impl Caller for RemoteCaller {
     fn instantiated(&self) {
         if self.facts.times {
@@ -158,9 +172,15 @@ impl Caller for RemoteCaller {
         let (answer, answered) = oneshot::channel();
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         self.tell(&FromSandbox::Ask(self.call, asks));
+        let waiting = Waiting { caller: self, answered: false };
         Box::pin(async move {
+            // All of it, to be dropped with this future.
+            let mut waiting = waiting;
             match answered.await {
-                Ok(asked) => asked.into(),
+                Ok(asked) => {
+                    waiting.answered = true;
+                    asked.into()
+                }
                 // Other questions took its place, or the host is gone.
                 Err(_) => std::future::pending().await,
             }

@@ -58,6 +58,11 @@ impl Loaded {
         })
     }
 
+    /// Its name in the manifest.
+    pub(super) fn name(&self) -> &str {
+        self.policy.name()
+    }
+
     pub(super) fn component(&self) -> &ToolComponent {
         &self.component
     }

@@ -16,6 +16,7 @@ use toolcell_walls::link::{self, Frame, LinkError, SendError, Sender};
 
 use super::message::{self, Call, CallId, FromSandbox, Load, MessageError, Settings, ToSandbox};
 use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
+use crate::load::start_code::StartCall;
 use crate::run::call::CallInput;
 use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
 use caller::RemoteCaller;
@@ -122,6 +123,8 @@ struct Inside {
     warm: WarmSetup,
     link: Sender,
     components: Vec<Option<Arc<Loaded>>>,
+    /// Their names, in the order of loading.
+    names: Arc<Mutex<Vec<String>>>,
     calls: Arc<Calls>,
 }
 
@@ -145,10 +148,19 @@ impl Inside {
             outside: true,
         })?;
         let spawn: Spawn = Arc::new(|work| drop(tokio::spawn(work)));
-        let tell = Arc::new(|_: &str, _: &_| {});
+        let names: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (told, named) = (link.clone(), Arc::clone(&names));
+        let tell = Arc::new(move |component: &str, call: &StartCall| {
+            let named = named.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = named.iter().position(|name| name == component).and_then(|place| u32::try_from(place).ok());
+            let message = place.map(|place| FromSandbox::NotAhead(place, call.function().to_owned()));
+            // A host that does not take it says nothing of it.
+            let bytes = message.and_then(|message| message::encode(&message).ok());
+            let _ = bytes.map(|bytes| told.send(&bytes, &[]));
+        });
         let warm = WarmSetup { budget: WarmBudget::new(settings.prewarm_bytes), spawn, tell };
         let (components, calls) = (Vec::new(), Arc::default());
-        Ok(Self { sandbox, warm, link, components, calls })
+        Ok(Self { sandbox, warm, link, components, names, calls })
     }
 
     fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
@@ -189,6 +201,8 @@ impl Inside {
             None => Err("its code did not come with it".to_owned()),
         };
         let id = u32::try_from(self.components.len()).unwrap_or(u32::MAX);
+        let name = loaded.as_ref().map(|loaded| loaded.name().to_owned()).unwrap_or_default();
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
         match loaded {
             Ok(loaded) => self.components.push(Some(Arc::new(loaded))),
             Err(problem) => {

@@ -37,6 +37,7 @@ fn call(network: &str, limits: &str, name_servers: &[SocketAddr]) -> CallState {
     let component = manifest.component("it").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let setting = GrantSources {
+        behind_wall: false,
         observing: false,
         folder: folder.path(),
         variable: &|_| None,

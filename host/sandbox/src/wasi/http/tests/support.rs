@@ -103,6 +103,7 @@ impl Granted {
                 secret: &secret,
                 state_folder: folder.path(),
                 name_servers: &self.name_servers,
+                behind_wall: false,
                 observing: false,
             };
             let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));

@@ -26,6 +26,7 @@ impl Call {
         let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
         let component = manifest.component("it").unwrap();
         let sources = GrantSources {
+            behind_wall: false,
             observing: false,
             folder,
             variable: &|_| None,

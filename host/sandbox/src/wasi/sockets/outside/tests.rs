@@ -51,6 +51,7 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
     };
     let folder = tempfile::tempdir().unwrap();
     let sources = GrantSources {
+        behind_wall: false,
         observing: false,
         folder: folder.path(),
         variable: &|_| None,

@@ -74,7 +74,7 @@ pub struct SandboxGroup {
 }
 
 impl Drop for SandboxGroup {
-    /// No call runs any more: each holds its group. The processes end, whoever still listens to one.
+    /// No call runs any more: each holds its group. The processes end, whoever listens to one.
     fn drop(&mut self) {
         self.lock().drain(..).for_each(|process| process.kill("its components are served no more"));
     }

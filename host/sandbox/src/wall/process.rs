@@ -193,6 +193,7 @@ impl SandboxProcess {
     /// Ends the process and every call in it, for this reason.
     pub(crate) fn kill(&self, reason: &str) {
         self.end(reason);
+        self.sender.close();
         self.process.kill();
     }
 

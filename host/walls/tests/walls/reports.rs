@@ -334,10 +334,15 @@ pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
     Ok(())
 }
 
-fn probes(_: &Stage) -> Result<(), String> {
+/// The walls that this machine gives.
+pub(crate) fn of_machine() -> Result<Report, String> {
     let mut command = Command::new("/proc/self/exe");
     let place = ["/", "127.0.0.1:1", "127.0.0.1:1"];
-    let report = probe(command.arg(CHILD).arg("probe").args(place)).map_err(told)?;
+    probe(command.arg(CHILD).arg("probe").args(place)).map_err(told)
+}
+
+fn probes(_: &Stage) -> Result<(), String> {
+    let report = of_machine()?;
     check("probe", &report, &[])?;
     let landlock = state(&report, Wall::Landlock).map(State::detail).unwrap_or_default();
     if landlock.contains("files") { Ok(()) } else { Err(landlock.to_owned()) }

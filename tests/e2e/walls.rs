@@ -97,6 +97,7 @@ fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
 #[test]
 fn a_component_that_ends_its_sandbox_again_and_again_is_held_back_and_others_are_not() {
     let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
+    host.still_works();
     for round in 0..5 {
         let running = host.start_call("spin", json!({}));
         let spins = |record: &Value| record["event"] == "call.started" && record["tool"] == "spin";

@@ -83,7 +83,7 @@ impl Hostile {
     }
 
     /// Returns once the process was ended.
-    async fn is_ended(mut self) {
+    async fn ends(mut self) {
         while self.receiver.receive().await.is_ok() {}
         assert!(self.process.is_ended());
     }
@@ -135,13 +135,13 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
         let report = report.unwrap();
         let Err(Failure::SandboxEnded { reason }) = report.outcome else { panic!("{what}: {:?}", report.outcome) };
         assert!(reason.starts_with("its process broke the rules: "), "{what}: {reason}");
-        hostile.is_ended().await;
+        hostile.ends().await;
     }
     let mut hostile = Hostile::ready().await;
     let (_, running) = hostile.call(Limits::default()).await;
     hostile.send(&message::encode(&FromSandbox::Instantiated(1)).unwrap(), &[file.as_fd()]);
     assert!(matches!(running.await.unwrap().outcome, Err(Failure::SandboxEnded { .. })), "a descriptor");
-    hostile.is_ended().await;
+    hostile.ends().await;
 }
 
 #[tokio::test]
@@ -180,5 +180,5 @@ async fn a_process_that_gives_a_call_not_back_is_ended_and_those_beside_it_with_
         let Err(Failure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
         assert_eq!(reason, "it did not stop within its deadline");
     }
-    hostile.is_ended().await;
+    hostile.ends().await;
 }

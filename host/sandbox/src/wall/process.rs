@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Denial, Limit, Limits};
-use toolcell_walls::link::{self, Dispatcher, Frame, Receiver, Sender};
+use toolcell_walls::link::{self, Dispatcher, Frame, LOOK_TIME_MAX, Receiver, Sender};
 use toolcell_walls::process::Process;
 
 use super::group::ComponentNotice;
@@ -34,9 +34,6 @@ const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
 /// Interval at which the host looks at a process's memory. In it a process can fill some gigabytes,
 /// which the kernel's own bound holds.
 const MEMORY_LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Time that the thread of a call looks for the reply itself, before a thread is woken for it.
-const LOOKS_FOR: Duration = Duration::from_micros(50);
 
 /// Bytes of the name of a host function, with its interface.
 const FUNCTION_BYTES_MAX: usize = 512;
@@ -376,8 +373,9 @@ impl SandboxProcess {
             guard.ended = true;
             return CallReport::not_run(Failure::Host { detail: format!("its sandbox process: {problem}") });
         }
-        if let Some(dispatcher) = self.dispatcher.get() {
-            dispatcher.drive(LOOKS_FOR, || pending.is_done.load(Ordering::Acquire));
+        // Beside other calls the thread has better things to do.
+        if let Some(dispatcher) = self.dispatcher.get().filter(|_| self.load() == 1) {
+            dispatcher.drive(LOOK_TIME_MAX, || pending.is_done.load(Ordering::Acquire));
         }
         let report = match ended.try_recv() {
             Ok(report) => report,

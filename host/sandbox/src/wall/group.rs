@@ -206,6 +206,21 @@ impl SandboxGroup {
         drop(tokio::spawn(Arc::clone(&process).run()));
         let watched = Arc::downgrade(&process);
         drop(tokio::spawn(SandboxProcess::watch_memory(watched, self.options.memory_bytes_max)));
+        let started = tokio::time::timeout(STARTS_WITHIN, self.load_all(&process)).await;
+        match started.unwrap_or_else(|_| Err("it did not start in time".to_owned())) {
+            Ok(()) => {
+                self.lock().push(Arc::clone(&process));
+                Ok(process)
+            }
+            Err(reason) => {
+                process.kill(&reason);
+                Err(format!("a sandbox process did not start: {reason}"))
+            }
+        }
+    }
+
+    /// Has a new process load the group's components, and waits until its walls stand.
+    async fn load_all(&self, process: &SandboxProcess) -> Result<(), String> {
         let options = &self.options;
         process.say(
             &ToSandbox::Begin(Settings {
@@ -217,26 +232,20 @@ impl SandboxGroup {
             &[],
         )?;
         for member in &self.members {
-            let (code, facts) = member.component.hand_over().map_err(failed)?;
+            let code = member.component.hand_over();
+            let (code, facts) = code.map_err(|error| format!("its code cannot be handed over: {error}"))?;
             let load = Load {
                 manifest: member.manifest.clone(),
                 facts,
                 variables: member.variables.clone(),
                 observing: options.observing,
             };
-            process.say(&ToSandbox::Load(Box::new(load)), &[code.as_fd()])?;
+            process.say_when_taken(&ToSandbox::Load(Box::new(load)), &[code.as_fd()]).await?;
         }
-        process.say(&ToSandbox::Seal, &[])?;
-        match tokio::time::timeout(STARTS_WITHIN, process.started()).await {
-            Ok(State::Ended(reason)) => Err(format!("a sandbox process did not start: {reason}")),
-            Ok(_) => {
-                self.lock().push(Arc::clone(&process));
-                Ok(process)
-            }
-            Err(_) => {
-                process.kill("it did not start in time");
-                Err("a sandbox process did not start in time".to_owned())
-            }
+        process.say_when_taken(&ToSandbox::Seal, &[]).await?;
+        match process.started().await {
+            State::Ended(reason) => Err(reason),
+            State::Starting | State::Ready(_) => Ok(()),
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Denial, Limit, Limits};
-use toolcell_walls::link::{self, Dispatcher, Frame, LOOK_TIME_MAX, Receiver, Sender};
+use toolcell_walls::link::{self, Dispatcher, Frame, LOOK_TIME_MAX, Receiver, SendError, Sender};
 use toolcell_walls::process::Process;
 
 use super::group::ComponentNotice;
@@ -30,6 +30,15 @@ use crate::wasi::doors::CallDoors;
 /// back. Then it is ended, with all calls in it. A guest notices within two ticks of a millisecond;
 /// instantiation, which cannot be interrupted, is bounded to a few hundred.
 const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
+
+/// Interval at which a full link is tried again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Messages about calls that have ended. An honest process sends none behind the end of a call.
+const STRAYS_MAX: u64 = 1_000;
+
+/// Bytes of a message that count as another message: looking at them costs as much.
+const COUNTED_BYTES: usize = 256;
 
 /// Interval at which the host looks at a process's memory. In it a process can fill some gigabytes,
 /// which the kernel's own bound holds.
@@ -60,6 +69,8 @@ pub(crate) struct SandboxProcess {
     bounds: Bounds,
     /// Components that it said nothing is made ahead of.
     noted: AtomicUsize,
+    /// Messages about calls that have ended.
+    strays: AtomicU64,
 }
 
 /// Facts about the components of a process.
@@ -127,6 +138,7 @@ impl SandboxProcess {
             unusable: Mutex::default(),
             bounds,
             noted: AtomicUsize::new(0),
+            strays: AtomicU64::new(0),
         });
         let weak = Arc::downgrade(&this);
         let dispatch: Dispatch = Box::new(move |frame| {
@@ -168,6 +180,22 @@ impl SandboxProcess {
     pub(crate) fn say(&self, message: &ToSandbox, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), String> {
         let bytes = message::encode(message).map_err(|error| error.to_string())?;
         self.sender.send(&bytes, fds).map_err(|error| error.to_string())
+    }
+
+    /// Sends a message once the process has taken enough of those before: a link holds a bounded
+    /// number of bytes and of descriptors.
+    pub(crate) async fn say_when_taken(
+        &self,
+        message: &ToSandbox,
+        fds: &[std::os::fd::BorrowedFd<'_>],
+    ) -> Result<(), String> {
+        let bytes = message::encode(message).map_err(|error| error.to_string())?;
+        loop {
+            match self.sender.send(&bytes, fds) {
+                Err(SendError::Full) => tokio::time::sleep(LOOK_AGAIN).await,
+                sent => return sent.map_err(|error| error.to_string()),
+            }
+        }
     }
 
     /// The state, once it is no longer starting.
@@ -220,23 +248,27 @@ impl SandboxProcess {
         let wrong = if frame.bytes.len() as u64 > self.bounds.message_bytes_max {
             Err("it sent more than any call may answer".to_owned())
         } else {
-            message::decode(&frame.bytes).map_err(|error| format!("it sent {error}")).and_then(|said| self.take(said))
+            message::decode(&frame.bytes)
+                .map_err(|error| format!("it sent {error}"))
+                .and_then(|said| self.take(said, frame.bytes.len()))
         };
         if let Err(wrong) = wrong {
             self.kill(&format!("its process broke the rules: {wrong}"));
         }
     }
 
-    fn take(self: &Arc<Self>, message: FromSandbox) -> Result<(), String> {
+    fn take(self: &Arc<Self>, message: FromSandbox, bytes: usize) -> Result<(), String> {
         if let FromSandbox::NotAhead(component, function) = &message {
             return self.not_ahead(*component, function);
         }
         let Some(id) = message.call() else { return self.take_of_process(message) };
-        // A call that was given up may still say something.
         let Some(call) = self.lock().calls.get(&id).cloned() else {
-            return if id < self.next.load(Ordering::Relaxed) { Ok(()) } else { Err("it names no call".to_owned()) };
+            let is_stray = id < self.next.load(Ordering::Relaxed);
+            let few = self.strays.fetch_add(1, Ordering::Relaxed) < STRAYS_MAX;
+            return if is_stray && few { Ok(()) } else { Err("it names no call".to_owned()) };
         };
-        if call.messages.fetch_add(1, Ordering::Relaxed) >= MESSAGES_MAX {
+        let cost = 1 + (bytes / COUNTED_BYTES) as u64;
+        if call.messages.fetch_add(cost, Ordering::Relaxed) >= MESSAGES_MAX {
             return Err("it says too much about one call".to_owned());
         }
         match message {

@@ -22,7 +22,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak soak-smoke fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced drill conformance clients-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -68,13 +68,23 @@ test-guests: ## Run the examples' own tests, natively
 test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients
 	$(CARGO) test $(tests)
 
+test-balanced: build guests-all fixtures clients ## Run the end-to-end tests of HTTP, callers, questions, approvals, resources, state and clients again, each against three replicas behind nginx
+	$(PYTHON) tests/balanced.py $(ARGS)
+
+drill: build fixtures ## Break out of the sandbox in every way there is, and see what it gets: a program of its own, in which guests can do anything
+	$(CARGO) build --release --locked -p toolcell --features drill --bin toolcell-drill
+	$(CARGO) test $(tests) --test drill
+
 conformance: build fixtures clients ## Run the official conformance suite against the binary, for both eras
 	tests/conformance/run.py
+
+clients-check: build guests fixtures ## Have the MCP clients of agents' frameworks, mcp-remote and the Inspector's page in a browser talk with the binary (ARGS=fastmcp: only that)
+	@tests/clients/frameworks/check.py $(ARGS)
 
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
 	$(CARGO) run $(tests) --bin toolcell-bench -- $(ARGS)
 ifeq ($(ARGS),)
-	$(CARGO) bench --locked --workspace --exclude toolcell-tests --bench in_process
+	$(CARGO) bench --locked --workspace --exclude toolcell-tests --bench in_process --bench keyvalue
 endif
 
 soak: build fixtures ## Drive one host with good, hostile and cancelled calls for a time (SECONDS=600, ARGS=--json)
@@ -83,13 +93,16 @@ soak: build fixtures ## Drive one host with good, hostile and cancelled calls fo
 soak-smoke: ## The same for 20 seconds, with calls that are the same each time
 	@$(MAKE) --no-print-directory soak SECONDS=20 ARGS="--seed 1"
 
-fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas, the conversion of values or the loading of components (SECONDS=300 each; TARGET=manifest: only that)
+chaos: build fixtures clients ## Drive three replicas with shared state while one thing after another goes wrong (ARGS=--quick: short pauses only)
+	$(CARGO) run $(tests) --bin toolcell-chaos -- $(ARGS)
+
+fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas, the conversion of values, the loading of components or what a sandbox process says (SECONDS=300 each; TARGET=manifest: only that)
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
 
 fuzz-smoke: ## The same for 20 seconds each, from the seeds alone
 	tests/fuzz/run.sh --same 20
 
-lint: ## Check formatting and comments, and clippy with every warning an error
+lint: ## Check formatting and comments, the files for Kubernetes, and clippy with every warning an error
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo 'cargo clippy is missing; get it with: rustup component add clippy' >&2; exit 1; }
 	$(CARGO) fmt --all --check
@@ -97,8 +110,12 @@ lint: ## Check formatting and comments, and clippy with every warning an error
 	$(CARGO) fmt --all --check --manifest-path tests/fixtures/Cargo.toml
 	$(CARGO) fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(PYTHON) .ci/check-comments.py
+	$(PYTHON) host/deploy/manifests.py
+	$(PYTHON) host/deploy/manifests.py --self-test
 	$(CARGO) clippy $(host) --all-targets -- -D warnings
+	$(CARGO) clippy $(host) --features toolcell/drill -- -D warnings
 	$(CARGO) clippy $(tests) --all-targets -- -D warnings
+	$(CARGO) clippy $(tests) --test drill -- -D warnings
 	$(CARGO) clippy $(guests) --all-targets -- -D warnings
 	$(CARGO) clippy $(fixtures) --all-targets -- -D warnings
 

@@ -281,9 +281,12 @@ def container(check):
     print(f"  serves {len(names)} tools: the image, as nobody, with a read-only root")
 
 
-# As a runtime does it: the root is read-only, the tools are mounted, and the process has no privilege.
+# As a runtime does it: the root is read-only, /proc, /dev and the tools are mounted, and the process has no privilege.
 IN_IMAGE = """
 mount --bind "$1" "$1"
+mkdir -p "$1/proc" "$1/dev"
+mount --bind /proc "$1/proc"
+mount --bind /dev "$1/dev"
 mount --bind "$2" "$1/tools"
 mount -t tmpfs -o uid=65534,gid=65534,mode=700 none "$1/var/lib/toolcell"
 mount -o remount,ro,bind "$1"

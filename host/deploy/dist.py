@@ -81,6 +81,9 @@ def main():
         binaries = {targets[0]: args.binary}
     else:
         binaries = {target: build.build(target, project.ROOT, place / "dist", epoch) for target in targets}
+    for binary in binaries.values():
+        if project.DRILL in binary.read_bytes():
+            raise SystemExit(f"dist: {binary} is the program of the drill, whose guests can do anything: it is for tests alone")
     # Pages and scripts are the same for each target, and only this machine's program runs here.
     runnable = binaries.get(host) or build.build(host, project.ROOT, place / "dist", epoch)
     files = [file for target, binary in binaries.items() for file in packed(project.PLATFORMS[target], binary.read_bytes(), runnable, epoch)]

@@ -63,6 +63,8 @@ def main():
     binary = build.target_folder() / "release" / project.NAME
     if not binary.exists():
         raise SystemExit("install: there is no binary yet: make build")
+    if project.DRILL in binary.read_bytes():
+        raise SystemExit(f"install: {binary} is built for the drill, with guests that can do anything: make build")
     return install(place(words[0]), binary)
 
 

@@ -15,6 +15,10 @@ REGISTRY_NAME = "com.example/toolcell"
 MAINTAINER = "The toolcell authors <toolcell@example.com>"
 
 
+# Only the program of the drill offers this interface to guests: they can do anything there, and no package holds it.
+DRILL = b"toolcell:drill/native"
+
+
 class Platform(NamedTuple):
     """A target of Rust, as packages call it."""
 

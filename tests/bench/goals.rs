@@ -23,12 +23,40 @@ pub enum Goal {
     EchoOnTwoCpus,
     /// `PrewarmedAboveBare`, with client and server on a CPU each.
     PrewarmedOnTwoCpus,
+    /// `EchoAboveBare`, as calls take since slots are reset byte by byte.
+    UnwalledAboveBare,
+    /// `UnwalledAboveBare`, with calls in sandbox processes.
+    WalledAboveBare,
+    /// `WalledAboveBare`, with client and server on one CPU.
+    WalledOnOneCpu,
+    /// `WalledAboveBare`, with client and server on a CPU each.
+    WalledOnTwoCpus,
+    /// Pipelined calls of `echo` on instances made when a call comes, in calls/s.
+    UnwalledPipelined,
+    /// `UnwalledPipelined`, with calls in sandbox processes.
+    WalledPipelined,
     /// Pipelined calls of `echo`, in calls/s.
     EchoPipelined,
     /// Pipelined calls of `tiny`, in calls/s.
     TinyPipelined,
     /// From the start to the first answer with 50 tools that are compiled already, p50 in ms.
     StartOfFifty,
+    /// `StartOfFifty`, of the issue that brought sandbox processes.
+    UnwalledStartOfFifty,
+    /// `StartOfFifty`, with calls in sandbox processes.
+    WalledStartOfFifty,
+    /// From a call to its answer where a sandbox process is started for it, less a later call: p50
+    /// in ms.
+    SandboxStart,
+    /// Pipelined calls of the Python example in sandbox processes: on two CPUs as a multiple of
+    /// those on one.
+    PythonCores,
+    /// `PythonCores`, of the JavaScript example.
+    JavaScriptCores,
+    /// Calls while another group's process is killed again and again, p99 in ms.
+    CallBesideKills,
+    /// Calls while loops run in another group, p99 in ms.
+    CallBesideLoopsApart,
     /// `ping` while loops run, p99 in ms.
     PingUnderLoops,
     /// `tools/list` while loops run, p99 in ms.
@@ -37,6 +65,10 @@ pub enum Goal {
     CallUnderLoops,
     /// Resident memory with 100 tools, in MB.
     HundredTools,
+    /// `HundredTools`, of the issue that brought sandbox processes.
+    UnwalledHundredTools,
+    /// Resident memory of all processes with 100 tools, in MB.
+    WalledHundredTools,
     /// From saving a component of 50 KB to the notification at the client, p50 in ms.
     SaveToNotification,
     /// Calls 1 ms apart while 10 MB are reloaded: p99, as a multiple of the p99 of such calls
@@ -45,6 +77,8 @@ pub enum Goal {
     /// Calls one after another while 10 MB are reloaded: p99, as a multiple of the p99 of such
     /// calls before.
     SerialBesideReload,
+    /// `SerialBesideReload`, with calls in sandbox processes.
+    WalledBesideReload,
     /// A call of a tool with many grants, p50 above the same call with none, in µs.
     GrantsAboveNone,
     /// One decision on a request with 100 rules, in µs.
@@ -62,6 +96,9 @@ pub enum Goal {
     HttpListBesideSdk,
     /// Resident memory that 1,000 open streams take, in MB.
     HttpStreams,
+    /// A call whose rate replicas share, p50 above one whose rate is in memory, as a multiple of a
+    /// `PING` of the server.
+    SharedRate,
     /// A fresh call of the Rust example, p50 in ms, in process.
     RustCall,
     /// A fresh call of the C example, p50 in ms, in process.
@@ -135,6 +172,44 @@ impl Goal {
             Self::EchoOnTwoCpus => {
                 ("  on two CPUs: echo, fresh, serial p50 above a bare pipe", Bound::AtMost(25.0), "µs")
             }
+            Self::UnwalledAboveBare => {
+                ("echo, fresh, in the host's process, serial p50 above a bare pipe", Bound::AtMost(35.0), "µs")
+            }
+            Self::WalledAboveBare => {
+                ("echo, fresh, behind walls, serial p50 above a bare pipe", Bound::AtMost(45.0), "µs")
+            }
+            Self::WalledOnOneCpu => {
+                ("  on one CPU: echo, fresh, behind walls, serial p50 above a bare pipe", Bound::AtMost(45.0), "µs")
+            }
+            Self::WalledOnTwoCpus => {
+                ("  on two CPUs: echo, fresh, behind walls, serial p50 above a bare pipe", Bound::AtMost(45.0), "µs")
+            }
+            Self::UnwalledPipelined => {
+                ("echo, fresh, in the host's process, pipelined", Bound::AtLeast(28_000.0), "calls/s")
+            }
+            Self::WalledPipelined => ("echo, fresh, behind walls, pipelined", Bound::AtLeast(35_000.0), "calls/s"),
+            Self::UnwalledStartOfFifty => {
+                ("start to first answer, 50 Rust tools, in the host's process", Bound::AtMost(45.0), "ms")
+            }
+            Self::WalledStartOfFifty => {
+                ("start to first answer, 50 Rust tools, behind walls", Bound::AtMost(60.0), "ms")
+            }
+            Self::SandboxStart => ("a sandbox process started for a call", Bound::AtMost(15.0), "ms"),
+            Self::PythonCores => ("Python behind walls, two CPUs beside one", Bound::AtLeast(1.8), "×"),
+            Self::JavaScriptCores => ("JavaScript behind walls, two CPUs beside one", Bound::AtLeast(1.8), "×"),
+            Self::CallBesideKills => {
+                ("call p99 while another group's process is killed each 100 ms", Bound::AtMost(10.0), "ms")
+            }
+            Self::CallBesideLoopsApart => {
+                ("call p99 under 8 endless loops in another group", Bound::AtMost(10.0), "ms")
+            }
+            Self::UnwalledHundredTools => {
+                ("resident memory, 100 Rust tools, in the host's process", Bound::AtMost(74.0), "MB")
+            }
+            Self::WalledHundredTools => {
+                ("resident memory of all processes, 100 Rust tools, behind walls", Bound::AtMost(90.0), "MB")
+            }
+            Self::WalledBesideReload => ("the same behind walls, p99 beside idle", Bound::AtMost(2.0), "×"),
             Self::EchoPipelined => ("echo (Rust with std), pipelined", Bound::AtLeast(50_000.0), "calls/s"),
             Self::TinyPipelined => ("tiny, pipelined", Bound::AtLeast(70_000.0), "calls/s"),
             Self::StartOfFifty => ("start to first answer, 50 Rust tools, warm cache", Bound::AtMost(50.0), "ms"),
@@ -161,6 +236,7 @@ impl Goal {
             Self::HttpListBesideSdk => {
                 ("tools/list over HTTP, 64 connections, beside rmcp's", Bound::AtLeast(2.0), "×")
             }
+            Self::SharedRate => ("a shared rate on a call, above one in memory", Bound::AtMost(1.0), "× PING"),
             Self::HttpStreams => ("resident memory of 1,000 open listen streams", Bound::AtMost(40.0), "MB"),
             Self::RustCall => ("fresh call in process: Rust", Bound::AtMost(0.02), "ms"),
             Self::CCall => ("fresh call in process: C", Bound::AtMost(0.06), "ms"),

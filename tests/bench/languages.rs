@@ -142,7 +142,8 @@ impl Example {
         };
         let Ok(bytes) = std::fs::read(&component) else { return Ok(None) };
         let source = format!("source = \"{}.wasm\"\n", self.name);
-        let folder = Folder::with_manifest(&manifest.replace(&source, &format!("{source}prewarm = 0\n")));
+        let manifest = in_process(&manifest).replace(&source, &format!("{source}prewarm = 0\n"));
+        let folder = Folder::with_manifest(&manifest);
         folder.write(&format!("{}.wasm", self.name), &bytes);
         for wit in std::fs::read_dir(own.join("wit")).into_iter().flatten() {
             let path = wit?.path();
@@ -183,6 +184,56 @@ struct Values {
     call_p99_ms: f64,
     all_cores_ratio: f64,
     memory_kib: f64,
+}
+
+/// The example of an interpreted language behind walls.
+pub struct WalledExample {
+    prepared: Prepared,
+    /// The tool to call.
+    pub tool: &'static str,
+    /// The arguments of its first call.
+    pub arguments: Value,
+}
+
+/// Calls run in the host's own process.
+const IN_PROCESS: &str = "walls = \"none\"\n";
+
+/// The manifest with calls in the host's own process.
+fn in_process(manifest: &str) -> String {
+    match manifest.split_once("[server]\n") {
+        Some((before, after)) => format!("{before}[server]\n{IN_PROCESS}{after}"),
+        None => format!("{manifest}\n[server]\n{IN_PROCESS}"),
+    }
+}
+
+/// The example in this language, with calls in sandbox processes. `None` if it was not built.
+///
+/// # Errors
+/// Its files cannot be read.
+pub fn walled(language: &str) -> anyhow::Result<Option<WalledExample>> {
+    let example = EXAMPLES.iter().find(|example| example.language == language).context("no such language")?;
+    let Some(prepared) = example.prepare()? else { return Ok(None) };
+    let manifest = read(&prepared.manifest)?;
+    let walled = manifest.replacen(IN_PROCESS, "walls = \"best\"\n", 1);
+    let rated = format!("{walled}\n[defaults.limits]\nrate = \"1000000/s\"\n");
+    prepared.folder.write("toolcell.toml", rated);
+    let arguments = serde_json::from_str(&prepared.arguments)?;
+    Ok(Some(WalledExample { prepared, tool: example.tool, arguments }))
+}
+
+impl WalledExample {
+    /// toolcell serving it.
+    pub fn subject(&self) -> Subject {
+        self.prepared.toolcell("serve")
+    }
+
+    /// Has toolcell compile it.
+    ///
+    /// # Errors
+    /// toolcell fails.
+    pub fn compile(&self) -> anyhow::Result<()> {
+        self.prepared.toolcell("compile").run()
+    }
 }
 
 impl Prepared {

@@ -15,7 +15,7 @@ use crate::samples::Samples;
 use crate::serving::Serving;
 
 /// Endless calls.
-const LOOPS: usize = 8;
+pub const LOOPS: usize = 8;
 
 /// The id of the first endless call.
 const LOOPS_ID: u64 = 1 << 40;
@@ -62,8 +62,12 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
-/// Makes that many requests, one after another. A loop that ends would show as a wrong answer.
-fn ask_for(link: &mut Link, ask: Ask, times: usize) -> anyhow::Result<Samples> {
+/// Makes that many requests, one after another, and returns their times in ms. A loop that ends
+/// would show as a wrong answer.
+///
+/// # Errors
+/// An answer is wrong.
+pub fn ask_for(link: &mut Link, ask: Ask, times: usize) -> anyhow::Result<Samples> {
     let (mut request, mut took) = (Vec::new(), Samples::default());
     for id in (0_u64..).take(times) {
         took.push(link.ask(ask, id, &mut request)?.as_secs_f64() * 1e3);
@@ -72,7 +76,10 @@ fn ask_for(link: &mut Link, ask: Ask, times: usize) -> anyhow::Result<Samples> {
 }
 
 /// Starts the loops and waits until they have run.
-fn begin(link: &mut Link) -> anyhow::Result<()> {
+///
+/// # Errors
+/// They do not run.
+pub fn begin(link: &mut Link) -> anyhow::Result<()> {
     let ran = process::cpu_time(link.process_id())?;
     for id in (LOOPS_ID..).take(LOOPS) {
         link.send(&frame::modern(id, "tools/call", serde_json::json!({"name": "spin", "arguments": {}})))?;

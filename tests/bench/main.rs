@@ -28,6 +28,7 @@ mod placed;
 mod plain;
 mod process;
 mod reload;
+mod replicas;
 mod report;
 mod samples;
 mod saturation;
@@ -37,6 +38,7 @@ mod serving;
 mod start;
 mod stream;
 mod subject;
+mod walls;
 mod web;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -49,19 +51,21 @@ use toolcell_tests::Watch;
 /// A measurement: its name, for `--filter`, and the function that makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 15] = [
+const MEASUREMENTS: [Measurement; 17] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
     ("saturation", saturation::measure),
     ("start", start::measure),
     ("loops", loops::measure),
+    ("walls", walls::measure),
     ("memory", memory::measure),
     ("reload", reload::measure),
     ("granted", granted::measure),
     ("decision", decision::measure),
     ("fetch", fetch::measure),
     ("http", web::measure),
+    ("replicas", replicas::measure),
     ("languages", languages::measure),
     ("edit", edit::measure),
     ("peers", peers::measure),

@@ -15,7 +15,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 const NOTE: &str = "\
-MB of 10^6 bytes. Idle: no CPU time taken for a while. The components were compiled before (`toolcell compile`), but in the row
+MB of 10^6 bytes. Walls: of all processes, pages that several have counted once. Idle: no CPU time taken for a while. The components were compiled before (`toolcell compile`), but in the row
 that says otherwise: compiling takes memory, which the process may keep.";
 
 /// Time without CPU use after which a process counts as idle.
@@ -44,9 +44,19 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
         first_call(&mut link, &format!("{}echo", prefix(copy)), "each once")?;
     }
     rows.push(row(format!("{many} Rust tools, idle, each called once"), resident(&link)?));
+    drop(link);
+    let serving = serving.walled();
+    let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
+    first_call(&mut link, &format!("{}echo", prefix(0)), "so that a process is there")?;
+    resident(&link)?;
+    let walled = process::resident_mb_of_all(link.process_id())?;
+    let processes = process::family(link.process_id()).len();
+    let name = format!("{many} Rust tools, idle, walls: {processes} processes");
+    rows.push(Row { name, values: vec![Some(walled), None] });
     // A quick look has fewer tools than the goal is set for.
-    let goal = (!options.quick).then(|| Measured::alone(Goal::HundredTools, loaded.0));
-    let measured = goal.into_iter().collect();
+    let goals =
+        [(Goal::HundredTools, loaded.0), (Goal::UnwalledHundredTools, loaded.0), (Goal::WalledHundredTools, walled)];
+    let measured = goals.into_iter().filter(|_| !options.quick).map(|(goal, mb)| Measured::alone(goal, mb)).collect();
     let title = "Resident memory";
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }

@@ -15,7 +15,7 @@ use crate::serving::Serving;
 
 const NOTE: &str = "\
 one CPU: client and process share it; what is above the bare pipe is CPU time and nothing else.
-two CPUs: the client has one, the process another; every wake-up crosses over. A process that finds one CPU starts one worker.
+two CPUs: the client has one, toolcell with its sandbox processes another; every wake-up of either crosses over. A process that finds one CPU starts one worker.
 prewarm = 0: no instance is made before its call comes. Otherwise several are made after an answer once the last is gone: on one CPU,
 one call in as many as are made ahead waits for all of them.";
 
@@ -26,6 +26,7 @@ struct Names {
     tiny: &'static str,
     echo: &'static str,
     fresh: &'static str,
+    walled: &'static str,
 }
 
 const ONE: Names = Names {
@@ -34,6 +35,7 @@ const ONE: Names = Names {
     tiny: "one CPU: tiny, legacy",
     echo: "one CPU: echo, legacy",
     fresh: "one CPU: echo, legacy, prewarm = 0",
+    walled: "one CPU: echo, legacy, prewarm = 0, walls",
 };
 
 const TWO: Names = Names {
@@ -42,6 +44,7 @@ const TWO: Names = Names {
     tiny: "two CPUs: tiny, legacy",
     echo: "two CPUs: echo, legacy",
     fresh: "two CPUs: echo, legacy, prewarm = 0",
+    walled: "two CPUs: echo, legacy, prewarm = 0, walls",
 };
 
 /// Measures.
@@ -53,7 +56,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let before = sched_getaffinity(None)?;
     let cpus = allowed(&before);
     let first = *cpus.first().context("no CPU may be used")?;
-    let servings = [Serving::examples()?, Serving::fresh()?];
+    let servings = [Serving::examples()?, Serving::fresh()?, Serving::fresh()?.walled()];
     // A child stays on the CPU that its parent had when it started.
     let mut placed = vec![lanes(&servings, &ONE, first)?];
     if let Some(second) = cpus.get(1) {
@@ -65,19 +68,25 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     }
     sched_setaffinity(None, &before)?;
     let rows = placed.iter().flat_map(Lanes::rows).collect();
-    let goals =
-        [(Goal::EchoOnOneCpu, ONE.fresh), (Goal::EchoOnTwoCpus, TWO.fresh), (Goal::PrewarmedOnTwoCpus, TWO.echo)];
+    let goals = [
+        (Goal::EchoOnOneCpu, ONE.fresh),
+        (Goal::EchoOnTwoCpus, TWO.fresh),
+        (Goal::PrewarmedOnTwoCpus, TWO.echo),
+        (Goal::WalledOnOneCpu, ONE.walled),
+        (Goal::WalledOnTwoCpus, TWO.walled),
+    ];
     let above = |(goal, name)| placed.iter().find_map(|lanes| lanes.above_baseline(goal, name));
     let measured = goals.into_iter().filter_map(above).collect();
     let title = "Serial, with every thread in its place";
     Ok(Section { title, note: NOTE.to_owned(), columns: lane::COLUMNS, rows, measured })
 }
 
-fn lanes([serving, fresh]: &[Serving; 2], names: &Names, cpu: usize) -> anyhow::Result<Lanes> {
+fn lanes([serving, fresh, walled]: &[Serving; 3], names: &Names, cpu: usize) -> anyhow::Result<Lanes> {
     use Tool::{Echo, Tiny};
     stay_on(cpu)?;
     let (bare, server) = (lane::bare(Wire::Pipes)?, lane::server(&serving.subject(), Wire::Pipes, &[Tiny, Echo])?);
     let fresh = lane::server(&fresh.subject(), Wire::Pipes, &[Echo])?;
+    let walled = lane::server(&walled.subject(), Wire::Pipes, &[Echo])?;
     let call = |tool| Ask::Call(tool, Era::Legacy);
     let lane =
         |name, link: &Shared, ask| Lane { name, link: link.clone(), ask, baseline: names.bare, seen: Seen::default() };
@@ -87,15 +96,20 @@ fn lanes([serving, fresh]: &[Serving; 2], names: &Names, cpu: usize) -> anyhow::
         lane(names.tiny, &server, call(Tiny)),
         lane(names.echo, &server, call(Echo)),
         lane(names.fresh, &fresh, call(Echo)),
+        lane(names.walled, &walled, call(Echo)),
     ]))
 }
 
-fn allowed(set: &CpuSet) -> Vec<usize> {
+/// The CPUs of a set.
+pub fn allowed(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
 /// Pins this thread, and every child that it starts from now on, to this CPU.
-fn stay_on(cpu: usize) -> anyhow::Result<()> {
+///
+/// # Errors
+/// The system refuses it.
+pub fn stay_on(cpu: usize) -> anyhow::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)

@@ -9,12 +9,34 @@ use anyhow::Context as _;
 /// counts internally.
 const TICK_MS: u64 = 10;
 
-/// CPU time of the process's threads, in user and kernel mode together. It is exact if the kernel
-/// counts each thread's run time. Otherwise it comes from `stat`, in steps of 10 ms.
+/// The process, and the processes that it and they have started.
+pub fn family(process: u32) -> Vec<u32> {
+    let mut family = vec![process];
+    let mut at = 0;
+    while let Some(parent) = family.get(at).copied() {
+        at += 1;
+        // One that ended meanwhile has none.
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = read_to_string(thread.path().join("children")).unwrap_or_default();
+            family.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        }
+    }
+    family
+}
+
+/// CPU time of the process's threads, in user and kernel mode together, and of those that it has
+/// started and that live. It is exact if the kernel counts each thread's run time. Otherwise it
+/// comes from `stat`, in steps of 10 ms.
 ///
 /// # Errors
 /// The process is gone.
 pub fn cpu_time(process: u32) -> anyhow::Result<Duration> {
+    let others = family(process).into_iter().skip(1).filter_map(|other| cpu_time_of(other).ok());
+    Ok(others.sum::<Duration>() + cpu_time_of(process)?)
+}
+
+fn cpu_time_of(process: u32) -> anyhow::Result<Duration> {
     match run_time(process) {
         Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
         None => cpu_time_of_stat(process),
@@ -62,10 +84,26 @@ fn ticks(file: &str, field: usize) -> anyhow::Result<Duration> {
 /// The process is gone.
 pub fn resident_mb(process: u32) -> anyhow::Result<(f64, f64)> {
     let text = read_to_string(format!("/proc/{process}/status"))?;
-    let of = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).context("the process is gone")?;
-        let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
-        anyhow::Ok(kib * 1024.0 / 1e6)
+    Ok((megabytes(&text, "VmRSS:")?, megabytes(&text, "VmHWM:")?))
+}
+
+/// Memory in MB of the process and those that it has started. Pages that several of them have
+/// count once, where the kernel tells.
+///
+/// # Errors
+/// The process is gone.
+pub fn resident_mb_of_all(process: u32) -> anyhow::Result<f64> {
+    let of = |process: u32| match read_to_string(format!("/proc/{process}/smaps_rollup")) {
+        Ok(text) => megabytes(&text, "Pss:"),
+        Err(_) => Ok(resident_mb(process)?.0),
     };
-    Ok((of("VmRSS:")?, of("VmHWM:")?))
+    let others: Vec<f64> = family(process).into_iter().skip(1).filter_map(|other| of(other).ok()).collect();
+    Ok(others.into_iter().sum::<f64>() + of(process)?)
+}
+
+/// The figure behind `key`, which is in KiB.
+fn megabytes(text: &str, key: &str) -> anyhow::Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)).context("the process is gone")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib * 1024.0 / 1e6)
 }

@@ -83,8 +83,14 @@ fn saves(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -
 fn beside_calls(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
     let bytes = if options.quick { LARGE_BYTES_QUICK } else { LARGE_BYTES };
     let shown = format!("{:.1} MB", bytes as f64 / 1e6);
-    for (how, pause) in [("1 ms apart", Some(PAUSE)), ("one after another", None)] {
+    let ways = [
+        ("1 ms apart", Some(PAUSE), Goal::PacedBesideReload),
+        ("one after another", None, Goal::SerialBesideReload),
+        ("one after another, walls", None, Goal::WalledBesideReload),
+    ];
+    for (how, pause, goal) in ways {
         let (serving, numbered) = Serving::numbered()?;
+        let serving = if matches!(goal, Goal::WalledBesideReload) { serving.walled() } else { serving };
         let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
         warm_up(&mut link, &[Tool::Echo], 100)?;
         let idle = {
@@ -96,18 +102,11 @@ fn beside_calls(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measu
         let during = Calls { link: &mut link, pause }.until(|_, is_told| is_told)?;
         let took = begun.elapsed().as_secs_f64();
         let ratio = idle.quantile(0.99).zip(during.quantile(0.99)).map(|(idle, during)| during / idle);
-        measured.extend(ratio.map(|ratio| Measured::alone(goal(pause), ratio)));
+        measured.extend(ratio.map(|ratio| Measured::alone(goal, ratio)));
         rows.push(row(format!("echo, {how}, idle"), &idle, None));
         rows.push(row(format!("echo, {how}, while {shown} are reloaded ({took:.1} s)"), &during, ratio));
     }
     Ok(())
-}
-
-const fn goal(pause: Option<Duration>) -> Goal {
-    match pause {
-        Some(_) => Goal::PacedBesideReload,
-        None => Goal::SerialBesideReload,
-    }
 }
 
 /// A client that calls one after another.

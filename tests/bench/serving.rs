@@ -30,6 +30,10 @@ pub const RULES: usize = 20;
 /// The call rate of one tool. It is counted as always, and never reached.
 const RATE: &str = "1000000/s";
 
+/// The two ways of running calls, in `[server]`.
+const IN_PROCESS: &str = "walls = \"none\"";
+const WALLED: &str = "walls = \"best\"";
+
 /// A folder with a manifest and components. Dropping this removes it.
 pub struct Serving(Folder);
 
@@ -50,6 +54,14 @@ impl Serving {
         Self::examples_with("prewarm = 0\n")
     }
 
+    /// Serves this with calls in sandbox processes, and not in the host's own.
+    #[must_use]
+    pub fn walled(self) -> Self {
+        let manifest = std::fs::read_to_string(self.0.manifest()).unwrap_or_default();
+        self.0.write("toolcell.toml", manifest.replacen(IN_PROCESS, WALLED, 1));
+        self
+    }
+
     fn examples_with(keys: &str) -> anyhow::Result<Self> {
         let serving = Self::with("", &[("echo", keys), ("tiny", keys)]);
         serving.place("echo", &built(EXAMPLES, "echo")?);
@@ -62,10 +74,21 @@ impl Serving {
     /// # Errors
     /// They were not built.
     pub fn loops() -> anyhow::Result<Self> {
-        let serving = Self::with(
-            "[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"\n",
-            &[("echo", ""), ("loops", "")],
-        );
+        Self::loops_with("")
+    }
+
+    /// Serves [`loops`](Self::loops) with a grant for `loops`: behind walls it has processes of its
+    /// own.
+    ///
+    /// # Errors
+    /// They were not built.
+    pub fn loops_apart() -> anyhow::Result<Self> {
+        Self::loops_with(&granted_variable("loops"))
+    }
+
+    fn loops_with(further: &str) -> anyhow::Result<Self> {
+        let limits = "[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"\n";
+        let serving = Self::with(&format!("{limits}{further}"), &[("echo", ""), ("loops", "")]);
         serving.place("echo", &built(EXAMPLES, "echo")?);
         serving.place("loops", &built(FIXTURES, "loops")?);
         Ok(serving)
@@ -78,11 +101,28 @@ impl Serving {
     /// # Errors
     /// `echo` was not built.
     pub fn copies(count: usize) -> anyhow::Result<Self> {
+        Self::copies_with(count, |_| String::new())
+    }
+
+    /// Serves [`copies`](Self::copies) with a grant for each, beside `echo`, which has none.
+    ///
+    /// # Errors
+    /// `echo` was not built.
+    pub fn granted_copies(count: usize) -> anyhow::Result<Self> {
+        let serving = Self::copies_with(count, granted_variable)?;
+        let manifest = std::fs::read_to_string(serving.0.manifest())?;
+        serving.0.write("toolcell.toml", format!("{manifest}\n[components.echo]\nsource = \"echo.wasm\"\n"));
+        serving.place("echo", &built(EXAMPLES, "echo")?);
+        Ok(serving)
+    }
+
+    fn copies_with(count: usize, further: impl Fn(&str) -> String) -> anyhow::Result<Self> {
         let echo = built(EXAMPLES, "echo")?;
         let names: Vec<(String, String)> =
             (0..count).map(|at| (format!("copy{at}"), format!("prefix = \"{}\"\n", prefix(at)))).collect();
         let named: Vec<(&str, &str)> = names.iter().map(|(name, keys)| (name.as_str(), keys.as_str())).collect();
-        let serving = Self::with("", &named);
+        let further: String = names.iter().map(|(name, _)| further(name)).collect();
+        let serving = Self::with(&further, &named);
         for (name, _) in &names {
             serving.place(name, &distinct(&echo, name));
         }
@@ -150,7 +190,7 @@ impl Serving {
 
     /// The components, with further keys for each, then further tables.
     fn with(further: &str, components: &[(&str, &str)]) -> Self {
-        let mut manifest = format!("version = 1\n\n[defaults.limits]\nrate = \"{RATE}\"\n");
+        let mut manifest = format!("version = 1\n\n[server]\n{IN_PROCESS}\n\n[defaults.limits]\nrate = \"{RATE}\"\n");
         for (name, keys) in components {
             manifest.push_str(&format!("\n[components.{name}]\nsource = \"{name}.wasm\"\n{keys}"));
         }
@@ -220,6 +260,11 @@ impl Numbered {
         }
         Ok(bulk::with_code(&bytes, code_bytes))
     }
+}
+
+/// A grant that changes nothing for a component that does not look at it.
+fn granted_variable(component: &str) -> String {
+    format!("\n[components.{component}.env]\nUNITS = \"metric\"\n")
 }
 
 /// The prefix of the tool name of this copy.

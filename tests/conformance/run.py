@@ -2,12 +2,19 @@
 """Runs the official conformance suite against the binary: `make conformance`.
 
 The suite comes from its package, pinned in tests/clients/node. It speaks HTTP with `toolcell serve --http`, which serves
-the fixture `conformance`. For each revision it runs exactly the scenarios that the revision requires. A scenario that fails
-must be listed in REVISION.yaml beside this file, with the reason. A listed scenario that passes counts as a failure too.
+the fixtures `conformance`, `prompts` and `tasks`. For each revision it runs every scenario that there is, whether the suite scores it or not:
+extensions belong to the newest revision. What comes of each is compared with REVISION.yaml beside this file, in both
+directions:
+
+    server:     scenarios that fail, each with its reason
+    empty:      scenarios that pass without having tried anything, each with its reason
+
+Of the checks of a scenario the one named `wire-schema-valid` says nothing by itself: it holds for no message as well.
 
 One tool of the suite must change the list of tools. No tool of this host can do that, so this program does it: whenever the
 audit records a call of that tool, a thread saves the manifest with a further component or without it.
 """
+import json
 import os
 import pathlib
 import re
@@ -17,7 +24,7 @@ import tempfile
 import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
-REVISIONS = ["2025-11-25", "2026-07-28"]
+REVISIONS = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 # Seconds for one scenario, and for a whole revision.
 SCENARIO_S, REVISION_S = 30, 600
 MANIFEST = '''version = 1
@@ -25,10 +32,24 @@ MANIFEST = '''version = 1
 name = "conformance"
 [components.conformance]
 source = "conformance.wasm"
+[components.prompts]
+source = "prompts.wasm"
 [components.conformance.resources]
 "test://static-text" = { tool = "read_resource" }
 "test://static-binary" = { tool = "read_resource", mime_type = "image/png" }
 "test://template/{id}/data" = { tool = "read_resource", mime_type = "application/json" }
+"test://watched-resource" = { tool = "read_resource" }
+[components.tasks]
+source = "tasks.wasm"
+task = "0ms"
+[components.tasks.tools.greet]
+task = "never"
+[components.tasks.tools.slow_compute]
+task = "200ms"
+[components.tasks.tools.failing_job]
+task = "always"
+[components.tasks.tools.test_tool_with_task]
+task = "200ms"
 '''
 MORE = '''[components.more]
 source = "conformance.wasm"
@@ -37,6 +58,8 @@ prefix = "more_"
 CHANGES = b'"tool":"test_trigger_tool_change"'
 # Seconds between two reads of the audit. The suite listens for 0.8.
 LOOK_S = 0.02
+EXTENSION = "extension"
+SAYS_NOTHING = "wire-schema-valid"
 
 
 def suite():
@@ -49,9 +72,10 @@ def suite():
 def serving(folder):
     """Starts a host in this folder. Returns its process and the URL that it prints."""
     binary = os.environ.get("TOOLCELL_BIN") or HERE.parent.parent / "target" / "release" / "toolcell"
-    component = HERE.parent / "fixtures" / "components" / "conformance.wasm"
+    components = HERE.parent / "fixtures" / "components"
     (folder / "toolcell.toml").write_text(MANIFEST)
-    (folder / "conformance.wasm").write_bytes(component.read_bytes())
+    for name in ("conformance.wasm", "prompts.wasm", "tasks.wasm"):
+        (folder / name).write_bytes((components / name).read_bytes())
     command = [binary, "serve", "--http", "127.0.0.1:0", "--audit", "audit.jsonl", "--control", "off", "--no-code-cache"]
     host = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
     for line in host.stderr:
@@ -74,16 +98,69 @@ def change_when_told(folder, ended):
             draft.rename(folder / "toolcell.toml")
 
 
+def scenarios(command, revision):
+    """The names of all scenarios of this revision."""
+    listed = subprocess.check_output([*command, "list", "--server"], text=True)
+    wanted = {revision, EXTENSION} if revision == REVISIONS[-1] else {revision}
+    rows = re.findall(r"^\s*- (\S+) \[([^\]]*)\]", listed, re.M)
+    names = [name for name, revisions in rows if wanted & set(revisions.split(","))]
+    if not names:
+        sys.exit(f"the suite lists no scenario for {revision}:\n{listed}")
+    return names
+
+
+def ran(command, url, revision, name, folder):
+    """Runs one scenario. Returns its checks."""
+    options = ["server", "--url", url, "--scenario", name, "--spec-version", revision, "--force"]
+    options += ["--timeout", str(SCENARIO_S * 1000), "-o", folder]
+    run = subprocess.run([*command, *options], capture_output=True, text=True, timeout=2 * SCENARIO_S)
+    found = list(folder.glob("*/checks.json"))
+    if len(found) != 1:
+        sys.exit(f"{name} of {revision} left no results:\n{run.stdout}{run.stderr}")
+    return json.loads(found[0].read_text())
+
+
+def outcome(checks):
+    """`fails`, `empty` or `passes`, with the messages of what failed."""
+    failed = [f"{check['id']}: {check.get('errorMessage', '')}" for check in checks if check["status"] == "FAILURE"]
+    if failed:
+        return "fails", failed
+    did = [check for check in checks if check["status"] == "SUCCESS" and check["id"] != SAYS_NOTHING]
+    return ("passes" if did else "empty"), [f"{check['id']}: {check['status']}" for check in checks if not did]
+
+
+def expected(revision):
+    """What REVISION.yaml says of scenarios: a name each, with `fails` or `empty`."""
+    sections, meant, into = {"server": "fails", "empty": "empty"}, {}, None
+    for line in (HERE / f"{revision}.yaml").read_text().splitlines():
+        line = line.split("#", 1)[0].rstrip()
+        if line.endswith(":") and line[:-1] in sections:
+            into = sections[line[:-1]]
+        elif into and line.startswith("  - "):
+            meant[line[4:]] = into
+        elif line and line not in ("server: []", "empty: []"):
+            sys.exit(f"{revision}.yaml: {line!r} is not understood")
+    return meant
+
+
 def conforms(command, url, revision, folder):
-    """Runs one revision's scenarios and prints its summary. True if no scenario failed that must pass."""
-    options = ["server", "--url", url, "--requirements", revision, "--timeout", str(SCENARIO_S * 1000)]
-    options += ["--expected-failures", HERE / f"{revision}.yaml", "-o", folder / revision]
-    run = subprocess.run([*command, *options], capture_output=True, text=True, timeout=REVISION_S)
-    start = run.stdout.find("=== SUMMARY ===")
-    print(f"== {revision}\n{run.stdout[start:] if start >= 0 else run.stdout + run.stderr}", flush=True)
-    if run.returncode:
-        print(run.stderr, file=sys.stderr)
-    return run.returncode == 0 and start >= 0
+    """Runs one revision's scenarios and prints what came of each. True if all came out as expected."""
+    meant, names, wrong = expected(revision), scenarios(command, revision), []
+    print(f"== {revision}: {len(names)} scenarios", flush=True)
+    for name in names:
+        into = folder / revision / name
+        into.mkdir(parents=True)
+        came, messages = outcome(ran(command, url, revision, name, into))
+        hoped = meant.pop(name, "passes")
+        if came != hoped:
+            wrong.append(f"{name} {came}, expected: {hoped}")
+        marks = {"passes": "✓", "empty": "∅", "fails": "✗"}
+        print(f"{marks[came]} {name}" + ("" if came == hoped else f"   <== expected: {hoped}"), flush=True)
+        if came != hoped or came == "empty":
+            print("".join(f"    {message}\n" for message in messages), end="")
+    wrong += [f"{name} is listed, and there is no such scenario" for name in meant]
+    print("".join(f"{revision}: {text}\n" for text in wrong), end="", flush=True)
+    return not wrong
 
 
 def main():

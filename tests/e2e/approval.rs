@@ -79,13 +79,13 @@ fn a_client_that_cannot_ask_is_told_so() {
     let mut host = TestHost::recording(&confirmed("approval = \"always\""));
     host.initialize("2025-11-25");
     let said = host.call("echo", json!({"text": "hello"})).error_text().to_owned();
-    let cannot =
-        "\"echo\" needs a person's approval, and this client cannot ask for it: it does not declare elicitation";
+    let cannot = "the tool \"echo\" needs a person's approval, and this client cannot be asked for it: it does not \
+                  declare elicitation with forms";
     assert_eq!(said, cannot);
     assert_eq!(recorded(&host), (vec!["unsupported".to_owned()], vec!["not_approved".to_owned()]));
     let mut host = TestHost::recording(&confirmed("approval = \"always\""));
     let error = modern(&mut host, &json!({}), json!({"text": "hello"}), &json!({}))["error"].clone();
-    assert_eq!(error["code"], -32021);
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32021), &json!(cannot)));
     assert_eq!(error["data"], json!({"requiredCapabilities": {"elicitation": {"form": {}}}}));
     assert_eq!(recorded(&host).1, ["not_approved"]);
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, Folder, TestHost, manifest_of};
+use toolcell_tests::{Answer, Folder, TestHost, alone, manifest_of};
 
 /// The capabilities of a client that answers every kind of question.
 fn everything() -> Value {
@@ -88,7 +88,8 @@ fn a_tool_knows_what_can_be_asked() {
         (json!({"elicitation": {"url": {}}, "sampling": {}}), false, true, true),
     ] {
         let reply = modern(&mut host, &capabilities, json!({"name": "can_ask", "arguments": {}}));
-        let expected = json!({"form": form, "page": page, "sampling": sampling, "roots": false});
+        let expected =
+            json!({"form": form, "page": page, "sampling": sampling, "sampling_tools": false, "roots": false});
         assert_eq!(reply["result"]["structuredContent"], expected);
     }
 }
@@ -164,7 +165,8 @@ fn the_deadline_stands_still_while_a_tool_waits_for_a_person() {
 }
 
 #[test]
-fn a_cancelled_call_and_a_client_that_leaves_end_the_wait() {
+fn a_cancelled_call_ends_the_wait() {
+    let _alone = alone("its own stdout: over HTTP, the stream of a cancelled call ends with it");
     let mut host = legacy("");
     let id = host.start_call("ask", json!({"rounds": [{"who": name_form()}]}));
     let form = host.next_of("elicitation/create");
@@ -173,6 +175,12 @@ fn a_cancelled_call_and_a_client_that_leaves_end_the_wait() {
     let recorded = host.recorded("the cancelled question", |record| record["event"] == "call.asked");
     assert_eq!(recorded["answer"], "cancelled");
     host.still_works();
+}
+
+#[test]
+fn a_client_that_leaves_ends_the_wait() {
+    let _alone = alone("the end of its own input");
+    let mut host = legacy("");
     let id = host.start_call("ask", json!({"rounds": [{"who": name_form()}]}));
     host.next_of("elicitation/create");
     host.close_input();
@@ -197,7 +205,35 @@ fn a_component_built_against_the_first_version_of_the_contract_runs_as_it_did() 
 }
 
 #[test]
+fn a_component_built_against_the_second_version_of_the_contract_asks_as_it_did() {
+    let mut host = TestHost::serving(&["contract_1_1"]);
+    host.initialize_declaring("2025-11-25", everything());
+    let id = host.start("tools/call", json!({"name": "of_1_1", "arguments": {}}));
+    let asked = host.next_of("roots/list");
+    reply(&mut host, &asked, &json!({"roots": []}));
+    assert_eq!(host.answer_to(&id).text(), "[true, true, true, true] roots");
+}
+
+#[test]
+fn a_guest_is_told_whether_its_clients_model_takes_tools() {
+    for (sampling, revision, takes) in [
+        (json!({"tools": {}}), "2025-11-25", true),
+        (json!({}), "2025-11-25", false),
+        (json!({"tools": {}}), "2025-06-18", false),
+    ] {
+        let mut host = TestHost::serving(&["asks"]);
+        host.initialize_declaring(revision, json!({"sampling": sampling}));
+        let can: Value = serde_json::from_str(host.call("can_ask", json!({})).text()).unwrap();
+        assert_eq!(can["sampling_tools"], takes, "{sampling} {revision}");
+        let mut host = TestHost::serving(&["asks"]);
+        let can = modern(&mut host, &json!({"sampling": sampling}), json!({"name": "can_ask"}));
+        assert_eq!(can["result"]["structuredContent"]["sampling_tools"], !sampling["tools"].is_null(), "{can}");
+    }
+}
+
+#[test]
 fn replicas_that_share_a_key_continue_each_others_calls() {
+    let _alone = alone("it starts replicas of its own");
     let manifest = asks_under("").replace("version = 1\n", "version = 1\n[server]\nstate_key = \"env:STATE_KEY\"\n");
     let replica = |key: &str| TestHost::recording_in(Folder::with_manifest(&manifest), &[("STATE_KEY", key)]);
     let (key, other) =

@@ -17,9 +17,9 @@ fn of_event<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
 }
 
 /// A host with an audit of one call of each kind: one that ran, and one that the input schema
-/// refused.
+/// refused before it begins: behind a wall it begins.
 fn recorded() -> TestHost {
-    let mut host = TestHost::recording(&manifest_of(&["good"]));
+    let mut host = TestHost::recording(&format!("{}\n[server]\nwalls = \"none\"\n", manifest_of(&["good"])));
     assert_eq!(host.call("echo", json!({"text": "hello"})).text(), "hello");
     let _ = host.call("echo", json!({"text": 5})).error_text();
     host

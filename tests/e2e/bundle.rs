@@ -113,7 +113,8 @@ fn called(place: &Path, description: &Value, tool: &str, arguments: &Value) -> V
 
 #[test]
 fn an_unpacked_bundle_serves_by_its_own_description() {
-    let folder = folder(MANIFEST);
+    let folder = folder(&format!("{MANIFEST}\n[prompts.greet]\nfile = \"greet.md\"\n"));
+    folder.write("greet.md", "Hello.");
     let said = bundle(&folder, &["--author", "Ann", "--bundle-version", "1.2.0"]);
     assert!(said.succeeded().starts_with("files.mcpb: "), "{said:?}");
     let place = unpacked(&folder, "files.mcpb");
@@ -123,6 +124,7 @@ fn an_unpacked_bundle_serves_by_its_own_description() {
     assert_eq!(description["display_name"], "Files of the team");
     assert_eq!(description["author"]["name"], "Ann");
     assert_eq!(description["version"], "1.2.0");
+    assert_eq!(std::fs::read_to_string(place.join("greet.md")).unwrap(), "Hello.");
     let named = description["tools"].as_array().unwrap();
     assert!(named.iter().any(|tool| tool["name"] == "read"), "{named:?}");
     let answer = called(&place, &description, "read", &json!({"path": "/data/inner/tea.txt"}));

@@ -14,6 +14,11 @@ const MANIFEST: &str = "version = 1\n[components.good]\nsource = \"components/go
 /// A manifest whose component a test writes.
 const EDITED: &str = "version = 1\n[components.tool]\nsource = \"tool.wasm\"\n";
 
+/// A table that has components compiled in this process, or with `best` in a loader.
+fn server(walls: &str) -> String {
+    format!("[server]\nwalls = \"{walls}\"\n")
+}
+
 /// A manifest whose user has an empty home.
 struct Home {
     folder: Folder,
@@ -204,7 +209,8 @@ fn without_a_cache_nothing_is_kept() {
 
 #[test]
 fn an_edited_component_compiles_only_what_changed_and_its_code_is_the_same() {
-    let [edited, alone] = [(); 2].map(|()| Home::with_manifest(EDITED));
+    // A loader keeps functions in another form.
+    let [edited, alone] = [(); 2].map(|()| Home::with_manifest(&format!("{EDITED}{}", server("none"))));
     edited.compile_edited(fixture_bytes("versioned_a"));
     let whole = edited.functions();
     edited.forget_components();
@@ -221,12 +227,18 @@ fn an_edited_component_compiles_only_what_changed_and_its_code_is_the_same() {
 
 #[test]
 fn functions_that_were_tampered_with_are_compiled_again() {
-    let home = Home::new();
+    for (walls, end) in [("none", ".functions"), ("best", ".made")] {
+        tampers_with_functions(&Home::with_manifest(&format!("{MANIFEST}{}", server(walls))), end);
+    }
+}
+
+fn tampers_with_functions(home: &Home, end: &str) {
     home.compile();
     let untouched = home.machine_code();
+    assert!(!home.kept(end).is_empty(), "no functions are kept in {end}");
     for place in [0, 100, 4_000, 20_000] {
         home.forget_components();
-        for path in home.kept(".functions") {
+        for path in home.kept(end) {
             let mut bytes = fs::read(&path).unwrap();
             for byte in bytes.iter_mut().skip(place).step_by(997) {
                 *byte ^= 1;
@@ -260,10 +272,12 @@ fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
         ("[components.tool.network]\nhttp = [\"GET https://example.com/*\"]\n", &["grants::not_imported"]),
         ("[components.other]\nsource = \"missing.wasm\"\n", &["components::source"]),
     ];
-    let home = Home::with_manifest(EDITED);
+    // Imports are looked at by nobody before a loader is.
+    let edited = format!("{EDITED}{}", server("none"));
+    let home = Home::with_manifest(&edited);
     home.folder.write("tool.wasm", large());
     for (more, found) in wrong {
-        home.folder.write("toolcell.toml", format!("{EDITED}{more}"));
+        home.folder.write("toolcell.toml", format!("{edited}{more}"));
         let mut codes = home.problems();
         codes.sort();
         let mut expected = [&["components::not_compiled"][..], found].concat();
@@ -277,9 +291,9 @@ fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
     assert_eq!(home.kept(".cwasm").len(), 1);
     // Compiled before, a large one is no reason to leave anything out.
     home.folder.write("tool.wasm", large());
-    home.folder.write("toolcell.toml", EDITED);
+    home.folder.write("toolcell.toml", &edited);
     assert_eq!(home.compile(), "tool compiled\n");
-    home.folder.write("toolcell.toml", format!("{EDITED}{}", wrong[0].0));
+    home.folder.write("toolcell.toml", format!("{edited}{}", wrong[0].0));
     assert_eq!(home.problems(), ["grants::host"]);
 }
 

@@ -33,7 +33,9 @@ fn a_handshake_agrees_on_the_revision_asked_for() {
         let mut host = TestHost::serving(&["good"]);
         let result = host.initialize(revision);
         assert_eq!(result["protocolVersion"], revision);
-        assert_eq!(result["capabilities"], json!({"logging": {}, "resources": {}, "tools": {"listChanged": true}}));
+        let resources = json!({"listChanged": true, "subscribe": true});
+        let offered = json!({"logging": {}, "resources": resources, "tools": {"listChanged": true}});
+        assert_eq!(result["capabilities"], offered);
         assert_eq!(result["serverInfo"]["name"], "toolcell");
         assert_eq!(host.request("ping", json!({}))["result"], json!({}));
     }
@@ -56,10 +58,42 @@ fn a_modern_client_discovers_without_a_handshake() {
     let supported: BTreeSet<&str> =
         result["supportedVersions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap()).collect();
     assert!(supported.contains(MODERN_REVISION), "{result}");
-    assert!(result["ttlMs"].as_u64().is_some(), "{result}");
+    assert_eq!(result["ttlMs"], 0, "a reload may add resources, a new start change title and instructions");
     assert!(["public", "private"].contains(&result["cacheScope"].as_str().unwrap()), "{result}");
     assert_eq!(result["capabilities"]["tools"]["listChanged"], true);
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "toolcell");
+}
+
+#[test]
+fn the_server_is_described_as_far_as_the_revision_knows() {
+    let described = "[server]\nname = \"acme\"\ntitle = \"Acme\"\ndescription = \"Stock and orders.\"\nwebsite = \
+                     \"https://acme.example/tools\"\nicons = [{ src = \"https://acme.example/i.png\", mime_type = \
+                     \"image/png\", sizes = [\"48x48\"], theme = \"dark\" }, { src = \"data:image/svg+xml,x\" }]\n";
+    let first = ["name", "version"];
+    for (revision, known) in [
+        ("2025-03-26", first.to_vec()),
+        ("2025-06-18", [&first[..], &["title"]].concat()),
+        ("2025-11-25", [&first[..], &["title", "description", "websiteUrl", "icons"]].concat()),
+        (MODERN_REVISION, [&first[..], &["title", "description", "websiteUrl", "icons"]].concat()),
+    ] {
+        let mut host = TestHost::with_manifest(&format!("{}\n{described}", manifest_of(&["good"])));
+        let info = if revision == MODERN_REVISION {
+            host.request("server/discover", json!({}))["result"]["_meta"]["io.modelcontextprotocol/serverInfo"].clone()
+        } else {
+            host.initialize(revision)["serverInfo"].clone()
+        };
+        assert_eq!(keys(&info), set(&known), "{revision}");
+        if known.contains(&"icons") {
+            let icon = json!({
+                "src": "https://acme.example/i.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"
+            });
+            assert_eq!(info["icons"], json!([icon, {"src": "data:image/svg+xml,x"}]));
+            assert_eq!(
+                (&info["description"], &info["websiteUrl"]),
+                (&json!("Stock and orders."), &json!("https://acme.example/tools"))
+            );
+        }
+    }
 }
 
 #[test]
@@ -268,8 +302,7 @@ fn absent_arguments_are_an_empty_object() {
 fn methods_that_are_not_offered_are_not_found() {
     for revision in revisions() {
         let mut host = speaking(revision);
-        for method in ["resources/subscribe", "prompts/list", "prompts/get", "completion/complete", "tools/delete", "x"]
-        {
+        for method in ["prompts/list", "prompts/get", "completion/complete", "tools/delete", "x"] {
             let reply = host.request(method, json!({}));
             assert_eq!(reply["error"]["code"], -32601, "{revision} {method}: {reply}");
         }
@@ -280,7 +313,7 @@ fn methods_that_are_not_offered_are_not_found() {
 #[test]
 fn what_one_era_took_away_the_other_does_not_get() {
     let mut modern = speaking(MODERN_REVISION);
-    for method in ["initialize", "logging/setLevel"] {
+    for method in ["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
         assert_eq!(modern.request(method, json!({}))["error"]["code"], -32601, "{method}");
     }
     let mut legacy = speaking("2025-11-25");
@@ -298,7 +331,17 @@ fn a_modern_request_of_another_version_names_those_supported() {
     let reply = host.request("tools/list", json!({"_meta": meta}));
     assert_eq!(reply["error"]["code"], -32022, "{reply}");
     assert_eq!(reply["error"]["data"]["requested"], "2099-01-01");
-    assert!(reply["error"]["data"]["supported"].as_array().unwrap().contains(&json!(MODERN_REVISION)));
+    let discovered = host.request("server/discover", json!({}));
+    assert_eq!(reply["error"]["data"]["supported"], discovered["result"]["supportedVersions"], "one list");
+    // A request that names a legacy revision is not told to try again with it.
+    for revision in LEGACY_REVISIONS {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": revision, "io.modelcontextprotocol/clientCapabilities": {}
+        });
+        let reply = host.request("tools/list", json!({"_meta": meta}));
+        let data = json!({"supported": [MODERN_REVISION], "requested": revision});
+        assert_eq!((&reply["error"]["code"], &reply["error"]["data"]), (&json!(-32022), &data));
+    }
     host.still_works();
 }
 

@@ -10,7 +10,8 @@ use toolcell_tests::{TestHost, manifest_of};
 /// Serves `good` and `loops` with an hour for each call, so that only the tested event ends one.
 fn patient() -> TestHost {
     let manifest = manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\"");
-    TestHost::with_manifest(&manifest.replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000"))
+    let manifest = manifest.replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000");
+    TestHost::with_manifest(&format!("{manifest}\n[server]\ndrain = \"10s\"\n"))
 }
 
 fn of_method<'a>(frames: &'a [Value], method: &str) -> Vec<&'a Value> {
@@ -150,8 +151,48 @@ fn a_subscription_is_acknowledged_first_and_answered_at_the_end() {
     host.still_works();
     host.close_input();
     let frames = host.ends().frames();
-    let last = frames.iter().find(|frame| frame["id"] == id).unwrap_or_else(|| panic!("no final result: {frames:?}"));
-    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+    let last = frames.iter().position(|frame| frame["id"] == id);
+    let last = last.unwrap_or_else(|| panic!("no final result: {frames:?}"));
+    assert_eq!(frames[last]["result"]["resultType"], "complete", "{frames:?}");
+    let cancelled = json!({"requestId": id, "reason": "The server ends"});
+    assert_eq!(frames[last + 1]["method"], "notifications/cancelled", "{frames:?}");
+    assert_eq!(frames[last + 1]["params"], cancelled);
+}
+
+#[test]
+fn past_the_most_subscriptions_another_one_is_refused_as_one_too_many() {
+    let manifest = format!("{}\n[server]\nsubscriptions_max = 2\n", manifest_of(&["good"]));
+    let mut host = TestHost::with_manifest(&manifest);
+    let listen = |host: &mut TestHost| host.start("subscriptions/listen", json!({"notifications": {}}));
+    let first = listen(&mut host);
+    host.next_of("notifications/subscriptions/acknowledged");
+    listen(&mut host);
+    host.next_of("notifications/subscriptions/acknowledged");
+    let refused = host.request("subscriptions/listen", json!({"notifications": {}}));
+    let text = "At most 2 subscriptions of one connection may be open: cancel one first";
+    assert_eq!(refused["error"], json!({"code": -32603, "message": text}));
+    host.cancel(&first);
+    listen(&mut host);
+    host.next_of("notifications/subscriptions/acknowledged");
+}
+
+#[test]
+fn a_call_that_hangs_does_not_keep_the_process_once_the_input_has_ended() {
+    let (input_ends, drain) = (format!("{}\n", manifest_of(&["good", "loops"])), "[server]\ndrain = \"0s\"\n");
+    // Clients kill their child after two seconds. The rest is for a machine that is busy.
+    for (manifest, within_s) in [(input_ends.clone(), 4), (input_ends + drain, 1)] {
+        let mut host = TestHost::with_manifest(&manifest);
+        host.still_works();
+        let id = host.start_call("sleep_hour", json!({}));
+        host.still_works();
+        let told = Instant::now();
+        host.close_input();
+        let finished = host.ends();
+        assert!(told.elapsed() < Duration::from_secs(within_s), "{manifest}: {:?}", told.elapsed());
+        assert_eq!(finished.code(), 0, "{finished:?}");
+        let answer = finished.frames().into_iter().find(|frame| frame["id"] == id).unwrap();
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+    }
 }
 
 #[test]

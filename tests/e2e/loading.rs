@@ -53,7 +53,7 @@ fn imports_that_the_host_does_not_offer_are_named() {
 fn what_is_no_tool_component_is_said_to_be_none() {
     says("core_module", &["a core WebAssembly module, not a component", "\"env\""]);
     says("no_export", &["neither \"toolcell:mcp/tools\" nor functions", "exports nothing"]);
-    says("other_export", &["toolcell:mcp/tools@1.1.0", "list-tools"]);
+    says("other_export", &["toolcell:mcp/tools@1.2.0", "list-tools"]);
     says("future_contract", &["toolcell:mcp/tools@9.0.0", "this host speaks"]);
 }
 

@@ -7,8 +7,22 @@ use toolcell_tests::{LEGACY_REVISIONS, MODERN_REVISION, TestHost};
 /// sent after them.
 type Row = (Vec<u8>, Vec<Value>);
 
+/// The answer to a frame of this id; `null` where none could be read, and the answer has none.
 fn error(id: Value, code: i32, message: &str) -> Vec<Value> {
-    vec![json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})]
+    let mut answer = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
+    if id.is_null() {
+        answer.as_object_mut().unwrap().remove("id");
+    }
+    vec![answer]
+}
+
+/// An answer as a client gets it whose revision wants an id.
+fn with_null(mut answers: Vec<Value>) -> Vec<Value> {
+    for answer in &mut answers {
+        let answer = answer.as_object_mut().unwrap();
+        answer.entry("id").or_insert(Value::Null);
+    }
+    answers
 }
 
 fn parse_error(why: &str) -> Vec<Value> {
@@ -27,7 +41,13 @@ fn pong(id: Value) -> Vec<Value> {
 fn are_answered(mut host: TestHost, rows: Vec<Row>) {
     for (line, expected) in rows {
         let shown = String::from_utf8_lossy(&line[..line.len().min(120)]).into_owned();
-        assert_eq!(host.all_that_comes_after(&line), expected, "{shown}");
+        let answers = host.all_that_comes_after(&line);
+        assert_eq!(answers, expected, "{shown}");
+        // Messages are for people who write clients in any language.
+        let said = serde_json::to_string(&answers).unwrap();
+        for words in ["invalid type", "missing field", "unknown field", "unknown variant", "ill-typed"] {
+            assert!(!said.contains(words), "{words} in {said}");
+        }
     }
     host.still_works();
 }
@@ -54,6 +74,26 @@ fn what_is_not_json_is_a_parse_error() {
         ),
     ]);
     are_answered(TestHost::serving(&["good"]), rows);
+}
+
+#[test]
+fn an_answer_to_what_has_no_readable_id_has_the_id_that_the_revision_wants() {
+    for revision in LEGACY_REVISIONS {
+        let mut host = TestHost::serving(&["good"]);
+        host.initialize(revision);
+        for (line, answers) in [
+            ("{", parse_error("not valid JSON at byte 1")),
+            ("7", no_request(Value::Null, "A message is one JSON object")),
+            (
+                r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+                no_request(Value::Null, "The id must be a string or an integer within ±2^53"),
+            ),
+            (r#"{"jsonrpc":"1.0","id":4,"method":"ping"}"#, no_request(json!(4), "The member jsonrpc must be \"2.0\"")),
+        ] {
+            let expected = if revision < "2025-11-25" { with_null(answers) } else { answers };
+            assert_eq!(host.all_that_comes_after(line.as_bytes()), expected, "{revision}: {line}");
+        }
+    }
 }
 
 #[test]
@@ -175,6 +215,9 @@ fn ids_echo_exactly_or_are_refused() {
     ] {
         rows.push((frame(&id.to_string()), pong(id)));
     }
+    for (written, echoed) in [("1.0", 1), ("-7.000", -7), ("1e3", 1_000), ("50e-1", 5)] {
+        rows.push((frame(written), pong(json!(echoed))));
+    }
     let refused = no_request(Value::Null, "The id must be a string or an integer within ±2^53");
     for id in [
         "null",
@@ -183,8 +226,8 @@ fn ids_echo_exactly_or_are_refused() {
         "[]",
         "[1]",
         "1.5",
-        "1.0",
-        "1e3",
+        "1e-3",
+        "9007199254740992.5",
         "9007199254740993",
         "-9007199254740993",
         "18446744073709551616",
@@ -264,7 +307,8 @@ fn batches_are_of_one_revision_only() {
             assert_eq!(replies, [json!([one, two])], "{revision}");
         } else {
             let [reply] = replies.as_slice() else { panic!("{revision}: {replies:?}") };
-            assert_eq!((&reply["id"], &reply["error"]["code"]), (&Value::Null, &json!(-32600)), "{revision}: {reply}");
+            let id = (revision < "2025-11-25").then_some(&Value::Null);
+            assert_eq!((reply.get("id"), &reply["error"]["code"]), (id, &json!(-32600)), "{revision}: {reply}");
         }
         host.still_works();
     }
@@ -274,9 +318,9 @@ fn batches_are_of_one_revision_only() {
 fn the_odd_batches_of_the_revision_that_has_them() {
     let mut host = TestHost::serving(&["good"]);
     host.initialize("2025-03-26");
-    let object = || no_request(Value::Null, "A message is one JSON object").remove(0);
+    let object = || with_null(no_request(Value::Null, "A message is one JSON object")).remove(0);
     let rows = text_rows(&[
-        ("[]", no_request(Value::Null, "An empty batch asks for nothing")),
+        ("[]", with_null(no_request(Value::Null, "An empty batch asks for nothing"))),
         (r#"[{"jsonrpc":"2.0","method":"notifications/x"}]"#, vec![]),
         ("[1,[]]", vec![json!([object(), object()])]),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},7]"#, vec![json!([pong(json!(1)).remove(0), object()])]),

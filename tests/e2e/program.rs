@@ -299,7 +299,7 @@ fn calls_of_a_program_are_confirmed_unless_the_manifest_says_that_they_do_no_har
     let (risky, reads, adds) = (lines("idempotent = true"), lines("read_only = true"), lines("destructive = false"));
     let mut host = host("approval = 'destructive'", &[("risky", &risky), ("reads", &reads), ("adds", &adds)]);
     host.initialize("2025-11-25");
-    assert!(host.call("risky", json!({})).error_text().starts_with("\"risky\" needs a person's approval"));
+    assert!(host.call("risky", json!({})).error_text().starts_with("the tool \"risky\" needs a person's approval"));
     for harmless in ["reads", "adds"] {
         assert_eq!(host.call(harmless, json!({})).text(), "{\"count\":0,\"extra\":null}\n");
     }

@@ -36,7 +36,11 @@ const GROWTH_BYTES_MAX: u64 = 8 << 20;
 /// The id whose reply ends the conversation.
 const OVER: &str = "over";
 
+/// However long a busy machine takes, all records are in one file.
 const MANIFEST: &str = "version = 1
+
+[audit]
+rotate = \"1GiB\"
 
 [defaults.limits]
 rate = \"1000000/s\"

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, MODERN_REVISION, Saving, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, MODERN_REVISION, Saving, TestHost, alone, manifest_of};
 
 /// The resource that the fixture's tool `every_kind` embeds twice, under one address.
 const NOTE: &str = "note://one";
@@ -174,9 +174,9 @@ fn every_member_of_what_is_kept_counts_and_no_answer_is_larger_than_a_page() {
     let expected: Vec<String> = (64..320).map(|place| format!("label:{place}")).collect();
     assert_eq!(found, expected, "the last 256, the oldest first");
     assert!(lengths.len() > 10 && lengths.iter().all(|length| *length < PAGE_BYTES), "{lengths:?}");
-    // Bodies count as well: a client may have sixteen of half a megabyte.
+    // Bodies count as well: a client may have sixteen of almost half a megabyte.
     for first in 0..40 {
-        let _ = host.call("label", json!({"first": first, "body": 500_000, "mime_type": 12_000}));
+        let _ = host.call("label", json!({"first": first, "body": 490_000, "mime_type": 12_000}));
     }
     let (found, _) = pages(&mut host);
     assert_eq!((found.len(), found[0].as_str(), found[15].as_str()), (16, "label:24", "label:39"));
@@ -206,6 +206,19 @@ fn a_page_goes_on_where_the_last_one_ended_whatever_is_kept_meanwhile() {
 }
 
 #[test]
+fn a_list_is_whole_in_a_revision_that_leaves_long_members_out() {
+    let mut host =
+        TestHost::with_manifest(&manifest_of(&["labels"]).replace("output = \"64KiB\"", "output = \"1MiB\""));
+    // It has no last_modified.
+    host.initialize("2024-11-05");
+    for first in (0..64).step_by(32) {
+        let _ = host.call("label", json!({"first": first, "count": 32, "last_modified": 12_000}));
+    }
+    let expected: Vec<String> = (0..64).map(|place| format!("label:{place}")).collect();
+    assert_eq!(pages(&mut host).0, expected);
+}
+
+#[test]
 fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
     let folder = Folder::with_manifest(&format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n", manifest_of(&["good"])));
     let bearer = |name: &str| {
@@ -213,8 +226,7 @@ fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
         format!("Bearer {}", made.succeeded().trim())
     };
     let (ann, bob) = (bearer("ann"), bearer("bob"));
-    let [host, replica] =
-        [(); 2].map(|()| WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0", "--control", "off"]));
+    let host = WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0"]);
     assert_eq!(host.ask(&embedding().with("authorization", &ann)).status(), 200);
     let hers = host.ask(&reading(NOTE).with("authorization", &ann));
     assert_eq!(hers.frame()["result"]["contents"], contents(), "over another connection");
@@ -222,12 +234,23 @@ fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
     assert_eq!(uris(&host.ask(&list.clone().with("authorization", &ann)).frame()), [NOTE]);
     assert_eq!(host.ask(&reading(NOTE).with("authorization", &bob)).error(), (200, -32602));
     assert_eq!(uris(&host.ask(&list.clone().with("authorization", &bob)).frame()), [""; 0]);
-    let elsewhere = replica.ask(&reading(NOTE).with("authorization", &ann));
-    assert_eq!(elsewhere.error(), (200, -32602), "a replica that does not hold it says so");
     let open = WebHost::serving(&["good"]);
     assert_eq!(open.ask(&embedding()).status(), 200);
     assert_eq!(open.ask(&reading(NOTE)).error(), (200, -32602), "who is not told from others has none");
     assert_eq!(uris(&open.ask(&list).frame()), [""; 0]);
+}
+
+#[test]
+fn without_shared_state_another_process_does_not_hold_it_and_says_so() {
+    let _alone = alone("two processes without shared state");
+    let folder = Folder::with_manifest(&format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n", manifest_of(&["good"])));
+    let made = Command::in_folder(&folder, &["token", "new", "ann"]).run();
+    let ann = format!("Bearer {}", made.succeeded().trim());
+    let [one, other] =
+        [(); 2].map(|()| WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0", "--control", "off"]));
+    assert_eq!(one.ask(&embedding().with("authorization", &ann)).status(), 200);
+    assert_eq!(one.ask(&reading(NOTE).with("authorization", &ann)).frame()["result"]["contents"], contents());
+    assert_eq!(other.ask(&reading(NOTE).with("authorization", &ann)).error(), (200, -32602));
 }
 
 /// The fixture of the conformance suite, with resources that one of its tools reads. `more` holds
@@ -259,8 +282,7 @@ fn what_the_manifest_declares_is_listed_and_read_by_a_call_of_its_tool() {
         }
         assert_eq!(listed["result"]["resources"][0], expected, "{revision}");
         let templates = host.request("resources/templates/list", json!({}))["result"]["resourceTemplates"].clone();
-        let template =
-            json!({"uriTemplate": "test://template/{id}/data", "name": "data", "mimeType": "application/json"});
+        let template = json!({"uriTemplate": "test://template/{id}/data", "name": "my_read_resource", "mimeType": "application/json"});
         assert_eq!(templates, json!([template]), "{revision}");
         let mut read = |uri: &str| host.request("resources/read", json!({"uri": uri}));
         let text = "This is the content of the static text resource.";
@@ -283,7 +305,7 @@ fn what_the_manifest_declares_is_listed_and_read_by_a_call_of_its_tool() {
 fn what_is_declared_is_listed_on_the_command_line() {
     let folder = Folder::with_manifest(&declaring(""));
     let listed = Command::in_folder(&folder, &["list"]).run();
-    let line = "test://template/{id}/data  data [my_read_resource]\n";
+    let line = "test://template/{id}/data  my_read_resource [my_read_resource]\n";
     assert!(listed.succeeded().ends_with(line), "{listed:?}");
     assert!(listed.stdout.contains("\n\ntest://static-text         A text [my_read_resource]\n"), "{listed:?}");
     let json = Command::in_folder(&folder, &["list", "--json"]).run().json();

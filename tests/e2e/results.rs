@@ -11,7 +11,7 @@ fn structured_content_that_is_none_becomes_an_error() {
     let unfit =
         |tool: &str, why: &str| unusable(tool, &format!("structured content does not fit its output schema:\n- {why}"));
     let meta =
-        |field: &str, why: &str| format!("the tool returned an invalid result: {field} is not a JSON object: {why}");
+        |field: &str, why: &str| format!("the tool returned an invalid result: {field} is not a JSON object{why}");
     for (tool, expected) in [
         ("not_json", not_json("key must be a string at line 1 column 2")),
         ("two_values", not_json("trailing characters at line 1 column 12")),
@@ -28,12 +28,9 @@ fn structured_content_that_is_none_becomes_an_error() {
             "nothing_structured",
             unusable("nothing_structured", "output schema asks for structured content, and there is none"),
         ),
-        ("broken_meta", meta("meta-json", "EOF while parsing an object at line 1 column 1")),
-        ("array_meta", meta("meta-json", "invalid type: sequence, expected a map at line 1 column 0")),
-        (
-            "content_meta",
-            meta("meta-json of content item 0", "invalid type: integer `7`, expected a map at line 1 column 1"),
-        ),
+        ("broken_meta", meta("meta-json", ": EOF while parsing an object at line 1 column 1")),
+        ("array_meta", meta("meta-json", ", but an array")),
+        ("content_meta", meta("meta-json of content item 0", ", but a number")),
     ] {
         assert_eq!(host.call(tool, json!({})).error_text(), expected, "{tool}");
         host.still_works();

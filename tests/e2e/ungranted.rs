@@ -75,6 +75,24 @@ fn a_person_sees_who_wants_what_and_which_lines_it_would_become() {
 }
 
 #[test]
+fn a_person_is_asked_through_the_wall_as_well() {
+    let server = HttpServer::start();
+    let manifest = format!("{}\n[server]\nwalls = \"best\"\n", asking("reach_http", ""));
+    let mut host = legacy(&manifest);
+    for (choice, goes) in [("once", true), ("no", false), ("session", true)] {
+        let id = host.start_call("http", url(&server, "/x"));
+        let asked = choose(&mut host, choice);
+        assert!(asked["params"]["message"].as_str().unwrap().contains("GET http://"), "{asked}");
+        let answer = host.answer_to(&id);
+        assert_eq!(went_well(&answer), goes, "{choice}: {answer:?}");
+        assert_eq!(answer.denials().is_empty(), goes, "{choice}: {answer:?}");
+    }
+    assert!(went_well(&host.call("http", url(&server, "/x"))), "not asked again");
+    assert_eq!(answers(&host), ["once", "declined", "session", "remembered"]);
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[test]
 fn for_this_session_holds_for_that_request_of_that_tool_and_no_other() {
     let server = HttpServer::start();
     let mut host = legacy(&asking("reach_http", ""));

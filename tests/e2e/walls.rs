@@ -6,14 +6,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, TestHost};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 
 /// Serves `good` and `loops` in sandbox processes, and records.
-fn walled(lines: &str) -> TestHost {
+pub(crate) fn walled(lines: &str) -> TestHost {
     TestHost::recording(&manifest(lines))
 }
 
-fn manifest(lines: &str) -> String {
+pub(crate) fn manifest(lines: &str) -> String {
     format!(
         "version = 1\n[server]\nwalls = \"best\"\n[components.good]\nsource = \"components/good.wasm\"\n\
          [components.loops]\nsource = \"components/loops.wasm\"\n{lines}\n"
@@ -21,18 +21,23 @@ fn manifest(lines: &str) -> String {
 }
 
 /// The sandbox processes of a host.
-fn sandboxes(host: &TestHost) -> Vec<u32> {
+pub(crate) fn sandboxes(host: &TestHost) -> Vec<u32> {
+    children(host.process_id())
+}
+
+/// The processes that a process started.
+pub(crate) fn children(process: u32) -> Vec<u32> {
     let of_parent = |id: u32| {
         let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
-        parent == Some(host.process_id())
+        parent == Some(process)
     };
     let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     all.filter(|id| of_parent(*id)).collect()
 }
 
 /// True if the process computes.
-fn is_busy(id: u32) -> bool {
+pub(crate) fn is_busy(id: u32) -> bool {
     let ticks = || {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         let (_, rest) = stat.rsplit_once(')')?;
@@ -48,13 +53,13 @@ fn is_busy(id: u32) -> bool {
     false
 }
 
-fn kill(id: u32) {
+pub(crate) fn kill(id: u32) {
     let id = rustix::process::Pid::from_raw(id.cast_signed()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
 }
 
 /// Waits until the process is gone: its file in `/proc` reads as nothing then.
-fn is_gone(id: u32) {
+pub(crate) fn is_gone(id: u32) {
     let path = PathBuf::from(format!("/proc/{id}/stat"));
     let began = std::time::Instant::now();
     while fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z")) {
@@ -67,16 +72,35 @@ fn is_gone(id: u32) {
 fn calls_run_in_a_process_without_rights_of_its_own() {
     let mut host = walled("");
     assert_eq!(host.call("echo", json!({"text": "through the wall"})).text(), "through the wall");
-    let sandboxes = sandboxes(&host);
-    assert!(!sandboxes.is_empty(), "no process beside the host's");
-    for id in sandboxes {
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        for right in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"] {
+    let status = |id: u32| Some((id, fs::read_to_string(format!("/proc/{id}/status")).ok()?));
+    let sandboxes: Vec<_> = sandboxes(&host).into_iter().filter_map(status).collect();
+    // Another may wait for its group. It has no walls yet.
+    let sealed: Vec<_> = sandboxes.iter().filter(|(_, status)| status.contains("Seccomp:\t2")).collect();
+    assert!(!sealed.is_empty(), "no process beside the host's");
+    for (id, status) in &sandboxes {
+        assert_eq!(ids(status).first(), Some(id));
+        assert_eq!(ids(status).last() == Some(&1), has_ids_of_its_own(), "{status}");
+    }
+    for (id, status) in sealed {
+        for right in ["NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"] {
             assert!(status.contains(right), "no {right:?} in\n{status}");
         }
         let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         assert!(environment.is_empty(), "its environment is empty");
     }
+}
+
+/// The ids of a process: the one that this process knows it by, and those in its own namespaces.
+fn ids(status: &str) -> Vec<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
+    line.split_whitespace().map(|id| id.parse().unwrap()).collect()
+}
+
+/// True if `toolcell walls` tells that this machine gives sandbox processes ids of their own.
+fn has_ids_of_its_own() -> bool {
+    let report = Command::toolcell(&["walls", "--json"]).run().json();
+    let walls = report["walls"].as_array().unwrap();
+    walls.iter().any(|wall| wall["wall"] == "pid-namespace" && wall["state"] == "stands")
 }
 
 #[test]
@@ -130,6 +154,20 @@ fn a_guest_that_never_ends_meets_its_deadline_behind_the_wall() {
 }
 
 #[test]
+fn a_check_that_is_not_done_at_the_deadline_of_its_call_is_told_as_any_deadline() {
+    let brief = "\n[components.slow_checks.limits]\ndeadline = \"1ms\"\n";
+    let mut host = TestHost::recording(&format!("{}{brief}", manifest_of(&["good", "slow_checks"])));
+    let bits = json!({"bits": "01".repeat(20_000)});
+    // The first call needs the schemas compiled, which takes many times its deadline. Later ones
+    // may find them compiled, and be told in time that their check would take too long.
+    let text = host.call("takes_bits", bits).error_text().to_owned();
+    assert_eq!(text, "deadline exceeded: the call took longer than 1ms (limit \"deadline\")");
+    let ended = host.recorded("the end", |record| record["event"] == "call.finished");
+    assert_eq!(ended["outcome"], "deadline");
+    host.still_works();
+}
+
+#[test]
 fn a_cancelled_call_ends_behind_the_wall_and_its_process_lives() {
     let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
     host.still_works();
@@ -145,6 +183,28 @@ fn a_cancelled_call_ends_behind_the_wall_and_its_process_lives() {
     }
     host.still_works();
     assert!(before.iter().all(|id| sandboxes(&host).contains(id)), "a call that stops keeps its process");
+}
+
+#[test]
+fn a_group_has_more_components_than_a_link_holds_at_once() {
+    let component = |number: usize| {
+        format!("[components.more{number}]\nsource = \"components/good.wasm\"\nprefix = \"more{number}_\"\n")
+    };
+    // Each comes with a descriptor, and a link holds those of 64.
+    let mut host = walled(&(0..100).map(component).collect::<String>());
+    for tool in ["echo", "more0_echo", "more99_echo"] {
+        assert_eq!(host.call(tool, json!({"text": tool})).text(), tool);
+    }
+    let sandboxes = sandboxes(&host).len();
+    assert!(sandboxes > 0, "no process beside the host's");
+}
+
+#[test]
+fn no_program_but_that_of_the_drill_gives_a_guest_its_power() {
+    let manifest = "version = 1\n[server]\nwalls = \"best\"\n[components.drill]\nsource = \"components/drill.wasm\"\n";
+    let refused = TestHost::in_folder(Folder::with_manifest(manifest)).ends();
+    assert!(!refused.status.success());
+    assert!(refused.stderr.contains("toolcell:drill/native@1.0.0"), "{}", refused.stderr);
 }
 
 #[test]
@@ -170,14 +230,115 @@ fn a_host_that_ends_leaves_no_sandbox() {
     sandboxes.into_iter().for_each(is_gone);
 }
 
-#[test]
-fn what_needs_the_host_s_own_process_is_said_and_refused_where_walls_are_required() {
-    let kept = "[components.remembers]\nsource = \"components/remembers.wasm\"\ninstance = \"per-caller\"";
-    let mut host = walled(kept);
-    host.will_say("these run in the host's own process: remembers");
+/// Answers to these calls by a host with these walls, with the outcomes that it records.
+fn answers(walls: &str, revision: Option<&str>, calls: &[(&str, Value)]) -> Vec<(Value, Value)> {
+    let manifest = manifest_of(&["good", "liar", "slow_checks"]);
+    let mut host = TestHost::recording(&format!("{manifest}\n[server]\nwalls = \"{walls}\"\n"));
+    revision.into_iter().for_each(|revision| drop(host.initialize(revision)));
     host.still_works();
-    let text = manifest(kept).replace("\"best\"", "\"required\"");
-    let refused = TestHost::in_folder(Folder::with_manifest(&text)).ends();
-    assert!(!refused.status.success());
-    assert!(refused.stderr.contains("no sandbox process for: remembers"), "{}", refused.stderr);
+    assert_eq!(sandboxes(&host).is_empty(), walls == "none", "the calls run where they should");
+    let answered = calls.iter().map(|(tool, arguments)| {
+        let id = host.start_call(tool, arguments.clone());
+        let mut answer = host.answer_to(&id).result().clone();
+        // Time and fuel differ from one call to the next, also in one process.
+        let usage = answer.pointer_mut("/_meta/toolcell~1usage");
+        usage.into_iter().for_each(|usage| *usage = usage.as_object().map(|usage| json!(usage.len())).unwrap());
+        let request = id.to_string();
+        let begun = host.recorded("the start", |record| record["request"] == request.as_str())["id"].clone();
+        let outcome = host.recorded("the end", |record| record["id"] == begun && record["outcome"].is_string());
+        (answer, outcome["outcome"].clone())
+    });
+    answered.collect()
+}
+
+#[test]
+fn values_that_do_not_fit_their_schemas_are_answered_alike_with_and_without_walls() {
+    let calls = [
+        ("echo", json!({"text": "fits"})),
+        ("echo", json!({})),
+        ("echo", json!({"text": 7})),
+        ("echo", json!({"text": "a", "more\u{202e}": 1})),
+        ("non_conforming", json!({})),
+        ("wrong_type", json!({})),
+        ("nothing_structured", json!({})),
+        ("twice_the_key", json!({})),
+        ("not_json", json!({})),
+        ("error_without", json!({})),
+        ("takes_bits", json!({"bits": "01"})),
+        ("takes_bits", json!({"bits": "01".repeat(20_000)})),
+        ("takes_names", json!({"a": 1})),
+    ];
+    for revision in [None, Some("2025-06-18")] {
+        let (none, walled) = (answers("none", revision, &calls), answers("best", revision, &calls));
+        for (((tool, arguments), none), walled) in calls.iter().zip(none).zip(walled) {
+            let arguments = arguments.to_string();
+            assert_eq!(none, walled, "{tool} {}", arguments.get(..100).unwrap_or(&arguments));
+        }
+    }
+}
+
+#[test]
+fn messages_longer_than_any_answer_are_cut_with_and_without_walls_and_end_no_process() {
+    for walls in ["best", "none"] {
+        let manifest = manifest_of(&["good", "hungry"]).replace("fuel = 20_000_000", "fuel = 2_000_000_000");
+        let manifest = manifest.replace("deadline = \"5s\"", "deadline = \"1m\"");
+        let mut host = TestHost::recording(&format!("{manifest}\n[server]\nwalls = \"{walls}\"\n"));
+        host.still_works();
+        let before = sandboxes(&host);
+        assert_eq!(before.is_empty(), walls == "none", "the calls run where they should");
+        let mut shown = |tool: &str, arguments: Value, answer: &str| {
+            let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "p"}});
+            assert_eq!(host.request("tools/call", params)["result"]["content"][0]["text"], answer, "{walls}: {tool}");
+            let frames = host.kept();
+            let messages = frames.iter().filter_map(|frame| frame["params"]["message"].as_str());
+            messages.map(str::len).collect::<Vec<_>>()
+        };
+        // More often than a component may end its process.
+        for _ in 0..6 {
+            assert_eq!(shown("progress_message", json!({"bytes": 1_000_000}), "reported"), [3_072], "{walls}");
+            assert_eq!(shown("log_line", json!({"bytes": 1_000_000}), "logged"), [0; 0], "{walls}");
+        }
+        assert_eq!(shown("progress_message", json!({"bytes": 3_000}), "reported"), [3_000], "{walls}");
+        let many = shown("progress_message", json!({"bytes": 20_000, "reports": 3_000}), "reported");
+        assert!(!many.is_empty() && many.iter().all(|bytes| *bytes == 3_072), "{walls}: {many:?}");
+        host.still_works();
+        assert!(before.iter().all(|id| sandboxes(&host).contains(id)), "its processes live on");
+    }
+}
+
+#[test]
+fn a_call_whose_arguments_do_not_fit_has_begun_behind_the_wall() {
+    let mut host = walled("");
+    let _ = host.call("echo", json!({"text": 5})).error_text();
+    let finished = host.recorded("the end", |record| record["event"] == "call.finished");
+    assert_eq!((&finished["outcome"], &finished["tool"]), (&json!("invalid_input"), &json!("echo")));
+    assert_eq!(finished["detail"], "- /text: must be of type string");
+    let started = host.recorded("the start", |record| record["event"] == "call.started");
+    assert_eq!(started["id"], finished["id"]);
+    assert!(host.audit().iter().all(|record| record["event"] != "call.refused"));
+}
+
+#[test]
+fn checks_that_take_long_end_their_own_calls_and_delay_no_other() {
+    let manifest = manifest_of(&["good", "slow_checks"]).replace("output = \"64KiB\"", "output = \"1MiB\"");
+    let mut host = TestHost::with_manifest(&format!("{manifest}\n[server]\nwalls = \"best\"\n"));
+    host.still_works();
+    let before = sandboxes(&host);
+    let slow = json!({"bits": "01".repeat(20_000)});
+    let running: Vec<Value> = (0..6)
+        .flat_map(|_| [("takes_bits", slow.clone()), ("gives_bits", json!({}))])
+        .map(|(tool, arguments)| host.start_call(tool, arguments))
+        .collect();
+    for number in 0..20 {
+        let began = std::time::Instant::now();
+        host.request("ping", json!({}));
+        assert_eq!(host.call("echo", json!({"text": format!("{number}")})).text(), number.to_string());
+        assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
+    }
+    for id in running {
+        let text = host.answer_to(&id).error_text().to_owned();
+        assert!(text.ends_with("it is too large for what its schema asks of it"), "{text}");
+    }
+    host.still_works();
+    assert!(before.iter().all(|id| sandboxes(&host).contains(id)), "a check that takes long keeps its process");
 }

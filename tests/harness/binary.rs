@@ -15,3 +15,14 @@ pub fn toolcell() -> PathBuf {
         panic!("no binary at {}: {error}; run `cargo build --release` or `make test`", path.display())
     })
 }
+
+/// The program of the drill, beside the `toolcell` under test: its guests can do anything.
+///
+/// # Panics
+/// If there is no such file.
+#[must_use]
+pub fn drill() -> PathBuf {
+    let path = toolcell().with_file_name("toolcell-drill");
+    assert!(path.exists(), "no program of the drill at {}; run `make drill`", path.display());
+    path
+}

@@ -116,6 +116,22 @@ impl Figures {
         series.map(|((_, of), value)| (shown(of), *value as u64)).collect()
     }
 
+    /// The names that a query may use: of each family its samples', also of those that have none
+    /// yet.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<String> {
+        let named = |(name, kind): (&String, &String)| {
+            let endings: &[&str] = match kind.as_str() {
+                "counter" => &["_total"],
+                "histogram" => &["_bucket", "_count", "_sum"],
+                "info" => &["_info"],
+                _ => &[""],
+            };
+            endings.iter().map(|ending| format!("{name}{ending}")).collect::<Vec<_>>()
+        };
+        self.families.iter().flat_map(named).collect()
+    }
+
     /// The values of a label, over all series.
     #[must_use]
     pub fn values_of(&self, label: &str) -> BTreeSet<&str> {

@@ -3,12 +3,16 @@
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::balanced::Shared;
 use crate::fixture;
 
 /// The variable that names the folder of the user's sockets.
 pub(crate) const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
+
+/// The name of a folder's manifest.
+const MANIFEST: &str = "toolcell.toml";
 
 /// A temporary folder with a manifest and the fixtures that it names. Clones share the folder;
 /// dropping the last of them removes it.
@@ -17,6 +21,8 @@ pub struct Folder {
     files: Arc<tempfile::TempDir>,
     /// The folder for the sockets of this test's hosts and commands, and of no others.
     runtime: Arc<tempfile::TempDir>,
+    /// The state of the replicas in this folder, if there are several.
+    shared: Arc<OnceLock<Shared>>,
 }
 
 /// The variable that adds `walls` to the manifests of all tests, such as `best`. Those that say
@@ -46,7 +52,8 @@ impl Folder {
     #[must_use]
     pub fn with_manifest(manifest: &str) -> Self {
         let temporary = |prefix| Arc::new(tempfile::Builder::new().prefix(prefix).tempdir().unwrap());
-        let folder = Self { files: temporary("toolcell-test-"), runtime: temporary("toolcell-run-") };
+        let folder =
+            Self { files: temporary("toolcell-test-"), runtime: temporary("toolcell-run-"), shared: Arc::default() };
         fs::write(folder.manifest(), &*walled(manifest)).unwrap();
         fixture::place_named_in(manifest, folder.path());
         folder
@@ -67,7 +74,7 @@ impl Folder {
     /// The path of its manifest.
     #[must_use]
     pub fn manifest(&self) -> PathBuf {
-        self.path().join("toolcell.toml")
+        self.path().join(MANIFEST)
     }
 
     /// Makes this folder, and its missing parents.
@@ -128,6 +135,30 @@ impl Folder {
     pub fn write(&self, relative: &str, bytes: impl AsRef<[u8]>) {
         let path = self.path().join(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+        fs::write(path, self.shared_in(relative, bytes.as_ref())).unwrap();
+    }
+
+    /// Has all hosts of this folder share state from now on, with these lines for their `[http]`.
+    pub(crate) fn share(&self, http: &'static str) {
+        self.shared.get_or_init(|| Shared::new(http));
+        self.write(MANIFEST, self.read(MANIFEST));
+    }
+
+    /// The state that hosts of this folder share, if they do.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        self.shared.get()
+    }
+
+    /// True if hosts of this folder share state.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.get().is_some()
+    }
+
+    /// These bytes of a file, which are a manifest that names shared state where there is some.
+    pub(crate) fn shared_in<'a>(&self, relative: &str, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match (self.shared.get(), std::str::from_utf8(bytes)) {
+            (Some(shared), Ok(text)) if relative == MANIFEST => shared.said_in(text).into_bytes().into(),
+            _ => bytes.into(),
+        }
     }
 }

@@ -51,6 +51,11 @@ impl Lines {
         (Self(receiver), thread)
     }
 
+    /// Lines that come from elsewhere.
+    pub(crate) fn from_channel(lines: Receiver<Vec<u8>>) -> Self {
+        Self(lines)
+    }
+
     pub(crate) fn next(&self, patience: Duration) -> Line {
         match self.0.recv_timeout(patience) {
             Ok(line) => Line::Text(line),

@@ -18,9 +18,13 @@
 )]
 
 mod answer;
+mod balanced;
 mod binary;
+mod bridge;
 pub mod bulk;
 mod command;
+#[path = "../../host/shared/tests/engine/mod.rs"]
+pub mod engine;
 mod figures;
 mod fixture;
 mod folder;
@@ -38,7 +42,8 @@ mod watch;
 pub mod web;
 
 pub use answer::Answer;
-pub use binary::toolcell;
+pub use balanced::{Alone, alone};
+pub use binary::{drill, toolcell};
 pub use command::{Command, Finished};
 pub use figures::Figures;
 pub use fixture::{bytes as fixture_bytes, manifest_of, names as fixture_names};

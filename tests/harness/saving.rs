@@ -55,7 +55,8 @@ impl Folder {
     /// # Panics
     /// If that fails.
     pub fn save(&self, way: Saving, relative: &str, bytes: impl AsRef<[u8]>) {
-        let (path, bytes) = (self.path().join(relative), bytes.as_ref());
+        let bytes = &*self.shared_in(relative, bytes.as_ref());
+        let path = self.path().join(relative);
         let beside = |ending: &str| path.with_extension(ending);
         match way {
             Saving::InPlace => fs::write(&path, bytes).unwrap(),
@@ -152,7 +153,7 @@ impl TestHost {
     /// # Panics
     /// If it does not in time.
     pub fn serves_generation(&self, generation: u64) {
-        self.will_say(&format!("ms: generation {generation}: "));
+        self.will_all_say(&format!("ms: generation {generation}: "));
     }
 
     /// The number of list-changed notifications so far. Those sent before the last answer are among

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -87,11 +88,7 @@ impl WebHost {
     }
 
     fn listening(host: TestHost) -> Self {
-        host.will_say("/mcp\n");
-        let said = host.said();
-        let endpoint = said.lines().find(|line| line.ends_with("/mcp")).unwrap_or_default();
-        let at = endpoint.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
-        let address = at.parse().unwrap_or_else(|error| panic!("{at}: {error}\n{said}"));
+        let address = host.reached_at();
         Self { host, address }
     }
 
@@ -159,6 +156,12 @@ impl WebHost {
         let _ = self
             .host
             .recorded("a call that begins", |record| record["event"] == "call.started" && record["tool"] == tool);
+        // Replicas ask for a place after that.
+        let end = Instant::now() + PATIENCE;
+        while self.host.folder().shared().is_some_and(|shared| !shared.a_call_has_a_place()) {
+            assert!(Instant::now() < end, "the call has no place");
+            std::thread::yield_now();
+        }
     }
 
     /// The outcome of this tool's call, from its record.
@@ -404,11 +407,27 @@ impl<S: Read + Write> Wire<S> {
             // that arrived together.
             while let Some((event, rest)) = self.1.split_once("\n\n") {
                 let (data, rest) = (event.strip_prefix("data: ").map(str::to_owned), rest.to_owned());
-                assert!(data.is_some() || event == ":", "{event:?}");
+                assert!(data.is_some() || event == ":" || event.starts_with("id: "), "{event:?}");
                 self.1 = rest;
                 if let Some(data) = data {
                     return Some(serde_json::from_str(&data).unwrap());
                 }
+            }
+            let chunk = self.chunk()?;
+            self.1.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// The id of the next event of a stream, which has one and no data. `None` for any other.
+    ///
+    /// # Panics
+    /// If none comes in time.
+    pub fn event_id(&mut self) -> Option<String> {
+        loop {
+            if let Some((event, rest)) = self.1.split_once("\n\n") {
+                let (id, rest) = (event.strip_prefix("id: ")?.strip_suffix("\ndata: ")?.to_owned(), rest.to_owned());
+                self.1 = rest;
+                return Some(id);
             }
             let chunk = self.chunk()?;
             self.1.push_str(std::str::from_utf8(&chunk).unwrap());

@@ -1,7 +1,7 @@
 //! The ledger of open requests. Every frame that comes is checked against it, and every error is
 //! recorded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -43,6 +43,8 @@ impl Open {
 #[derive(Debug, Default)]
 pub struct Ledger {
     open: HashMap<u64, Open>,
+    /// Endless calls that were cancelled. One whose sandbox was killed before may still say so.
+    crossing: HashSet<u64>,
     /// Lines sent that were no JSON and whose error has not come yet.
     unreadable: u64,
     /// Requests that were sent, by kind.
@@ -51,6 +53,10 @@ pub struct Ledger {
     pub answered: u64,
     /// Calls that were cancelled and got no answer.
     pub cancelled: u64,
+    /// Calls whose sandbox was killed under them, which their answer said.
+    pub sandbox_ended: u64,
+    /// True if sandboxes are killed.
+    pub kills: bool,
     /// Progress and log messages.
     pub events: u64,
     /// The time of the slowest right answer, and its request.
@@ -94,16 +100,21 @@ impl Ledger {
         self.unreadable += 1;
     }
 
-    /// Records that an endless call is about to be cancelled. From now on no frame may come for it.
+    /// Records that an endless call is about to be cancelled. From now on no frame may come for it,
+    /// unless its sandbox was killed before the host read that.
     pub fn cancel(&mut self, id: u64) {
         if self.open.remove(&id).is_some() {
             self.cancelled += 1;
+            if self.kills {
+                self.crossing.insert(id);
+            }
         }
     }
 
     /// Closes raced calls without an answer: the host has read everything before a certain line, so
     /// they get none.
     pub fn settle_raced(&mut self) {
+        self.crossing.clear();
         let before = self.open.len();
         self.open.retain(|_, open| open.kind != Kind::Raced);
         self.cancelled += u64::try_from(before - self.open.len()).unwrap_or_default();
@@ -159,6 +170,12 @@ impl Ledger {
             Some(id) => id,
         };
         let number = id.as_u64().or_else(|| id.as_str()?.strip_prefix('s')?.parse().ok());
+        let crossed = number.is_some_and(|number| self.crossing.remove(&number));
+        if crossed && is_of_killed(frame.result.as_ref()) {
+            self.cancelled -= 1;
+            self.sandbox_ended += 1;
+            return Ok(());
+        }
         let open = number.and_then(|number| self.open.remove(&number)).ok_or("a reply to nobody, or a second one")?;
         if number.map(|number| open.era.id(number)) != Some(id) {
             return Err("an id that is not the request's".to_owned());
@@ -167,6 +184,10 @@ impl Ledger {
         let is_legacy = frame.result.as_ref().is_none_or(|result| result.get("resultType").is_none());
         if !(if open.era == Era::Modern { is_modern } else { is_legacy }) {
             return Err("a result of the other era".to_owned());
+        }
+        if self.kills && is_of_killed(frame.result.as_ref()) {
+            self.sandbox_ended += 1;
+            return Ok(());
         }
         check(&open.wanted, frame.result.as_ref(), frame.error.as_ref())?;
         self.answered += 1;
@@ -191,6 +212,15 @@ impl Ledger {
         self.answered += 1;
         Ok(())
     }
+}
+
+/// True if this says that the call's sandbox was ended by a signal. It says so of a component that
+/// is held back as well, but none is to be: the soak has killed them.
+fn is_of_killed(result: Option<&Value>) -> bool {
+    let text = result
+        .filter(|result| result["isError"] == true)
+        .and_then(|result| result.pointer("/content/0/text")?.as_str());
+    text.is_some_and(|text| text.starts_with("the sandbox was ended: ") && !text.contains("held back"))
 }
 
 /// True if this is the right answer.
@@ -240,6 +270,18 @@ mod tests {
         ledger.cancel(2);
         assert_eq!((ledger.owed(), ledger.answered, ledger.cancelled), (0, 1, 1));
         assert_eq!(ledger.findings, [""; 0]);
+    }
+
+    #[test]
+    fn the_end_of_a_sandbox_is_an_answer_only_where_sandboxes_are_killed() {
+        let ended = br#"{"id":1,"result":{"content":[{"type":"text","text":"the sandbox was ended: signal: 9"}],"isError":true}}"#;
+        for kills in [true, false] {
+            let mut ledger = Ledger { kills, ..ledger() };
+            ledger.take(ended);
+            assert_eq!((ledger.sandbox_ended, ledger.found), (u64::from(kills), u64::from(!kills)));
+            ledger.take(ended);
+            assert_eq!(ledger.found, 1 + u64::from(!kills), "a second answer is one too many");
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! `make soak`: hours of use in minutes. One `toolcell serve` gets good, hostile and cancelled
 //! calls in both eras, mixed at random. Every frame that comes back is checked. Between rounds,
-//! with no call open, the process is checked: memory, threads and files must be as before.
+//! with no call open, the process is checked: memory, threads and files must be as before. Calls
+//! run in sandbox processes, one of which is killed each second.
 //!
 //! Must not hold: anything that runs inside the host's process, or the exact answers to single
 //! misbehaviours and their reasons. Those belong to `tests/e2e`; the texts here are a sample of
 //! them.
 
 mod calls;
+mod killing;
 mod ledger;
 mod options;
 mod process;

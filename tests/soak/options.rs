@@ -14,6 +14,8 @@ Usage: make soak [SECONDS=600] [ARGS=--json]
 
   --seconds N   how long (default: 600; 10 to 86400); memory is judged from 480 on
   --seed N      the same calls in the same order as the run that printed it
+  --walls WORD  best (default): calls run in sandbox processes, one of which is killed each second; or none
+  --keep-sandboxes  no sandbox process is killed
   --json        one JSON object on stdout instead of tables
   --help        this
 
@@ -46,6 +48,10 @@ pub struct Options {
     pub seed: u64,
     /// JSON instead of tables.
     pub json: bool,
+    /// Calls run in sandbox processes.
+    pub walls: bool,
+    /// A sandbox process is killed each second.
+    pub kills: bool,
 }
 
 /// Reads the command line.
@@ -53,7 +59,8 @@ pub struct Options {
 /// # Errors
 /// It has an unknown argument, or a number out of bounds.
 pub fn from_command_line() -> anyhow::Result<Asked> {
-    let mut options = Options { duration: Duration::from_secs(SECONDS), seed: seed_of_now(), json: false };
+    let mut options =
+        Options { duration: Duration::from_secs(SECONDS), seed: seed_of_now(), json: false, walls: true, kills: true };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || -> anyhow::Result<u64> {
@@ -68,6 +75,12 @@ pub fn from_command_line() -> anyhow::Result<Asked> {
             }
             "--seed" => options.seed = number()?,
             "--json" => options.json = true,
+            "--keep-sandboxes" => options.kills = false,
+            "--walls" => match arguments.next().as_deref() {
+                Some("best") => options.walls = true,
+                Some("none") => (options.walls, options.kills) = (false, false),
+                other => bail!("--walls needs best or none, not {other:?}"),
+            },
             "--help" => return Ok(Asked::Help),
             other => bail!("what is {other:?}?"),
         }

@@ -22,7 +22,14 @@ pub struct Report {
     pub held: Vec<Held>,
     /// The exit code of the process. `None` if a signal ended it.
     pub exit: Option<i32>,
+    /// Sandbox processes that were killed.
+    pub kills: u64,
+    /// True if some were to be.
+    pub expects_kills: bool,
 }
+
+/// Open files of the host that come and go with its sandbox processes: some of each.
+const FILES_OF_SANDBOXES: u64 = 64;
 
 /// A figure that must not grow: its name, its trend, and its unit.
 struct Watched {
@@ -38,7 +45,10 @@ struct Watched {
 impl Report {
     /// True if the run found no problem.
     pub fn is_good(&self) -> bool {
+        // Where none was under a call, nothing was tried.
+        let killed = !self.expects_kills || (self.kills > 0 && self.ledger.sandbox_ended > 0);
         self.ledger.found == 0
+            && killed
             && self.exit == Some(0)
             && self.watched().iter().all(|watched| watched.is_flat != Some(false))
     }
@@ -53,18 +63,20 @@ impl Report {
         let threads = Trend::of(&self.held, |held| held.threads);
         let files = Trend::of(&self.held, |held| held.files);
         let grows_not = |trend: Option<Trend>| trend.map(|trend| trend.last <= trend.first);
+        let spare = if self.expects_kills { FILES_OF_SANDBOXES } else { 0 };
+        let files_grow_not = files.map(|trend| trend.last <= trend.first + spare);
         let is_long = self.took >= JUDGED_FROM;
         let is_flat = memory.filter(|_| is_long).map(|trend| trend.drift_percent() <= DRIFT_PERCENT_MAX);
         [
             Watched { name: "resident memory", trend: memory, unit: " MB", scale: 1e-6, is_flat },
             Watched { name: "threads", trend: threads, unit: "", scale: 1.0, is_flat: grows_not(threads) },
-            Watched { name: "open files", trend: files, unit: "", scale: 1.0, is_flat: grows_not(files) },
+            Watched { name: "open files", trend: files, unit: "", scale: 1.0, is_flat: files_grow_not },
         ]
     }
 
     /// The report as tables.
     pub fn to_text(&self) -> String {
-        let Self { seed, took, ledger, held, exit } = self;
+        let Self { seed, took, ledger, held, exit, kills, .. } = self;
         let seconds = took.as_secs_f64();
         let sent: u64 = ledger.sent.values().sum();
         let mut text = format!(
@@ -79,6 +91,7 @@ impl Report {
         }
         let Ledger { answered, cancelled, events, .. } = ledger;
         let _ = writeln!(text, "  {answered} right answers, {cancelled} cancelled without one, {events} events");
+        let _ = writeln!(text, "  {kills} sandboxes killed, {} calls answered with that", ledger.sandbox_ended);
         let (longest, of) = &ledger.slowest;
         let _ = writeln!(text, "  the slowest answer took {:.0} ms, to {of}", longest.as_secs_f64() * 1e3);
         for Watched { name, trend, unit, scale, is_flat } in self.watched() {
@@ -130,6 +143,8 @@ impl Report {
             "sent": sent,
             "answered": self.ledger.answered,
             "cancelled": self.ledger.cancelled,
+            "kills": self.kills,
+            "sandbox_ended": self.ledger.sandbox_ended,
             "events": self.ledger.events,
             "slowest": {"ms": self.ledger.slowest.0.as_secs_f64() * 1e3, "of": self.ledger.slowest.1},
             "watched": watched,

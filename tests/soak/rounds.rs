@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use anyhow::Context as _;
 use toolcell_tests::Watch;
 
 use crate::calls::{self, Era, Kind, Request, Wanted};
+use crate::killing;
 use crate::ledger::{Ledger, Open};
 use crate::options::Options;
 use crate::process::Held;
@@ -62,7 +64,7 @@ pub fn soak(options: &Options) -> anyhow::Result<Report> {
     let _watch = Watch::for_at_most(patience, move || {
         crate::complain(&format!("the host hangs: no end after {} s", patience.as_secs()));
     });
-    let folder = serving::folder();
+    let folder = serving::folder(options.walls);
     let mut stderr = tempfile::tempfile()?;
     let mut child = Ended(
         serving::command(&folder)
@@ -73,14 +75,24 @@ pub fn soak(options: &Options) -> anyhow::Result<Report> {
     );
     let (input, output) = (child.0.stdin.take().context("no stdin")?, child.0.stdout.take().context("no stdout")?);
     let shared = Shared::default();
+    shared.ledger().kills = options.kills;
     let begun = Instant::now();
     let process = child.0.id();
-    let held = std::thread::scope(|scope| {
+    let has_ended = AtomicBool::new(false);
+    let (held, kills) = std::thread::scope(|scope| {
         scope.spawn(|| shared.read(output));
+        let killing = options
+            .kills
+            .then(|| scope.spawn(|| killing::kill_each_second(process, &folder, options.seed, &has_ended)));
         let random = Random::new(options.seed);
         // Dropping the client closes the host's stdin. The reading thread ends with the host's
         // stdout.
-        Client { shared: &shared, input, random, next: 0, endless: Vec::new() }.run(options, process)
+        let mut client = Client { shared: &shared, input, random, next: 0, endless: Vec::new() };
+        let held = client.run(options, process);
+        has_ended.store(true, Ordering::Release);
+        let kills = killing.map_or(0, |killing| killing.join().unwrap_or_default());
+        drop(client);
+        (held, kills)
     });
     let status = child.0.wait()?;
     let took = begun.elapsed();
@@ -88,7 +100,15 @@ pub fn soak(options: &Options) -> anyhow::Result<Report> {
         crate::complain(&format!("the host ended with {status}; its stderr ends with:\n{}", end_of(&mut stderr)?));
     }
     let ledger = std::mem::take(&mut *shared.ledger());
-    Ok(Report { seed: options.seed, took, ledger, held: held?, exit: status.code() })
+    Ok(Report {
+        seed: options.seed,
+        took,
+        ledger,
+        held: held?,
+        exit: status.code(),
+        kills,
+        expects_kills: options.kills,
+    })
 }
 
 /// A process. Dropping this ends it.

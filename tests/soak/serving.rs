@@ -23,13 +23,27 @@ const PLAIN: [&str; 6] = ["good", "loops", "hungry", "noisy", "liar", "quitter"]
 const ONE_TOOL: [&str; 6] =
     ["many_memories", "realloc_outside", "realloc_spins", "result_outside", "result_not_utf8", "post_return_spins"];
 
-/// A folder that serves all components.
-pub fn folder() -> Folder {
+/// A folder that serves all components, in sandbox processes if it has `walls`.
+pub fn folder(walls: bool) -> Folder {
+    Folder::with_manifest(&manifest(walls, 0))
+}
+
+/// Saves the manifest with another limit, which no call comes near. Each component is a new one by
+/// that, and has never ended a sandbox.
+pub fn begin_anew(folder: &Folder, time: u64) {
+    folder.write("toolcell.toml.new", manifest(true, time));
+    // A file that is half written is no manifest.
+    let _ = std::fs::rename(folder.path().join("toolcell.toml.new"), folder.manifest());
+}
+
+fn manifest(walls: bool, time: u64) -> String {
     // The rate and the number of places are never exhausted. Refusals for those reasons would
     // depend on the machine's speed and could not be checked.
     let mut manifest = format!(
         "version = 1\n\n[defaults.limits]\nfuel = {FUEL}\ndeadline = \"10m\"\nmemory = \"16MiB\"\noutput = \"64KiB\"\n\
-         rate = \"1000000/s\"\nconcurrency = 64\nqueue_wait = \"10m\"\n"
+         rate = \"1000000/s\"\nconcurrency = 64\nqueue_wait = \"10m\"\nask_wait = \"{}s\"\n\n[server]\nwalls = \"{}\"\n",
+        300 + time % 600,
+        if walls { "best" } else { "none" },
     );
     let mut component = |name: &str, source: &str, prefix: &str, limits: &str| {
         manifest.push_str(&format!("\n[components.{name}]\nsource = \"components/{source}.wasm\"\n"));
@@ -49,7 +63,7 @@ pub fn folder() -> Folder {
     let much = "fuel = 1_000_000_000_000_000";
     component("late", "loops", LATE, &format!("{much}\ndeadline = \"{LATE_DEADLINE}\""));
     component("endless", "loops", ENDLESS, &format!("{much}\ndeadline = \"1h\""));
-    Folder::with_manifest(&manifest)
+    manifest
 }
 
 /// The command that serves the folder.

@@ -36,7 +36,8 @@ pub use clock::timestamp;
 pub use event::{
     ARGUMENTS_BYTES_MAX, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallAsked, CallDenied, CallFinished,
     CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved, ComponentLoaded,
-    ComponentQuarantined, ComponentRefused, Event, HostStarted, HostStopped, Outcome, TEXT_BYTES_MAX, Usage,
+    ComponentQuarantined, ComponentRefused, Event, HostStarted, HostStopped, Outcome, ResourceRead, TEXT_BYTES_MAX,
+    Usage,
 };
 pub use files::FILES_MAX;
 pub use follow::{Follower, record_number};

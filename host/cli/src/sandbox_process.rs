@@ -19,14 +19,25 @@ const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// This program, as a sandbox process.
 pub fn program() -> Option<Command> {
-    Some(Command::this_program("toolcell-sandbox").ok()?.argument(ARGUMENT))
+    let program = Command::this_program("toolcell-sandbox").ok()?.argument(ARGUMENT);
+    #[cfg(feature = "drill")]
+    let program = drilled(program);
+    Some(program)
+}
+
+/// Tells it of the walls that a drill leaves away. One of them it cannot leave away itself.
+#[cfg(feature = "drill")]
+fn drilled(program: Command) -> Command {
+    const WITHOUT: &str = "TOOLCELL_DRILL_WITHOUT";
+    let without = std::env::var(WITHOUT).unwrap_or_default();
+    let shares = without.split(',').any(|name| kernel::Wall::from_name(name) == Some(kernel::Wall::PidNamespace));
+    let program = if shares { program.shares_process_ids() } else { program };
+    program.inherit_variable(WITHOUT).inherit_variable("TOOLCELL_DRILL_LOADS")
 }
 
 /// This program, to try the walls of the machine.
-pub fn probe() -> std::io::Result<std::process::Command> {
-    let mut command = std::process::Command::new(std::env::current_exe()?);
-    command.arg(PROBE);
-    Ok(command)
+pub fn probe() -> std::io::Result<Command> {
+    Ok(Command::this_program("toolcell-probe")?.argument(PROBE))
 }
 
 /// Runs as a sandbox process, where this was started as one.
@@ -50,9 +61,12 @@ pub fn run_if_asked() -> Option<ExitCode> {
 fn run() -> anyhow::Result<()> {
     // First: nothing of this process has a descriptor of its own yet.
     kernel::close_inherited()?;
+    kernel::end_on_abort()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // A guest that computes has the thread for a tick: what comes is looked for after each.
+        .event_interval(1)
         // One thread for what blocks, which never ends: behind the walls no other starts.
         .max_blocking_threads(1)
         .thread_keep_alive(FOREVER)

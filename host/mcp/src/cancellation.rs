@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
+use toolcell_schema::GivenUp;
 
 /// Tells one call that its caller has given up, or that the server is shutting down. Cheap to
 /// clone.
@@ -31,6 +32,11 @@ impl Cancellation {
         self.shared.cancelled.load(Ordering::Acquire)
     }
 
+    /// True if this is the flag of the same call.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Waits for the cancellation; returns at once if it has happened.
     pub async fn cancelled(&self) {
         // Made before the flag is read: a cancellation in between wakes it.
@@ -40,10 +46,22 @@ impl Cancellation {
         }
     }
 
+    /// It, as a check of arguments or results asks about it.
+    #[must_use]
+    pub fn given_up(&self) -> Arc<dyn GivenUp> {
+        Arc::<Shared>::clone(&self.shared)
+    }
+
     /// Cancels it, for good.
     pub fn cancel(&self) {
         if !self.shared.cancelled.swap(true, Ordering::AcqRel) {
             self.shared.notify.notify_waiters();
         }
+    }
+}
+
+impl GivenUp for Shared {
+    fn is_given_up(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
     }
 }

@@ -1,13 +1,22 @@
 //! The result of a call: content blocks, structured JSON, the error flag. Must not hold: the wire
 //! format, which is in `revision`.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::meta::RESERVED_PREFIX;
+
+/// The scheme of views, and the key of `_meta` that says what one may reach (MCP Apps).
+const VIEW_SCHEME: &str = "ui://";
+const VIEW_KEY: &str = "ui";
 
 /// A JSON object, such as the value of a `_meta`.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
 /// The audience of a piece of content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The person.
     User,
@@ -25,7 +34,7 @@ impl Role {
 }
 
 /// Hints about one piece of content (2026-07-28, Resources, "Annotations"). Everything is optional.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContentAnnotations {
     /// Its audience; empty: unknown.
     pub audience: Vec<Role>,
@@ -37,7 +46,7 @@ pub struct ContentAnnotations {
 }
 
 /// The background that an icon is drawn for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IconTheme {
     /// A light background.
     Light,
@@ -46,7 +55,7 @@ pub enum IconTheme {
 }
 
 /// A picture for a user interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
@@ -59,7 +68,7 @@ pub struct Icon {
 }
 
 /// The content of an embedded resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceBody {
     /// Text.
     Text(String),
@@ -68,7 +77,7 @@ pub enum ResourceBody {
 }
 
 /// A link to something that the client may fetch.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceLink {
     /// Its address.
     pub uri: String,
@@ -87,7 +96,7 @@ pub struct ResourceLink {
 }
 
 /// The kind of a piece of content, with its data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ContentKind {
     /// A piece of text.
     Text(String),
@@ -119,7 +128,7 @@ pub enum ContentKind {
 }
 
 /// One piece of a result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Content {
     /// Its kind and data.
     pub kind: ContentKind,
@@ -140,10 +149,31 @@ impl Content {
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(ContentKind::Text(text.into()))
     }
+
+    /// Its `_meta` as JSON, for contents at this address; `None` where nothing is left.
+    ///
+    /// The protocol's own keys are left out, and so is what a view may reach: only the manifest
+    /// says that.
+    pub(crate) fn meta_json(&self, uri: &str) -> Option<String> {
+        let is_view = uri.get(..VIEW_SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(VIEW_SCHEME));
+        let of_view = |key: &str| key == VIEW_KEY && is_view;
+        let is_own = |key: &str| !key.starts_with(RESERVED_PREFIX) && !of_view(key);
+        let own: BTreeMap<_, _> = self.meta.iter().filter(|(key, _)| is_own(key)).collect();
+        (!own.is_empty()).then(|| serde_json::to_string(&own).ok()).flatten()
+    }
+}
+
+/// The part of a prompt's result that no tool has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptParts {
+    /// A description; `None`: the prompt's own.
+    pub description: Option<String>,
+    /// The speaker of each piece, in order. The person speaks the pieces past the end.
+    pub roles: Vec<Role>,
 }
 
 /// The result of a call.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallResult {
     /// The pieces, in the tool's order.
     pub content: Vec<Content>,
@@ -151,6 +181,9 @@ pub struct CallResult {
     pub structured: Option<Box<RawValue>>,
     /// The call ran and failed in a way that concerns the model.
     pub is_error: bool,
+    /// The further parts of a prompt's result, whose pieces are messages.
+    #[serde(default)]
+    pub prompt: PromptParts,
     /// The result's `_meta`; empty: none. Keys under `io.modelcontextprotocol/` belong to the
     /// protocol and are left out.
     pub meta: Map,
@@ -171,5 +204,26 @@ impl CallResult {
     #[must_use]
     pub fn structured(value: Box<RawValue>) -> Self {
         Self { structured: Some(value), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_guest_does_not_say_what_a_view_may_reach() {
+        let mut content = Content::text("page");
+        content.meta = json!({"ui": {"csp": {}}, "own": 1}).as_object().unwrap().clone();
+        for (uri, meta) in [
+            ("ui://a/view", r#"{"own":1}"#),
+            ("UI://a/view", r#"{"own":1}"#),
+            ("ui:x", r#"{"own":1,"ui":{"csp":{}}}"#),
+            ("file:///a", r#"{"own":1,"ui":{"csp":{}}}"#),
+        ] {
+            assert_eq!(content.meta_json(uri).as_deref(), Some(meta), "{uri}");
+        }
     }
 }

@@ -2,13 +2,14 @@
 //! for.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::frame::{RequestId, notification_frame};
 use crate::host::Outbox;
 use crate::meta::LogLevel;
 use crate::method::Notification;
 use crate::revision::Revision;
+use crate::task::TaskHandle;
 
 /// Longest progress or log text, in bytes; longer ones are cut. Keeps one event below a pipe's
 /// page.
@@ -27,6 +28,8 @@ struct Shared {
     revision: Revision,
     token: Option<RequestId>,
     level: Option<LogLevel>,
+    /// The task that the call is, or may become.
+    task: OnceLock<Arc<TaskHandle>>,
     state: Mutex<State>,
 }
 
@@ -45,7 +48,7 @@ impl CallEvents {
         level: Option<LogLevel>,
     ) -> Self {
         let state = Mutex::new(State { outbox: Some(outbox), progress: f64::NEG_INFINITY });
-        Self { shared: Arc::new(Shared { revision, token, level, state }) }
+        Self { shared: Arc::new(Shared { revision, token, level, task: OnceLock::new(), state }) }
     }
 
     /// Events that reach nobody, for calls without a client.
@@ -58,9 +61,27 @@ impl CallEvents {
         Self::new(Arc::new(Nowhere), Revision::V2026_07_28, None, None)
     }
 
+    /// Messages of the call are those of this task as well, once it has begun.
+    pub(crate) fn of_task(&self, task: &Arc<TaskHandle>) {
+        // There is one for the life of the call.
+        let _ = self.shared.task.set(Arc::clone(task));
+    }
+
+    /// Goes on with this outbox, after the call was answered with its task.
+    pub(crate) fn go_on(&self, outbox: &Arc<dyn Outbox>) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).outbox = Some(Arc::clone(outbox));
+    }
+
+    fn tell_task(&self, message: &str) {
+        if let Some(task) = self.shared.task.get() {
+            task.says(message);
+        }
+    }
+
     /// Reports the progress of the call. A value that is not finite, or not more than the last one,
     /// is dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        message.into_iter().for_each(|message| self.tell_task(message));
         let Some(token) = &self.shared.token else { return };
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let grows = progress.is_finite() && progress > state.progress;
@@ -83,12 +104,19 @@ impl CallEvents {
     /// True if a log message of this level would be sent.
     #[must_use]
     pub fn log_enabled(&self, level: LogLevel) -> bool {
+        self.is_asked_for(level) || (level >= LogLevel::Info && self.shared.task.get().is_some())
+    }
+
+    fn is_asked_for(&self, level: LogLevel) -> bool {
         self.shared.level.is_some_and(|least| level >= least)
     }
 
     /// Sends one log message.
     pub fn log(&self, level: LogLevel, text: &str, logger: Option<&str>) {
-        if !self.log_enabled(level) {
+        if level >= LogLevel::Info {
+            self.tell_task(text);
+        }
+        if !self.is_asked_for(level) {
             return;
         }
         let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);

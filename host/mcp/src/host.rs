@@ -2,25 +2,29 @@
 //! frames.
 
 use std::future::{Future, poll_fn};
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde_json::value::RawValue;
+use toolcell_schema::ArgumentProblems;
 
 use crate::asking::Asking;
 use crate::caller::Caller;
 use crate::cancellation::Cancellation;
-use crate::content::CallResult;
+use crate::completion::{Completing, Completions};
+use crate::content::{CallResult, Map};
+use crate::declared::{DeclaredResource, HostContents, HostReading, NotRead, ResourceEntry};
 use crate::events::CallEvents;
 use crate::frame::ErrorCode;
 use crate::meta::{ClientInfo, TraceContext};
 use crate::mirrored::Mirrored;
 use crate::observer::Observer;
-use crate::resources::DeclaredResource;
 use crate::revision::Revision;
-use crate::schema::ArgumentProblems;
+use crate::skills::{FolderChild, Skill};
 use crate::tool::{CheckedResult, ToolList};
 
 /// Holds the current catalog.
@@ -70,13 +74,43 @@ pub trait Catalog: Send + Sync + 'static {
         ""
     }
 
-    /// Resources that a call of a tool reads.
+    /// Resources that the operator or components declare.
     fn resources(&self) -> &[DeclaredResource] {
         &[]
     }
 
     /// The declared resource that reads an address: one of [`resources`](Self::resources).
     fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
+        let _ = uri;
+        None
+    }
+
+    /// Resources below a template that the host reads, at most so many: those behind this address,
+    /// in an order that does not change. Asked for each page of a list; must be cheap.
+    fn entries(&self, folder: &DeclaredResource, after: Option<&str>, most: usize) -> Vec<ResourceEntry> {
+        let _ = (folder, after, most);
+        Vec::new()
+    }
+
+    /// Reads a resource whose [`reader`](Self::reader) is the host, and which its caller sees.
+    /// Where that may block, the work is done on another thread.
+    fn read(
+        self: Arc<Self>,
+        reading: HostReading,
+    ) -> impl Future<Output = Result<HostContents, NotRead>> + Send + 'static {
+        let _ = reading;
+        std::future::ready(Err(NotRead::Unknown))
+    }
+
+    /// The identity of what reads an address, such as the digest of a tool's code and policy:
+    /// clients that watch the address are told of another one. `None`, the default: nothing does.
+    fn reads_with(&self, uri: &str) -> Option<String> {
+        let _ = uri;
+        None
+    }
+
+    /// The component whose resource is read at an address. `None`, the default: no component's.
+    fn component_of(&self, uri: &str) -> Option<&str> {
         let _ = uri;
         None
     }
@@ -99,13 +133,6 @@ pub trait Catalog: Send + Sync + 'static {
         None
     }
 
-    /// The longest time that a call of this tool may take, its argument check included. `None`, the
-    /// default: bounded by the check alone.
-    fn deadline(&self, tool: usize) -> Option<Duration> {
-        let _ = tool;
-        None
-    }
-
     /// Records a call that is answered without being run, because its arguments do not fit the
     /// tool's input schema.
     ///
@@ -114,9 +141,69 @@ pub trait Catalog: Send + Sync + 'static {
         let _ = (call, problems);
     }
 
+    /// True if the calls of this tool run in another process: on this side they only wait for it.
+    fn runs_elsewhere(&self, tool: usize) -> bool {
+        let _ = tool;
+        false
+    }
+
+    /// True if the server offers prompts: false by default where no entry is one.
+    fn offers_prompts(&self) -> bool {
+        self.tools().has_prompts()
+    }
+
+    /// True if the server offers completions. By default where a prompt has arguments, or a
+    /// template of addresses variables.
+    fn offers_completions(&self) -> bool {
+        self.tools().has_arguments() || self.resources().iter().any(|declared| !declared.variables.is_empty())
+    }
+
+    /// Looks for values of an argument. `call` is of the prompt, or of the tool that reads the
+    /// addresses; nothing of it runs. By default those that the catalog itself knows.
+    ///
+    /// The future must end soon after `call.context.cancellation` is cancelled. `Err` is one
+    /// sentence for the client. A panic in it becomes error -32603.
+    fn complete(
+        self: Arc<Self>,
+        call: Call,
+        completing: Completing,
+    ) -> impl Future<Output = Result<Completions, String>> + Send + 'static {
+        std::future::ready(Ok(completing.known(&*self, call.tool).unwrap_or_default()))
+    }
+
+    /// True if the server offers skills. False by default.
+    fn offers_skills(&self) -> bool {
+        false
+    }
+
+    /// The skills, in the order of their list.
+    fn skills(&self) -> &[Skill] {
+        &[]
+    }
+
+    /// The things directly in a folder of resources, in the order of their addresses, as far as a
+    /// caller with these entries sees them. `None`, the default: there is no such folder for it.
+    fn folder(&self, uri: &str, entries: &ToolList) -> Option<Vec<FolderChild>> {
+        let _ = (uri, entries);
+        None
+    }
+
+    /// True if the server has views for results of tools. False by default.
+    fn offers_apps(&self) -> bool {
+        false
+    }
+
+    /// `_meta` of the content of a view that a tool reads: what the page may reach is not for its
+    /// tool to say. `None`, the default: the address is no view's.
+    fn view_meta(&self, uri: &str) -> Option<Map> {
+        let _ = uri;
+        None
+    }
+
     /// Runs one tool. The arguments already conform to its input schema. The catalog passes the
     /// result through the tool's [`Tool::finish`](crate::Tool::finish), which checks it against the
-    /// output schema.
+    /// output schema. Where a tool is
+    /// [checked elsewhere](crate::Tool::checked_elsewhere), the catalog has both checks done.
     ///
     /// The future must end soon after `call.context.cancellation` is cancelled. Until then the call
     /// keeps its permit, though nothing more is sent for it. A panic in it becomes error -32603.
@@ -126,7 +213,7 @@ pub trait Catalog: Send + Sync + 'static {
 /// One call, ready to run.
 #[derive(Debug)]
 pub struct Call {
-    /// The tool's index in [`Catalog::tools`].
+    /// The index of the tool, or of the prompt, in [`Catalog::tools`].
     pub tool: usize,
     /// A JSON object; `{}` if the caller sent none.
     pub arguments: Box<RawValue>,
@@ -150,12 +237,16 @@ pub struct CallContext {
     /// The request's `_meta` as a JSON object, without the protocol's own keys and the progress
     /// token.
     pub meta_json: String,
+    /// The extensions of the protocol that the caller's program declares, as a JSON object.
+    pub extensions: Option<Arc<str>>,
     /// Tells that the caller has given up.
     pub cancellation: Cancellation,
     /// The destination of progress and log messages.
     pub events: CallEvents,
     /// The means to ask the client.
     pub asking: Asking,
+    /// True if the call is a task, or becomes one when it runs long: it has the deadline of tasks.
+    pub task: bool,
 }
 
 /// Yields once, so that an executor can move the work off a thread with other duties. To be awaited
@@ -193,6 +284,27 @@ pub trait Executor: Send + Sync + 'static {
     fn run_driving(&self, work: Work) {
         self.run(work);
     }
+
+    /// Runs work that mostly waits for another process, from a thread that [waits](Self::wait)
+    /// afterwards; it may begin and go on there.
+    fn run_waiting(&self, work: Work) {
+        self.run(work);
+    }
+
+    /// Waits until one of these can be read or has failed, and returns what is so of each.
+    /// Meanwhile it may go on with work of this thread. It calls `sent` after each piece.
+    ///
+    /// # Errors
+    /// What the system's `poll` says.
+    fn wait(&self, fds: &[BorrowedFd<'_>], sent: &mut dyn FnMut()) -> Result<Vec<PollFlags>, Errno> {
+        let _ = sent;
+        let mut polls: Vec<_> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        poll(&mut polls, None)?;
+        Ok(polls.iter().map(PollFd::revents).collect())
+    }
+
+    /// This thread will [wait](Self::wait) no more: others go on with its work.
+    fn leave(&self) {}
 }
 
 impl Executor for tokio::runtime::Handle {
@@ -217,6 +329,13 @@ pub trait Outbox: Send + Sync + 'static {
     /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush),
     /// must not block.
     fn queue(&self, frame: Vec<u8>);
+
+    /// Takes the news of changed lists. `lists` tells the change from others on all replicas that
+    /// send to one client.
+    fn announce(&self, frames: Vec<Vec<u8>>, lists: Option<u64>) {
+        let _ = lists;
+        frames.into_iter().for_each(|frame| self.queue(frame));
+    }
 
     /// Takes the answer to the message of this outbox, or the array of answers to a batch. It is
     /// the last frame. Each message ends in exactly one of this, [`refuse`](Self::refuse) and

@@ -17,45 +17,63 @@
 mod asking;
 mod caller;
 mod cancellation;
+mod completion;
 mod connection;
 mod content;
+mod declared;
 mod events;
+mod extensions;
 mod frame;
 mod host;
 pub mod http;
 mod meta;
 mod method;
 mod mirrored;
+mod news;
 mod observer;
 mod resources;
 mod revision;
-pub mod sanitize;
-mod schema;
+mod sealing;
 mod server;
+mod skills;
 pub mod stdio;
+pub mod store;
+mod task;
+pub mod tasks {
+    //! The table of tasks, for programs that keep it.
+    pub use crate::task::{
+        CANCELLED_MESSAGE, Changed, Creation, LOST_TASK, NewTask, StoredTask, TaskChange, TaskStatus, TaskStore,
+    };
+}
 mod tool;
 
-pub use asking::{
-    ASKS_AT_ONCE_MAX, Answer, Ask, AskError, AskTerms, Asked, Asking, Question, QuestionKind, Root,
-    STATE_KEY_BYTES_MIN, StateKey, WeakKey,
-};
+pub use asking::{ASKS_AT_ONCE_MAX, Answer, Ask, AskError, AskTerms, Asked, Asking, Question, QuestionKind, Root};
 pub use caller::Caller;
 pub use cancellation::Cancellation;
+pub use completion::{COMPLETIONS_MAX, Completing, Completions};
 pub use connection::{Connection, Gate};
 pub use content::{
-    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, ResourceBody, ResourceLink, Role,
+    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, PromptParts, ResourceBody,
+    ResourceLink, Role,
 };
+pub use declared::{DeclaredResource, HostContents, HostReading, NotRead, ResourceEntry, ResourceMore, ResourceReader};
 pub use events::CallEvents;
 pub use frame::{ErrorCode, RequestId, RpcError};
 pub use host::{Audience, Call, CallContext, Catalog, Executor, Host, Outbox, Work, leave_thread};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use method::Method;
 pub use mirrored::Mirrored;
+pub use news::{NewsCarrier, ResourceNews, normal_uri};
 pub use observer::{ObservedRequest, Observer, RequestDetails};
-pub use resources::DeclaredResource;
 pub use revision::Revision;
-pub use schema::{ArgumentProblem, ArgumentProblems, Patience};
+pub use sealing::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 pub use server::{Server, ServerInfo, ServerOptions};
+pub use skills::{FolderChild, Skill};
+pub use task::{TaskOptions, TaskPlan};
 pub use tool::{
-    CheckedResult, DefinitionBounds, DefinitionProblem, NameCollisions, Tool, ToolDefinition, ToolHints, ToolList,
+    CALL_TOOL, CheckedResult, DefinitionBounds, FIND_TOOLS, NameCollisions, PROMPT_ARGUMENTS_MAX, PROMPT_VALUES_MAX,
+    Prompt, PromptArgument, SearchBounds, SearchError, Tool, ToolDefinition, ToolHints, ToolList,
+};
+pub use toolcell_schema::{
+    ArgumentProblem, ArgumentProblems, DefinitionProblem, GivenUp, Patience, SchemaBounds, sanitize,
 };

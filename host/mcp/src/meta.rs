@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::asking::Capabilities;
+use crate::extensions;
 use crate::frame::{Params, RequestId, RpcError, push_string, scan};
 use crate::revision::Revision;
 
@@ -77,10 +78,14 @@ impl LogLevel {
         }
     }
 
+    /// The level of this name on the wire.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+
     /// Reads a level from its JSON text.
     pub(crate) fn parse(value: &str, field: &str) -> Result<Self, RpcError> {
-        let name = scan::string(value);
-        Self::ALL.into_iter().find(|level| Some(level.name()) == name.as_deref()).ok_or_else(|| {
+        scan::string(value).and_then(|name| Self::named(&name)).ok_or_else(|| {
             RpcError::meta(format!(
                 "{field} must be one of debug, info, notice, warning, error, critical, alert, emergency"
             ))
@@ -152,6 +157,8 @@ pub(crate) struct Peer {
     /// The least level of log messages that it wants; `None`: it wants none.
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) capabilities: Capabilities,
+    /// The extensions that it declares, as a JSON object.
+    pub(crate) extensions: Option<Arc<str>>,
 }
 
 impl Peer {
@@ -165,9 +172,10 @@ impl Peer {
             Some("{}") => Capabilities::default(),
             Some(value) => Capabilities::read(value, revision),
         };
+        let extensions = params.meta(CLIENT_CAPABILITIES).and_then(extensions::declared);
         let client = params.meta(CLIENT_INFO).map(|value| ClientInfo::parse(value, CLIENT_INFO)).transpose()?;
         let log_level = params.meta(LOG_LEVEL).map(|value| LogLevel::parse(value, LOG_LEVEL)).transpose()?;
-        Ok(Self { revision, client: client.map(Arc::new), log_level, capabilities })
+        Ok(Self { revision, client: client.map(Arc::new), log_level, capabilities, extensions })
     }
 }
 

@@ -49,11 +49,37 @@ declare! {
         /// Opens a subscription.
         Listen => modern("subscriptions/listen"),
         /// Lists the resources, page by page.
-        ListResources => both("resources/list").of_resources(),
+        ListResources => both("resources/list").of(Feature::Resources),
         /// Lists the templates of resources, page by page.
-        ListTemplates => both("resources/templates/list").of_resources(),
+        ListTemplates => both("resources/templates/list").of(Feature::Resources),
         /// Reads a resource.
-        ReadResource => both("resources/read").of_resources().named_by("uri"),
+        ReadResource => both("resources/read").of(Feature::Resources).named_by("uri"),
+        /// Asks for news of a resource.
+        Subscribe => legacy("resources/subscribe").of(Feature::Resources),
+        /// Asks for no more news of a resource.
+        Unsubscribe => legacy("resources/unsubscribe").of(Feature::Resources),
+        /// Lists what is directly in a folder of resources, page by page.
+        ReadDirectory => both("resources/directory/read").of(Feature::Skills),
+        /// Lists the skills, page by page.
+        ListSkills => both("skills/list").of(Feature::Skills),
+        /// Gives the entry of a skill.
+        GetSkill => both("skills/get").of(Feature::Skills),
+        /// Lists the prompts, page by page.
+        ListPrompts => both("prompts/list").of(Feature::Prompts),
+        /// Gets the messages of a prompt.
+        GetPrompt => both("prompts/get").of(Feature::Prompts).named_by("name"),
+        /// Offers values for an argument.
+        Complete => both("completion/complete").of(Feature::Completions),
+        /// Gives a task as it is now.
+        GetTask => both("tasks/get").of(Feature::Tasks).named_by("taskId"),
+        /// Answers the questions of a task.
+        UpdateTask => modern("tasks/update").of(Feature::Tasks).named_by("taskId"),
+        /// Cancels a task.
+        CancelTask => both("tasks/cancel").of(Feature::Tasks).named_by("taskId"),
+        /// Waits for the result of a task.
+        TaskResult => legacy("tasks/result").of(Feature::Tasks),
+        /// Lists the caller's tasks, page by page.
+        ListTasks => legacy("tasks/list").of(Feature::Tasks),
         /// Sets the least level of log messages.
         SetLevel => legacy("logging/setLevel"),
     }
@@ -72,8 +98,18 @@ declare! {
         Progress => "notifications/progress",
         /// The first message of a subscription; the server sends it.
         Acknowledged => "notifications/subscriptions/acknowledged",
+        /// The list of resources has changed; the server sends it.
+        ResourcesChanged => "notifications/resources/list_changed",
+        /// A resource has changed; the server sends it.
+        ResourceUpdated => "notifications/resources/updated",
+        /// A task has changed; the server sends it to modern clients.
+        Task => "notifications/tasks",
+        /// A task has changed; the server sends it to clients of 2025-11-25.
+        TaskStatus => "notifications/tasks/status",
         /// The list of tools has changed; the server sends it.
         ToolsChanged => "notifications/tools/list_changed",
+        /// The list of prompts has changed; the server sends it.
+        PromptsChanged => "notifications/prompts/list_changed",
     }
 }
 
@@ -84,8 +120,23 @@ struct Facts {
     modern: bool,
     /// The member of `params` that the header `Mcp-Name` repeats.
     named_by: Option<&'static str>,
-    /// The method exists only while the catalog offers resources.
-    of_resources: bool,
+    /// The method exists only while the catalog offers this.
+    feature: Option<Feature>,
+}
+
+/// A feature that a catalog may offer besides tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// Resources.
+    Resources,
+    /// Prompts.
+    Prompts,
+    /// Completions of arguments.
+    Completions,
+    /// Calls that become tasks.
+    Tasks,
+    /// Skills, and reading of folders.
+    Skills,
 }
 
 /// A method of revisions up to 2025-11-25.
@@ -100,7 +151,7 @@ const fn modern(name: &'static str) -> Facts {
 
 /// A method of every revision.
 const fn both(name: &'static str) -> Facts {
-    Facts { name, legacy: true, modern: true, named_by: None, of_resources: false }
+    Facts { name, legacy: true, modern: true, named_by: None, feature: None }
 }
 
 impl Facts {
@@ -108,8 +159,8 @@ impl Facts {
         Self { named_by: Some(param), ..self }
     }
 
-    const fn of_resources(self) -> Self {
-        Self { of_resources: true, ..self }
+    const fn of(self, feature: Feature) -> Self {
+        Self { feature: Some(feature), ..self }
     }
 }
 
@@ -132,12 +183,14 @@ impl Method {
 
     /// True if clients of this revision have the method.
     pub(crate) const fn is_in(self, revision: Revision) -> bool {
-        if revision.is_modern() { self.facts().modern } else { self.facts().legacy }
+        let facts = self.facts();
+        let has_feature = !matches!(facts.feature, Some(Feature::Tasks)) || revision.features().tasks;
+        has_feature && if revision.is_modern() { facts.modern } else { facts.legacy }
     }
 
-    /// True if the method exists only while the catalog offers resources.
-    pub(crate) const fn is_of_resources(self) -> bool {
-        self.facts().of_resources
+    /// The feature without which the method does not exist.
+    pub(crate) const fn feature(self) -> Option<Feature> {
+        self.facts().feature
     }
 }
 
@@ -182,13 +235,10 @@ impl<'a> RequestedMethod<'a> {
         }
     }
 
-    /// The member of `params` that the header `Mcp-Name` repeats. `prompts/get` has one even on a
-    /// server without prompts.
+    /// The member of `params` that the header `Mcp-Name` repeats, also of a method that the catalog
+    /// does not offer.
     pub(crate) fn named_by(&self) -> Option<&'static str> {
-        match self {
-            Self::Known(method) => method.facts().named_by,
-            Self::Unknown(name) => (name == "prompts/get").then_some("name"),
-        }
+        self.known().and_then(|method| method.facts().named_by)
     }
 
     /// The error for a client that has no such method.

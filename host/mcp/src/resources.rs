@@ -1,15 +1,19 @@
 //! Resources that tools embedded in their results. They are kept for the client that got them, so
 //! that it may read them again. Must not hold: methods, or the wire format.
 //!
-//! The kept resources are bounded in number, bytes and time. They exist in this process only:
-//! another replica answers that there is no such resource.
+//! The kept resources are bounded in number, bytes and time. They exist in this process only. Where
+//! several replicas answer a client, a [store](crate::store) keeps them instead.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody, Role};
+use crate::frame::{decode_base64, push_base64};
 use crate::revision::{Revision, push_resource};
+use crate::store::StoredResource;
 
 /// Most resources that one holder has of one origin. Nobody reads a longer list. Other origins have
 /// their own bound: none makes room among another's.
@@ -27,7 +31,7 @@ const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Longest time that a resource is kept for a caller without a session. 30 min: as long as a
 /// session may be idle.
-const TIME_MAX: Duration = Duration::from_secs(30 * 60);
+pub(crate) const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// Most bytes of one entry of a list. 16 KiB: twice the longest kind of address in use. A resource
 /// with a longer entry is not kept.
@@ -38,27 +42,6 @@ const ENTRY_BYTES: usize = 256;
 
 /// Memory of a part besides its content, in bytes.
 const PART_BYTES: usize = size_of::<Part>() + 64;
-
-/// Resources that a call of a tool reads, as the operator declares them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeclaredResource {
-    /// The address, or a template of addresses (RFC 6570).
-    pub uri: String,
-    /// True for a template.
-    pub is_template: bool,
-    /// A name for programs.
-    pub name: String,
-    /// A name for people.
-    pub title: Option<String>,
-    /// A description.
-    pub description: Option<String>,
-    /// Its media type.
-    pub mime_type: Option<String>,
-    /// The tool, as it is listed.
-    pub tool: String,
-    /// The argument of the tool that gets the address.
-    pub argument: String,
-}
 
 /// The holder of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +64,34 @@ pub(crate) struct KeptResource {
     since: Instant,
     /// A number in the order of keeping, which lists go by.
     pub(crate) number: u64,
+    /// The size of its content, in bytes, where the content itself is elsewhere.
+    listed_bytes: Option<usize>,
+}
+
+/// The part of a stored resource that lists need.
+#[derive(Serialize, Deserialize)]
+struct Label {
+    #[serde(rename = "u")]
+    uri: String,
+    #[serde(rename = "m")]
+    mime_type: Option<String>,
+    #[serde(rename = "a")]
+    annotations: Option<ContentAnnotations>,
+    #[serde(rename = "s")]
+    size_bytes: usize,
+}
+
+/// A part of a stored resource, as it is read.
+#[derive(Serialize, Deserialize)]
+struct StoredPart {
+    #[serde(rename = "m")]
+    mime_type: Option<String>,
+    #[serde(rename = "t")]
+    text: Option<String>,
+    #[serde(rename = "b")]
+    base64: Option<String>,
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    meta: Option<String>,
 }
 
 /// One piece of a resource.
@@ -89,11 +100,39 @@ pub(crate) struct Part {
     pub(crate) mime_type: Option<String>,
     pub(crate) body: ResourceBody,
     pub(crate) annotations: Option<ContentAnnotations>,
+    /// Its `_meta`, a JSON object.
+    pub(crate) meta: Option<String>,
 }
 
 impl KeptResource {
+    /// As a store keeps it.
+    pub(crate) fn stored(&self) -> Option<StoredResource> {
+        let first = self.parts.first()?;
+        let label = Label {
+            uri: self.uri.clone(),
+            mime_type: first.mime_type.clone(),
+            annotations: first.annotations.clone(),
+            size_bytes: self.size_bytes(),
+        };
+        let parts: Vec<StoredPart> = self.parts.iter().map(Part::stored).collect();
+        let (label, body) = (serde_json::to_vec(&label).ok()?, serde_json::to_vec(&parts).ok()?);
+        Some(StoredResource { origin: self.origin.to_string(), uri: self.uri.clone(), label, body })
+    }
+
+    /// A stored resource, as far as its label says.
+    pub(crate) fn of_label(number: u64, label: &[u8]) -> Option<Self> {
+        let Label { uri, mime_type, annotations, size_bytes } = serde_json::from_slice(label).ok()?;
+        let part = Part { mime_type, body: ResourceBody::Text(String::new()), annotations, meta: None };
+        let (holder, origin) = (Holder::Caller(Box::default()), Box::default());
+        let listed_bytes = Some(size_bytes);
+        Some(Self { holder, origin, uri, parts: vec![part], since: Instant::now(), number, listed_bytes })
+    }
+
     /// The size of its content, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
+        if let Some(bytes) = self.listed_bytes {
+            return bytes;
+        }
         let bytes = self.parts.iter().map(|part| match &part.body {
             ResourceBody::Text(text) => text.len(),
             ResourceBody::Blob(bytes) => bytes.len(),
@@ -139,13 +178,39 @@ impl Holder {
 }
 
 impl Part {
+    fn stored(&self) -> StoredPart {
+        let (mime_type, meta) = (self.mime_type.clone(), self.meta.clone());
+        match &self.body {
+            ResourceBody::Text(text) => StoredPart { mime_type, text: Some(text.clone()), base64: None, meta },
+            ResourceBody::Blob(bytes) => {
+                let mut encoded = Vec::new();
+                push_base64(&mut encoded, bytes);
+                StoredPart { mime_type, text: None, base64: String::from_utf8(encoded).ok(), meta }
+            }
+        }
+    }
+
+    /// The parts of a stored resource.
+    pub(crate) fn all_of_body(body: &[u8]) -> Option<Vec<Self>> {
+        let parts: Vec<StoredPart> = serde_json::from_slice(body).ok()?;
+        let part = |StoredPart { mime_type, text, base64, meta }| {
+            let body = match (text, base64) {
+                (Some(text), _) => ResourceBody::Text(text),
+                (None, Some(base64)) => ResourceBody::Blob(decode_base64(&base64)?),
+                (None, None) => return None,
+            };
+            Some(Self { mime_type, body, annotations: None, meta })
+        };
+        parts.into_iter().map(part).collect()
+    }
+
     /// The total memory, in bytes.
     fn cost_bytes(&self) -> usize {
         let body = match &self.body {
             ResourceBody::Text(text) => text.len(),
             ResourceBody::Blob(bytes) => bytes.len(),
         };
-        PART_BYTES + body + self.label_bytes()
+        PART_BYTES + body + self.label_bytes() + self.meta.as_ref().map_or(0, String::len)
     }
 
     /// The size of its labels, in bytes.
@@ -181,22 +246,23 @@ struct HeldResources {
     last: u64,
 }
 
-impl KeptResources {
-    /// Keeps the resources that a result of this origin embeds. Each replaces the one that the same
-    /// origin embedded under the same address, and none of another origin.
-    pub(crate) fn keep(&self, holder: &Holder, origin: &str, result: &CallResult) {
+impl KeptResource {
+    /// The resources that a result of this origin embeds, as far as they can be kept.
+    pub(crate) fn all_of(holder: &Holder, origin: &str, result: &CallResult) -> VecDeque<Self> {
         let now = Instant::now();
         let (mut found, mut places): (Vec<KeptResource>, HashMap<&str, usize>) = Default::default();
         for content in &result.content {
             let ContentKind::EmbeddedResource { uri, mime_type, body } = &content.kind else { continue };
             let (mime_type, body) = (mime_type.clone(), body.clone());
-            let part = Part { mime_type, body, annotations: content.annotations.as_ref().map(kept) };
+            let annotations = content.annotations.as_ref().map(kept);
+            let part = Part { mime_type, body, annotations, meta: content.meta_json(uri) };
             match places.get(uri.as_str()).and_then(|place| found.get_mut(*place)) {
                 Some(kept) => kept.parts.push(part),
                 None => {
                     places.insert(uri, found.len());
                     let (holder, origin, uri) = (holder.clone(), origin.into(), uri.clone());
-                    found.push(KeptResource { holder, origin, uri, parts: vec![part], since: now, number: 0 });
+                    let (parts, listed_bytes) = (vec![part], None);
+                    found.push(Self { holder, origin, uri, parts, since: now, number: 0, listed_bytes });
                 }
             }
         }
@@ -204,9 +270,24 @@ impl KeptResources {
         let fitting = found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX && kept.can_be_listed());
         let mut fitting: VecDeque<KeptResource> = fitting.collect();
         fitting.drain(..fitting.len().saturating_sub(HOLDER_COUNT_MAX));
-        for kept in fitting {
-            self.held().put(kept, now);
+        fitting
+    }
+}
+
+impl KeptResources {
+    /// Keeps the resources that a result of this origin embeds. Each replaces the one that the same
+    /// origin embedded under the same address, and none of another origin. Returns true if the
+    /// holder has resources of other addresses than before.
+    pub(crate) fn keep(&self, holder: &Holder, origin: &str, result: &CallResult) -> bool {
+        let before = self.addresses(holder);
+        for kept in KeptResource::all_of(holder, origin, result) {
+            self.held().put(kept, Instant::now());
         }
+        self.addresses(holder) != before
+    }
+
+    fn addresses(&self, holder: &Holder) -> BTreeSet<String> {
+        self.after(holder, 0).iter().map(|kept| kept.uri.clone()).collect()
     }
 
     /// The holder's resources kept after the one of this number, the oldest first; after 0: all of
@@ -413,6 +494,37 @@ mod tests {
         many.content = vec![many.content[0].clone(); HOLDER_BYTES_MAX / 4_000];
         resources.keep(&one, ORIGIN, &many);
         assert!(resources.find(&one, &long).is_none(), "each part is answered with the address");
+    }
+
+    #[test]
+    fn what_a_store_keeps_is_listed_and_read_as_it_was() {
+        let mut result = saying("a:/x", 9, 9, 3);
+        let blob = ResourceBody::Blob(vec![0, 255, 10]);
+        for (uri, body) in [("a:/x", blob.clone()), ("a:/y", ResourceBody::Text("é\0\"".to_owned()))] {
+            let kind = ContentKind::EmbeddedResource { uri: uri.to_owned(), mime_type: None, body };
+            result.content.push(Content::new(kind));
+        }
+        let all = KeptResource::all_of(&Holder::Connection(1), ORIGIN, &result);
+        assert_eq!(all.len(), 2);
+        for kept in &all {
+            let StoredResource { origin, uri, label, body } = kept.stored().unwrap();
+            assert_eq!((origin.as_str(), &uri), (ORIGIN, &kept.uri));
+            let listed = KeptResource::of_label(7, &label).unwrap();
+            let entry = |kept: &KeptResource| {
+                let mut entry = Vec::new();
+                push_resource(&mut entry, kept, Revision::V2026_07_28.features());
+                String::from_utf8(entry).unwrap()
+            };
+            assert_eq!((listed.number, entry(&listed)), (7, entry(kept)));
+            let parts = Part::all_of_body(&body).unwrap();
+            let read = |parts: &[Part]| {
+                parts.iter().map(|part| (part.mime_type.clone(), part.body.clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(read(&parts), read(&kept.parts));
+        }
+        for wrong in [&b""[..], b"{}", b"[{}]", b"[{\"b\": \"?\"}]", b"7"] {
+            assert!(KeptResource::of_label(1, wrong).is_none() && Part::all_of_body(wrong).is_none(), "{wrong:?}");
+        }
     }
 
     #[test]

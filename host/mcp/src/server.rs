@@ -1,20 +1,25 @@
 //! The server: its identity, the limits of its connections, and its listeners for a new catalog.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::asking::StateKey;
 use crate::caller::Caller;
 use crate::connection::{Connection, Listener};
 use crate::content::Icon;
+use crate::declared::DeclaredResource;
 use crate::frame::{Object, push_json, push_number};
-use crate::host::{Catalog as _, Executor, Host, Outbox};
+use crate::host::{Catalog, Executor, Host, Outbox};
 use crate::meta::LogLevel;
+use crate::news::{NewsCarrier, ResourceNews, WatchCounts};
 use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
-use crate::tool::ToolList;
+use crate::sealing::StateKey;
+use crate::store::ResourceStore;
+use crate::task::{EXTENSION, TaskHub, TaskOptions, TaskStore};
+use crate::tool::{Listed, ToolList};
 
 /// The server's identity (2026-07-28, `Implementation`).
 #[derive(Clone, Debug, Default)]
@@ -48,12 +53,20 @@ pub struct ServerOptions {
     pub pending_calls_max: usize,
     /// Most bytes of calls read but not yet begun. 16 MiB: one frame of the greatest length.
     pub pending_bytes_max: usize,
-    /// Most `subscriptions/listen` open at once. 32: clients need one.
+    /// Most `subscriptions/listen` open at once over stdio. 32: clients need one. Over HTTP each is
+    /// a stream of its own, and counts as one.
     pub listens_max: usize,
+    /// Most resources that a legacy session or a `subscriptions/listen` watches. 256: more than a
+    /// person has open.
+    pub watched_max: usize,
+    /// Most resources that all sessions and subscriptions of one caller watch. 4,096: sixteen times
+    /// as many.
+    pub caller_watched_max: usize,
     /// Time that clients may cache a list of tools. Zero: a component can be replaced at any
     /// moment.
     pub list_ttl: Duration,
-    /// Time that clients may cache `server/discover`. An hour: it changes only with the program.
+    /// Time that clients may cache `server/discover`. Zero: a reload may add resources, and a new
+    /// start of the program may change the title and the instructions.
     pub discover_ttl: Duration,
     /// The least level of log messages for a legacy client that has not called `logging/setLevel`;
     /// the protocol leaves it to the server. Info. `None`: none before it asks.
@@ -71,8 +84,10 @@ impl Default for ServerOptions {
             pending_calls_max: 1_024,
             pending_bytes_max: 16 * 1024 * 1024,
             listens_max: 32,
+            watched_max: 256,
+            caller_watched_max: 4_096,
             list_ttl: Duration::ZERO,
-            discover_ttl: Duration::from_secs(3_600),
+            discover_ttl: Duration::ZERO,
             legacy_log_level: Some(LogLevel::Info),
             state_key: StateKey::random(),
         }
@@ -88,9 +103,19 @@ pub struct Server<H: Host> {
     pub(crate) identity: String,
     /// The resources that tools embedded in their results.
     pub(crate) resources: KeptResources,
+    /// Keeps them instead where every replica reads them, if there are several.
+    pub(crate) store: OnceLock<Arc<dyn ResourceStore>>,
+    /// The number of resources that each caller watches.
+    pub(crate) watches: Arc<WatchCounts>,
+    /// Carries news of resources to all replicas.
+    carrier: OnceLock<Arc<dyn NewsCarrier>>,
+    /// A number unlike that of other processes.
+    pub(crate) process: u64,
     /// Connections so far that outlast a request.
     connections: AtomicU64,
     listeners: Mutex<Listeners>,
+    /// The tasks that run here, and the table of all.
+    pub(crate) tasks: TaskHub,
 }
 
 /// The listeners for a new catalog.
@@ -103,7 +128,27 @@ struct Listeners {
 
 /// The comparison of two callers' views. It keeps the views, so that no other list can get their
 /// addresses.
-type Compared = ((Option<Arc<ToolList>>, Option<Arc<ToolList>>), Vec<Revision>);
+type Compared = ((Option<Arc<ToolList>>, Option<Arc<ToolList>>), ListChanges);
+
+/// The revisions whose clients see a difference, for each list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListChanges {
+    pub(crate) tools: Vec<Revision>,
+    pub(crate) prompts: Vec<Revision>,
+}
+
+/// The features that a catalog offers besides tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offers {
+    pub(crate) resources: bool,
+    pub(crate) prompts: bool,
+    pub(crate) completions: bool,
+    pub(crate) tasks: bool,
+    /// The caller's tasks can be listed.
+    pub(crate) lists_tasks: bool,
+    pub(crate) skills: bool,
+    pub(crate) apps: bool,
+}
 
 /// The least number of listeners at which those that are gone are looked for.
 const SWEPT_AT_LEAST: usize = 16;
@@ -115,8 +160,80 @@ impl<H: Host> Server<H> {
         let mut identity = Vec::new();
         push_implementation(&mut identity, &info, Revision::V2026_07_28.features());
         let identity = String::from_utf8_lossy(&identity).into_owned();
-        let (resources, connections, listeners) = Default::default();
-        Self { host, info, options, identity, resources, connections, listeners }
+        let (resources, connections, listeners, watches) = Default::default();
+        let (store, carrier) = (OnceLock::new(), OnceLock::new());
+        // The standard library seeds its hashers with random numbers.
+        let process = RandomState::new().build_hasher().finish();
+        Self {
+            host,
+            info,
+            options,
+            identity,
+            resources,
+            store,
+            watches,
+            carrier,
+            process,
+            connections,
+            listeners,
+            tasks: TaskHub::default(),
+        }
+    }
+
+    /// From now on resources are kept there for clients that other replicas answer too.
+    pub fn keep_resources_in(&self, store: Arc<dyn ResourceStore>) {
+        // The first one stays: there is one for the life of the process.
+        let _ = self.store.set(store);
+    }
+
+    /// From now on calls may become tasks, which are kept there.
+    pub fn keep_tasks_in(&self, store: Arc<dyn TaskStore>, options: TaskOptions) {
+        self.tasks.keep_in(store, options);
+    }
+
+    /// Has those who run a task, wait for it or watch it look at it again. `None`: any task may
+    /// have changed.
+    pub async fn task_changed(&self, id: Option<&str>) {
+        self.tasks.wake(id);
+        let (Some(id), Some((store, options))) = (id, self.tasks.kept()) else { return };
+        let watching = self.listening().into_iter();
+        let watching: Vec<_> = watching.filter_map(|listener| Some((listener.watcher_of(id)?, listener))).collect();
+        for (caller, listener) in watching {
+            // Who cannot be told now asks again.
+            if let Ok(Some(task)) = store.find(caller.name(), id).await {
+                listener.task_changed(&task, options);
+            }
+        }
+    }
+
+    /// Cancels all tasks that run in this process. To be called when it ends.
+    pub fn end_tasks(&self) {
+        self.tasks.cancel_all();
+    }
+
+    /// From now on news of resources go there, and come back by
+    /// [`resources_changed`](Self::resources_changed).
+    pub fn carry_news_by(&self, carrier: Arc<dyn NewsCarrier>) {
+        // The first one stays: there is one for the life of the process.
+        let _ = self.carrier.set(carrier);
+    }
+
+    /// Has everybody told who watches what these news are of, at every replica.
+    pub fn publish(&self, news: ResourceNews) {
+        match self.carrier.get() {
+            _ if news.is_empty() => {}
+            Some(carrier) => carrier.carry(news),
+            None => {
+                self.resources_changed(&news);
+            }
+        }
+    }
+
+    /// Tells the clients of this process of changed resources. Returns true if some read too slowly
+    /// to be told of all yet. Empty news try again.
+    pub fn resources_changed(&self, news: &ResourceNews) -> bool {
+        let listeners = self.listening();
+        listeners.iter().filter(|listener| listener.resources_changed(news)).count() > 0
     }
 
     /// The number of a new lasting connection.
@@ -140,15 +257,15 @@ impl<H: Host> Server<H> {
         listeners.held.push(listener);
     }
 
-    /// Announces a changed list of tools to every connection that listens, if clients of its
-    /// revision see a difference. Call it once, after the host's snapshot was swapped. Returns true
-    /// if clients of any revision see one.
+    /// Announces changed lists of tools and prompts to every connection that listens, if clients of
+    /// its revision see a difference. Call it once, after the host's snapshot was swapped. Returns
+    /// true if clients of any revision see one.
     pub fn list_replaced(&self, old: &ToolList, new: &ToolList) -> bool {
-        let revisions = differing(old, new);
-        if revisions.is_empty() {
+        let changes = ListChanges::between(old, new);
+        if changes.is_none() {
             return false;
         }
-        self.tell(&|_| revisions.clone());
+        self.tell(&|_| changes.clone(), None);
         true
     }
 
@@ -156,59 +273,105 @@ impl<H: Host> Server<H> {
     /// is told of differences in its own part. Returns true if clients of any revision see one in
     /// the whole list, or anybody was told.
     pub fn catalog_replaced(&self, old: &H::Catalog, new: &H::Catalog) -> bool {
+        self.tell_of_resources(old, new, true);
+        self.catalog_replaced_by(old, new, None)
+    }
+
+    /// Announces a changed catalog where several replicas do. `lists` tells the change from others,
+    /// on all of them: a client that heard of it from one does not hear of it from another.
+    pub fn catalog_replaced_by(&self, old: &H::Catalog, new: &H::Catalog, lists: Option<u64>) -> bool {
         if !old.tells_callers_apart() && !new.tells_callers_apart() {
-            return self.list_replaced(old.tools(), new.tools());
+            let changes = ListChanges::between(old.tools(), new.tools());
+            let differs = !changes.is_none();
+            if differs {
+                self.tell(&|_| changes.clone(), lists);
+            }
+            return differs;
         }
         // Many callers see the same parts: each pair is compared once.
         let compared: Mutex<HashMap<[usize; 2], Compared>> = Mutex::default();
-        let differs = AtomicBool::new(!old.tools().same_listing(new.tools()));
-        self.tell(&|caller| {
-            let views = (old.view(caller), new.view(caller));
-            let (was, is) = (views.0.as_deref().unwrap_or(old.tools()), views.1.as_deref().unwrap_or(new.tools()));
-            let key = [was, is].map(|list| std::ptr::from_ref(list).addr());
-            let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, revisions)) = compared.get(&key) {
-                return revisions.clone();
-            }
-            let revisions = differing(was, is);
-            differs.fetch_or(!revisions.is_empty(), Ordering::Relaxed);
-            compared.insert(key, (views, revisions.clone()));
-            revisions
-        });
+        let differs = AtomicBool::new(old.tools().fingerprint() != new.tools().fingerprint());
+        self.tell(
+            &|caller| {
+                let views = (old.view(caller), new.view(caller));
+                let (was, is) = (views.0.as_deref().unwrap_or(old.tools()), views.1.as_deref().unwrap_or(new.tools()));
+                let key = [was, is].map(|list| std::ptr::from_ref(list).addr());
+                let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((_, changes)) = compared.get(&key) {
+                    return changes.clone();
+                }
+                let changes = ListChanges::between(was, is);
+                differs.fetch_or(!changes.is_none(), Ordering::Relaxed);
+                compared.insert(key, (views, changes.clone()));
+                changes
+            },
+            lists,
+        );
         differs.into_inner()
+    }
+
+    /// Tells of other resources, and of resources that something else reads, where several replicas
+    /// replace their catalogs. Each tells all that the list may be another.
+    pub fn resources_replaced_by(&self, old: &H::Catalog, new: &H::Catalog) {
+        let list = old.resources() != new.resources();
+        self.tell_of_resources(old, new, false);
+        self.publish(ResourceNews { list, ..ResourceNews::default() });
+    }
+
+    fn tell_of_resources(&self, old: &H::Catalog, new: &H::Catalog, lists: bool) {
+        fn seen<'c, C: Catalog>(catalog: &'c C, caller: &Caller) -> Vec<&'c DeclaredResource> {
+            let view = catalog.view(caller);
+            let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+            catalog.resources().iter().filter(|declared| declared.is_seen_with(tools)).collect()
+        }
+        let may_differ = old.resources() != new.resources() || old.tells_callers_apart() || new.tells_callers_apart();
+        let list_differs = |caller: &Caller| lists && may_differ && seen(old, caller) != seen(new, caller);
+        let has_changed = |uri: &str| old.reads_with(uri) != new.reads_with(uri);
+        for listener in self.listening() {
+            listener.resources_replaced(&list_differs, &has_changed);
+        }
+    }
+
+    fn listening(&self) -> Vec<Arc<dyn Listener>> {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.held.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Announces a changed catalog to everybody, for an unknown difference.
     pub fn catalog_changed(&self) {
-        self.tell(&|_| Revision::ALL.to_vec());
+        self.catalog_changed_to(None);
     }
 
-    fn tell(&self, seen_by: &dyn Fn(&Caller) -> Vec<Revision>) {
-        let listeners: Vec<_> = {
-            let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-            listeners.held.iter().filter_map(Weak::upgrade).collect()
-        };
-        for listener in listeners {
-            listener.tools_changed(seen_by);
+    /// Announces an unknown difference where several replicas do, as
+    /// [`catalog_replaced_by`](Self::catalog_replaced_by) announces a known one.
+    pub fn catalog_changed_to(&self, lists: Option<u64>) {
+        let prompts = if self.host.snapshot().offers_prompts() { Revision::ALL.to_vec() } else { Vec::new() };
+        let changes = ListChanges { tools: Revision::ALL.to_vec(), prompts };
+        self.tell(&|_| changes.clone(), lists);
+    }
+
+    fn tell(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>) {
+        for listener in self.listening() {
+            listener.lists_changed(seen_by, lists);
         }
     }
 
     /// Appends the result of `initialize`.
-    pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision, resources: bool) {
+    pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision, offers: Offers) {
         let mut result = Object::open(out);
         result.text("protocolVersion", revision.name());
-        push_capabilities(result.key("capabilities"), resources);
+        push_capabilities(result.key("capabilities"), offers, revision);
         push_implementation(result.key("serverInfo"), &self.info, revision.features());
         result.text_if("instructions", self.info.instructions.as_deref());
         result.close();
     }
 
     /// Appends the result of `server/discover`.
-    pub(crate) fn push_discovered(&self, out: &mut Vec<u8>, resources: bool) {
+    pub(crate) fn push_discovered(&self, out: &mut Vec<u8>, offers: Offers) {
         let mut result = Object::open(out);
         result.text("resultType", "complete");
         push_json(result.key("supportedVersions"), &Revision::ALL.map(Revision::name));
-        push_capabilities(result.key("capabilities"), resources);
+        push_capabilities(result.key("capabilities"), offers, Revision::V2026_07_28);
         result.text_if("instructions", self.info.instructions.as_deref());
         push_number(result.key("ttlMs"), self.options.discover_ttl.as_millis());
         result.text("cacheScope", "public");
@@ -225,16 +388,59 @@ impl<H: Host> Server<H> {
     }
 }
 
-/// The revisions whose clients see a difference.
-fn differing(old: &ToolList, new: &ToolList) -> Vec<Revision> {
-    // Other revisions see at most what the newest sees.
-    if old.same_listing(new) {
-        return Vec::new();
+impl ListChanges {
+    /// The differences of one list from another.
+    fn between(old: &ToolList, new: &ToolList) -> Self {
+        let differing = |listed| {
+            // Other revisions see at most what the newest sees, but for tools that run as tasks.
+            let same = |revision| old.same_in(new, listed, revision);
+            if same(Revision::V2026_07_28) && (!(old.has_tasks() || new.has_tasks()) || same(Revision::V2025_11_25)) {
+                return Vec::new();
+            }
+            Revision::ALL.into_iter().filter(|revision| !old.same_in(new, listed, *revision)).collect()
+        };
+        Self { tools: differing(Listed::Tools), prompts: differing(Listed::Prompts) }
     }
-    Revision::ALL.into_iter().filter(|revision| !old.same_listing_in(new, *revision)).collect()
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.tools.is_empty() && self.prompts.is_empty()
+    }
 }
 
-fn push_capabilities(out: &mut Vec<u8>, resources: bool) {
-    let resources = if resources { "\"resources\":{}," } else { "" };
-    out.extend_from_slice(format!("{{\"logging\":{{}},{resources}\"tools\":{{\"listChanged\":true}}}}").as_bytes());
+const fn member(offered: bool, text: &str) -> &str {
+    if offered { text } else { "" }
+}
+
+/// The extensions that are offered to clients of a revision, as a member with a comma behind it.
+fn extensions(offers: Offers, revision: Revision) -> String {
+    let tasks = offers.tasks && revision.is_modern();
+    let offered = [
+        (offers.skills, "io.modelcontextprotocol/skills", r#"{"directoryRead":true}"#),
+        (tasks, EXTENSION, "{}"),
+        (offers.apps, "io.modelcontextprotocol/ui", "{}"),
+    ];
+    let offered = offered.into_iter().filter(|(offered, ..)| *offered);
+    let members: Vec<String> = offered.map(|(_, name, settings)| format!("\"{name}\":{settings}")).collect();
+    if members.is_empty() { String::new() } else { format!("\"extensions\":{{{}}},", members.join(",")) }
+}
+
+fn push_capabilities(out: &mut Vec<u8>, offers: Offers, revision: Revision) {
+    let legacy_tasks = match offers.lists_tasks {
+        true => ",\"tasks\":{\"list\":{},\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}",
+        false => ",\"tasks\":{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}",
+    };
+    let has_legacy_tasks = offers.tasks && revision.features().tasks && !revision.is_modern();
+    out.push(b'{');
+    for text in [
+        member(offers.completions, "\"completions\":{},"),
+        &extensions(offers, revision),
+        "\"logging\":{},",
+        member(offers.prompts, "\"prompts\":{\"listChanged\":true},"),
+        member(offers.resources, "\"resources\":{\"listChanged\":true,\"subscribe\":true},"),
+        "\"tools\":{\"listChanged\":true}",
+        member(has_legacy_tasks, legacy_tasks),
+    ] {
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.push(b'}');
 }

@@ -41,11 +41,33 @@ impl Excerpts {
         if let Some(component) = all.and_then(|all| all.get(name)) {
             let mut components = Table::new();
             components.set_implicit(true);
-            components.insert(name, component.clone());
+            excerpt.insert("apps", Item::Table(views(component)));
+            components.insert(name, unlisted(component.clone()));
             excerpt.insert("components", Item::Table(components));
         }
         excerpt.to_string()
     }
+}
+
+/// The views that tools of a component name, of which it needs to know no more.
+fn views(component: &Item) -> Table {
+    let tools = component.get("tools").and_then(Item::as_table_like);
+    let named = tools.into_iter().flat_map(|tools| tools.iter()).filter_map(|(_, tool)| tool.get("app")?.as_str());
+    named.map(|uri| (uri.to_owned(), Item::Table(Table::new()))).collect()
+}
+
+/// A component without its `listed`: that speaks of the whole list, which only the host has.
+fn unlisted(mut component: Item) -> Item {
+    if let Some(component) = component.as_table_like_mut() {
+        component.remove("listed");
+        let tools = component.get_mut("tools").and_then(Item::as_table_like_mut);
+        for (_, tool) in tools.into_iter().flat_map(|tools| tools.iter_mut()) {
+            if let Some(tool) = tool.as_table_like_mut() {
+                tool.remove("listed");
+            }
+        }
+    }
+    component
 }
 
 #[cfg(test)]
@@ -59,16 +81,22 @@ mod tests {
             components.first = { source = "1.wasm", env = { A = "one" }, limits = { deadline = "1s" } }
             [server]
             name = "ANN"
+            discovery = "search"
             [defaults]
             limits = { fuel = 5_000_000, deadline = "7s" }
             [components.second]
             source = "2.wasm"
+            listed = true
             [components.second.network]
             http = ["GET https://example.com/*"]
             [components.second.secrets]
             KEY = { from = "env:KEY", header = "Authorization", value = "Bearer {}", for = "https://example.com" }
             [components.second.tools.one]
             network = {}
+            listed = false
+            app = "ui://second/one"
+            [apps."ui://second/one"]
+            file = "ANN.html"
             [components.third]
             source = "3.wasm"
             instance = "per-caller"

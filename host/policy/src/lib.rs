@@ -58,11 +58,14 @@ pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
 pub use manifest::{
-    Approval, ApprovalPolicy, AuditArguments, AuditPolicy, CallerRule, Callers, ClientAuth, ComponentPolicy,
-    DESCRIPTIONS_MAX, Description, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, InstancePolicy, IssuerLimit,
-    IssuerLimits, IssuerPolicy, ListenAddress, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest,
-    MetricsPolicy, OauthPolicy, RESOURCES_MAX, ResourceRule, Rights, Server, SourceRef, TlsFiles, ToolArguments,
-    ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy, UriTemplate, Walls,
+    APPS_MAX, AppRule, Approval, ApprovalPolicy, ArgumentRule, AuditArguments, AuditPolicy, Callable, CallerRule,
+    Callers, ClientAuth, ComponentPolicy, DESCRIPTIONS_MAX, Description, Discovery, Fsync, Hints, HttpLimit,
+    HttpLimits, HttpPolicy, IconRule, InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress,
+    LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, OauthPolicy,
+    PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX,
+    RatesWhileAway, ResourceRule, Rights, Server, SharedServer, SkillsPolicy, SourceRef, StateEntries, StatePolicy,
+    TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy,
+    TypedPolicy, UriTemplate, Wall, Walls,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

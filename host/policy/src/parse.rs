@@ -6,12 +6,20 @@ use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::limits::{LIMITS, LOAD};
+use crate::manifest::apps::{self, APP, APPS_MAX};
 use crate::manifest::audit::AUDIT;
 use crate::manifest::http::HTTP;
 use crate::manifest::login::{self, LOGIN, LOGINS_MAX};
+use crate::manifest::prompts::{self, PROMPT, PROMPTS_MAX};
 use crate::manifest::server::SERVER;
+use crate::manifest::skills::{self, SKILLS};
+use crate::manifest::state::STATE;
+use crate::manifest::tasks::TASKS;
 use crate::manifest::telemetry::{METRICS, TRACES};
-use crate::manifest::{AuditPolicy, HttpPolicy, Manifest, MetricsPolicy, Server, TracesPolicy};
+use crate::manifest::{
+    AuditPolicy, HttpPolicy, Manifest, MetricsPolicy, Server, StatePolicy, TasksPolicy, TracesPolicy,
+};
+use crate::manifest::{discovery, wall};
 use crate::read::callers::{CALLER, RULES_MAX};
 use crate::read::component::COMPONENT;
 use crate::read::{Problems, Section, callers, component, enclosure, limits};
@@ -50,6 +58,10 @@ table! {
         "metrics": Table(&METRICS), {};
         /// The collector that gets traces by OTLP, and the part of the calls that is traced.
         "traces": Table(&TRACES), {};
+        /// The server that keeps what several replicas share: rates, approvals, state of tools.
+        "state": Table(&STATE), {};
+        /// The number, the size and the life of tasks.
+        "tasks": Table(&TASKS), {};
         /// Limits of components that set none.
         "defaults": Table(&DEFAULTS), {};
         /// Authorization servers at which a person logs in, by name, for secrets with
@@ -63,6 +75,14 @@ table! {
         /// sees all where no rule is for it.
         "callers": Named(&Table(&CALLER)),
             {"propertyNames": {"pattern": "^[A-Za-z0-9_.@-]{1,64}$"}, "maxProperties": RULES_MAX};
+        /// Prompts with a fixed text, by name. A component may have others.
+        "prompts": Named(&Table(&PROMPT)),
+            {"propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,64}$"}, "maxProperties": PROMPTS_MAX};
+        /// The folder of skills: instructions for agents, and their files.
+        "skills": Table(&SKILLS), {};
+        /// Views that clients show for results of tools, by address: `ui://NAME/PATH`.
+        "apps": Named(&Table(&APP)),
+            {"propertyNames": {"pattern": "^ui://[A-Za-z0-9._~/-]+$"}, "maxProperties": APPS_MAX};
         /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit
         /// first.
         "components": Named(&Table(&COMPONENT)),
@@ -70,7 +90,9 @@ table! {
     }
     other names {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
-        "logins" => "oauth", "login" => "oauth",
+        "logins" => "oauth", "login" => "oauth", "prompt" => "prompts", "task" => "tasks",
+        "skill" => "skills", "app" => "apps",
+        "views" => "apps", "ui" => "apps",
     }
 }
 
@@ -125,6 +147,8 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let http = HttpPolicy::read_from(root, problems);
     let metrics = table("metrics", problems).map(|section| MetricsPolicy::read(Some(&section), problems));
     let traces = TracesPolicy::read_from(root, problems);
+    let state = StatePolicy::read_from(root, &server, problems);
+    let tasks = TasksPolicy::read(table("tasks", problems).as_ref(), problems);
     let mut defaults = component::Defaults::default();
     if let Some(section) = root.get("defaults").and_then(|entry| entry.table(&DEFAULTS, problems)) {
         defaults.limits = limits::read(&section, &defaults.limits, problems);
@@ -133,11 +157,33 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     defaults.logins = login::read_all(root, problems);
     let audit = AuditPolicy::read(table("audit", problems).as_ref(), problems);
     let components = component::read_all(root, &defaults, problems);
+    let prompts = prompts::read(root, problems);
+    let (skills, apps) = (skills::read(root, problems), apps::read(root, problems));
     let callers = callers::read(root, http.as_ref(), &components, problems);
     login::check_used(root, &components, problems);
     enclosure::check(&server, &audit, &components, problems);
+    wall::check(&server, &components, problems);
+    discovery::check(&server, &components, problems);
+    apps::check(&apps, &components, problems);
     let component::Defaults { limits: defaults, logins, .. } = defaults;
-    Manifest { server, http, metrics, traces, logins, audit, callers, defaults, text: text.into(), components }
+    let text = text.into();
+    Manifest {
+        server,
+        http,
+        metrics,
+        traces,
+        state,
+        tasks,
+        logins,
+        audit,
+        callers,
+        defaults,
+        text,
+        prompts,
+        skills,
+        apps,
+        components,
+    }
 }
 
 /// False where the rest of the text means something this program does not know.

@@ -177,7 +177,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 25);
+        assert_eq!(tables().len(), 33);
     }
 
     #[test]
@@ -223,14 +223,17 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, and keys without which some of its keys are not read.
-    const PLACES: [(&str, &str, Lines); 25] = [
+    const PLACES: [(&str, &str, Lines); 33] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
+        ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
         ("Http", "[http]", &[]),
         ("Oauth", "[http.oauth]", &[]),
         ("Issuer", "[http.oauth.issuers.i]", &[("issuer", "'https://i.example'")]),
         ("Metrics", "[metrics]", &[]),
         ("Traces", "[traces]", &[]),
+        ("State", "[state]", &[("shared", "'rediss://state.example'")]),
+        ("Tasks", "[tasks]", &[]),
         ("Defaults", "[defaults]", &[]),
         ("Limits", "[defaults.limits]", &[]),
         ("Load", "[defaults.load]", &[]),
@@ -238,13 +241,18 @@ mod tests {
         ("ClientSecret", "[oauth.o.client_secret]", &[]),
         ("Audit", "[audit]", &[]),
         ("Caller", "[callers.c]", &[]),
+        ("Prompt", "[prompts.p]", &[]),
+        ("PromptArgument", "[prompts.p.arguments.a]", &[]),
+        ("Skills", "[skills]", &[("folder", "'s'")]),
+        ("App", "[apps.'ui://a']", &[]),
+        ("AppCsp", "[apps.'ui://a'.csp]", &[]),
         ("Component", "[components.a]", &[]),
         ("Mount", "[components.a.filesystem.'/m']", &[("path", "'d'"), ("access", "'write'")]),
         ("Network", "[components.a.network]", &[]),
         ("EnvFrom", "[components.a.env.V]", &[]),
         ("KeyValue", "[components.a.keyvalue]", &[]),
         ("Secret", "[components.a.secrets.S]", &[("header", "'x-key'")]),
-        ("Resource", "[components.a.resources.'note:x']", &[("tool", "'t'")]),
+        ("Resource", "[components.a.resources.'note:x']", &[("tool", "'t'"), ("mount", "'/m'")]),
         ("Tool", "[components.a.tools.t]", &[]),
         ("Media", "[components.a.tools.t.output]", &[]),
         ("ToolMount", "[components.a.filesystem.'/m']\nscratch = '1MiB'\n[components.a.tools.t.filesystem.'/m']", &[]),

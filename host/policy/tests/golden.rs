@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::{
-    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, ResourceRule, Source, Style, TypedPolicy,
-    json_schema, parse, render_all,
+    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, PromptSource, ResourceRule, Source, Style,
+    TypedPolicy, json_schema, parse, render_all,
 };
 
 fn here() -> PathBuf {
@@ -38,7 +38,15 @@ fn said_of(source: &Source<'_>) -> String {
 
 fn resource(text: &mut String, rule: &ResourceRule) {
     let about = (rule.name(), rule.title(), rule.description(), rule.mime_type());
-    writeln!(text, "  resource {}: {}({}) {about:?}", rule.uri().as_str(), rule.tool(), rule.argument()).unwrap();
+    let uri = rule.uri().as_str();
+    match (rule.tool(), rule.files()) {
+        (tool, Some(files)) => writeln!(text, "  resource {uri}: {files:?} of {tool:?} {about:?}").unwrap(),
+        (tool, None) if rule.entries().is_some() => {
+            writeln!(text, "  resource {uri}: {:?} of {tool:?} {about:?}", rule.entries().unwrap()).unwrap()
+        }
+        (tool, None) => writeln!(text, "  resource {uri}: {}({}) {about:?}", tool.unwrap(), rule.argument()).unwrap(),
+    }
+    rule.values().iter().for_each(|(name, values)| writeln!(text, "    {name}: {values:?}").unwrap());
 }
 
 fn meaning(manifest: &Manifest) -> String {
@@ -59,6 +67,18 @@ fn meaning(manifest: &Manifest) -> String {
         writeln!(text, "callers: {}", manifest.callers().canonical()).unwrap();
     }
     writeln!(text, "defaults: {}", changed(manifest.default_limits())).unwrap();
+    for prompt in manifest.prompts() {
+        match prompt.source() {
+            PromptSource::File(file) => writeln!(text, "prompt {}: {file}", prompt.name()).unwrap(),
+            PromptSource::Text(it) => writeln!(text, "prompt {}: {}", prompt.name(), prompt.canonical(it)).unwrap(),
+        }
+    }
+    manifest.skills().iter().for_each(|skills| writeln!(text, "{skills:?}").unwrap());
+    for app in manifest.apps() {
+        let (uri, file, size) = (app.uri(), app.file().unwrap_or("-"), app.file_bytes_max());
+        let said = (app.title(), app.description());
+        writeln!(text, "app {uri}: {file} {size} {said:?} {}", serde_json::json!(app.meta())).unwrap();
+    }
     for component in manifest.components() {
         let prefix = component.prefix().unwrap_or("-");
         writeln!(text, "{}: {} prefix {prefix}", component.name(), component.source()).unwrap();
@@ -67,6 +87,7 @@ fn meaning(manifest: &Manifest) -> String {
         typed(&mut text, component.typed());
         reach(&mut text, component.grants());
         writeln!(text, "  instance: {:?} prewarm {}", component.instance(), component.prewarm()).unwrap();
+        component.wall().name().iter().for_each(|wall| writeln!(text, "  wall: {wall}").unwrap());
         component.resources().iter().for_each(|rule| resource(&mut text, rule));
         for tool in component.tools() {
             let name = component.exposed_name(tool.name()).unwrap();
@@ -76,6 +97,10 @@ fn meaning(manifest: &Manifest) -> String {
             }
             for (key, said) in tool.hints().said() {
                 writeln!(text, "    {key}: {said}").unwrap();
+            }
+            let view = tool.view().meta();
+            if !view.is_empty() {
+                writeln!(text, "    view: {}", serde_json::json!(view)).unwrap();
             }
             for line in tool.program().map(|program| program.words()).unwrap_or_default() {
                 writeln!(text, "    {line}").unwrap();

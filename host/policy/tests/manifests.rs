@@ -85,12 +85,21 @@ fn the_servers_numbers_hold_within_their_bounds() {
     fn value(server: &Server, spec: &Spec) -> u64 {
         let value = match spec.key {
             "page_size" => server.page_size(),
+            "find_query" => server.find_query_bytes(),
+            "find_results" => server.find_results(),
+            "find_output" => server.find_output_bytes(),
+            "find_text" => server.find_text_bytes(),
             "line_max" => server.line_bytes_max(),
             "in_flight_max" => server.in_flight_max(),
             "pending_max" => server.pending_max(),
+            "subscriptions_max" => server.subscriptions_max(),
+            "watched_max" => server.watched_max(),
+            "caller_watched_max" => server.caller_watched_max(),
+            "drain" => return u64::try_from(server.drain().as_millis()).unwrap(),
             "calls" => server.calls(),
             "stack" => server.stack_bytes(),
             "prewarm_memory" => return server.prewarm_memory_bytes(),
+            "wall_idle" => return u64::try_from(server.wall_idle().as_millis()).unwrap(),
             other => panic!("{other}"),
         };
         value as u64
@@ -102,7 +111,11 @@ fn the_servers_numbers_hold_within_their_bounds() {
             assert_eq!(server(spec, &spec.show(fitting)), Some(fitting), "{} = {fitting}", spec.key);
         }
         for outside in [i128::from(spec.min) - 1, i128::from(spec.max) + 1] {
-            let unit = if spec.unit == Unit::Bytes { "B" } else { "" };
+            let unit = match spec.unit {
+                Unit::Bytes => "B",
+                Unit::Millis => "ms",
+                _ => "",
+            };
             assert_eq!(server(spec, &format!("{outside}{unit}")), None, "{} = {outside}", spec.key);
         }
     }
@@ -167,8 +180,8 @@ fn loading_is_bounded_per_component_and_not_per_tool() {
         let load = manifest.component(name).unwrap().load();
         LoadLimit::ALL.map(|limit| load.show(limit))
     };
-    assert_eq!(values("a"), ["128MiB", "30s", "20", "1KiB"]);
-    assert_eq!(values("b"), ["128MiB", "30s", "10", "256KiB"]);
+    assert_eq!(values("a"), ["128MiB", "30s", "4GiB", "20", "1KiB"]);
+    assert_eq!(values("b"), ["128MiB", "30s", "4GiB", "10", "256KiB"]);
     let text = "version = 1\n[components.a]\nsource = 'a.wasm'\ntools.t.load = { tools = 1 }\n";
     assert_eq!(problems(text).iter().map(Diagnostic::code).collect::<Vec<_>>(), ["manifest::unknown_key"]);
 }

@@ -8,16 +8,61 @@ wasmtime::component::bindgen!({
         "toolcell:mcp/asking.ask": async | trappable,
         "toolcell:mcp/log.write": async | trappable,
         "toolcell:mcp/progress.report": async | trappable,
+        "toolcell:mcp/updates.updated": async | trappable,
     },
     exports: { default: async },
     // They cross the wall between the host and its sandbox processes.
     additional_derives: [serde::Serialize, serde::Deserialize],
 });
 
+/// The exports that a component may leave out, each in a world of its own.
+pub mod optional {
+    mod with_prompts {
+        wasmtime::component::bindgen!({
+            path: "../../wit",
+            inline: "package host:prompts; world prompts-export { export toolcell:mcp/prompts@1.2.0; }",
+            world: "host:prompts/prompts-export",
+            with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
+            exports: { default: async },
+            additional_derives: [serde::Serialize, serde::Deserialize],
+        });
+    }
+
+    mod with_completion {
+        wasmtime::component::bindgen!({
+            path: "../../wit",
+            inline: "package host:completion; world completion-export { export toolcell:mcp/completion@1.2.0; }",
+            world: "host:completion/completion-export",
+            with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
+            exports: { default: async },
+        });
+    }
+
+    mod with_resources {
+        wasmtime::component::bindgen!({
+            path: "../../wit",
+            inline: "package host:resources; world resources-export { export toolcell:mcp/resources@1.2.0; }",
+            world: "host:resources/resources-export",
+            with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
+            exports: { default: async },
+            additional_derives: [serde::Serialize, serde::Deserialize],
+        });
+    }
+
+    pub use with_completion::exports::toolcell::mcp::completion;
+    pub use with_completion::{CompletionExport, CompletionExportIndices};
+    pub use with_prompts::exports::toolcell::mcp::prompts;
+    pub use with_prompts::{PromptsExport, PromptsExportIndices};
+    pub use with_resources::exports::toolcell::mcp::resources;
+    pub use with_resources::{ResourcesExport, ResourcesExportIndices};
+}
+
 /// The contract's plain types, as the guest returned them.
 pub mod contract {
+    pub use super::optional::prompts::{Argument, Prompt};
+    pub use super::optional::resources::{Contents, Definition as Resource, Variable};
     pub use super::toolcell::mcp::types::{
-        Annotations, CallResult, Content, EmbeddedResource, Failure, Hints, Icon, MediaContent, ResourceBody,
+        Annotations, CallResult, Content, EmbeddedResource, Failure, Given, Hints, Icon, MediaContent, ResourceBody,
         ResourceLink, Role, TextContent, Theme, Tool,
     };
 }

@@ -13,6 +13,12 @@ pub enum Failure {
     /// The tool says the arguments are wrong.
     #[error("{0}")]
     InvalidInput(String),
+    /// The arguments do not fit the tool's input schema. Nothing of the call ran.
+    #[error("the arguments do not fit the tool's input schema:\n{problems}")]
+    Unfit {
+        /// Each failing place with the rule it breaks, a line each.
+        problems: String,
+    },
     /// The tool says its work failed.
     #[error("{0}")]
     Failed(String),
@@ -63,6 +69,13 @@ pub enum Failure {
         /// Why, in one sentence without a full stop.
         reason: String,
     },
+    /// The sandbox process that was to run the call ended before it could, and so did others that
+    /// were started in its place. No component had run in them.
+    #[error("the sandbox was ended: its process ended while it started; try again")]
+    SandboxNotStarted {
+        /// The end of the last one, for the operator.
+        detail: String,
+    },
     /// The host failed, not the guest.
     #[error("the host could not run the tool; its log says why")]
     Host {
@@ -93,7 +106,7 @@ impl Failure {
     #[must_use]
     pub fn detail(&self) -> &str {
         match self {
-            Self::Trapped { detail, .. } | Self::Host { detail } => detail,
+            Self::Trapped { detail, .. } | Self::SandboxNotStarted { detail } | Self::Host { detail } => detail,
             _ => "",
         }
     }
@@ -102,7 +115,7 @@ impl Failure {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::InvalidInput(_) => Outcome::InvalidInput,
+            Self::InvalidInput(_) | Self::Unfit { .. } => Outcome::InvalidInput,
             Self::Failed(_) => Outcome::ToolError,
             Self::OverLimit { limit: Limit::Fuel, .. } => Outcome::OutOfFuel,
             Self::OverLimit { limit: Limit::Memory, .. } => Outcome::OutOfMemory,
@@ -113,7 +126,7 @@ impl Failure {
             Self::Asked { refused: None } => Outcome::InputRequired,
             Self::Asked { refused: Some(_) } => Outcome::InvalidInput,
             Self::Busy => Outcome::Busy,
-            Self::SandboxEnded { .. } => Outcome::SandboxEnded,
+            Self::SandboxEnded { .. } | Self::SandboxNotStarted { .. } => Outcome::SandboxEnded,
             Self::Host { .. } => Outcome::HostError,
         }
     }

@@ -21,12 +21,15 @@
 //! | `wasi/` | the state of a store, and the WASI interfaces over it |
 //! | `caller/` | the sender of a call: questions to it, denials told to it |
 //! | `secrets/` | secret values, and their redaction |
+//! | `drill/` | the power of native code for guests, in builds for tests alone |
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
 //! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;
 mod caller;
+#[cfg(feature = "drill")]
+mod drill;
 mod engine;
 mod failure;
 mod load;
@@ -46,27 +49,34 @@ pub use engine::slots::SLOT_RESETS;
 pub use failure::Failure;
 pub use load::cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
 pub use load::component::ToolComponent;
+pub use load::definitions::{SchemaLimits, check_definitions};
 pub use load::digest::Digest;
 pub use load::drafts::remove_abandoned as remove_abandoned_drafts;
 pub use load::error::LoadError;
+pub use load::held::HeldComponent;
 pub use load::inspect::{Inspection, imports_ahead};
 pub use load::precompiled::CodeOrigin;
 pub use load::preview1::NotAProgram;
 pub use load::sandbox::{Sandbox, SandboxError, SandboxOptions};
 pub use load::start_code::StartCall;
 pub use load::survey::{COMPONENT_BYTES_MAX, Excess, LoadBound};
-pub use run::call::{CallInput, CallReport, InstanceSource, SpentInstance};
+pub use run::call::{CallInput, CallReport, InstanceSource, ListedBeside, SpentInstance};
 pub use run::reuse::ReusedInstance;
 pub use run::warm::{Spawn, StartCodeNotice, WarmBudget, WarmInstances, WarmSetup, WarmTool};
 pub use secrets::{
     HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue, ValueInTime,
 };
-pub use shape::ShapeName;
-pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
+pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, WrittenDescriptions, annotate};
+pub use shape::{ShapeName, export};
+pub use wall::attention::{begin_attending, leave_attending, wait_attending};
+pub use wall::conduct::SharedEnds;
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 pub use wall::inside::{InsideError, serve as serve_sandbox};
+pub use wall::loading::loader::{Lister, Listing, LoadJob, Loader, LoaderOptions, NotLoaded};
+pub use wall::message::ToolSchemas;
+pub use wall::pool::{PoolOptions, SandboxPool};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
 pub use wasi::doors::CallDoors;
-pub use wasi::files::Identity;
+pub use wasi::files::{GrantedFiles, HandedFiles, Identity};
 pub use wasi::grant_problem::{GrantNote, GrantProblem};

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocking_files;
+mod boards;
 mod call;
 pub mod catalog;
 pub mod control;
@@ -16,8 +17,11 @@ pub mod download;
 mod error;
 pub mod file;
 pub mod file_stamp;
+mod folders;
 pub mod http;
 mod http_client;
+pub mod inspect;
+mod kept_entries;
 pub mod lock;
 mod log;
 pub mod login;
@@ -25,11 +29,17 @@ pub mod machine;
 mod metrics;
 mod observation;
 mod open;
+mod readiness;
 pub mod reload;
+mod replicas;
+mod resources;
 pub mod secret_store;
 pub mod secrets;
 mod serve;
+mod shared;
+mod tasks;
 mod traces;
+mod updates;
 pub mod wit;
 pub mod workers;
 

@@ -1,11 +1,12 @@
 //! The machinery for guests: the engine, the worker threads, and the code cache.
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::runtime::Runtime;
 use toolcell_policy::{Server, Walls};
-use toolcell_sandbox::{CACHE_BYTES_MAX, CodeCache, Sandbox, SandboxOptions};
+use toolcell_sandbox::{CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, Sandbox, SandboxError, SandboxOptions};
 
-use toolcell_walls::process::Command;
+use toolcell_walls::process::{Command, Starter};
 
 use crate::catalog::WallSetup;
 use crate::error::{StartError, StepExt as _};
@@ -18,17 +19,58 @@ pub struct Machine {
     pub workers: Workers,
     /// Drives timers and sockets, and runs futures of commands.
     pub runtime: Runtime,
-    /// The engine.
-    pub sandbox: Sandbox,
+    sandbox: Arc<LazySandbox>,
+    /// Loads components behind walls, where the manifest wants them.
+    pub loader: Option<Arc<Loader>>,
     /// The means of starting sandbox processes, where the manifest wants them.
     pub walls: Option<WallSetup>,
     /// Remarks on the code cache.
     pub notes: Vec<Note>,
 }
 
+/// The engine of this process. Where components are loaded behind walls it never starts.
+pub struct LazySandbox {
+    options: SandboxOptions,
+    started: OnceLock<Sandbox>,
+    starting: Mutex<()>,
+}
+
+impl LazySandbox {
+    fn new(options: SandboxOptions) -> Self {
+        Self { options, started: OnceLock::new(), starting: Mutex::default() }
+    }
+
+    /// The engine, which starts at the first need.
+    ///
+    /// # Errors
+    /// [`SandboxError`] where the machine cannot run it.
+    pub fn get(&self) -> Result<&Sandbox, SandboxError> {
+        let _turn = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sandbox) = self.started.get() {
+            return Ok(sandbox);
+        }
+        let sandbox = Sandbox::new(self.options.clone())?;
+        Ok(self.started.get_or_init(|| sandbox))
+    }
+}
+
 impl Machine {
-    /// Starts the engine and one worker thread per core. `server` comes from the manifest, if there
-    /// is one.
+    /// The engine of this process.
+    ///
+    /// # Errors
+    /// The machine cannot run it.
+    pub fn sandbox(&self) -> Result<&Sandbox, StartError> {
+        self.sandbox.get().step("the engine does not start")
+    }
+
+    /// The engine, once it is needed.
+    pub(crate) fn lazy_sandbox(&self) -> Arc<LazySandbox> {
+        Arc::clone(&self.sandbox)
+    }
+
+    /// Starts one worker thread per core, and the engine unless components run behind walls.
+    /// `server` comes from the manifest, if there is one; without one, components are loaded behind
+    /// the walls that the machine gives. `sandbox` is the program of sandbox processes.
     ///
     /// # Errors
     /// The machine has no memory or threads for it.
@@ -47,7 +89,8 @@ impl Machine {
         let workers =
             Workers::start(cores, runtime.handle().clone()).step("the worker threads for guests do not start")?;
         let mut notes = Vec::new();
-        let mut options = SandboxOptions { cache: open_cache(code, &mut notes), ..SandboxOptions::default() };
+        let cache = open_cache(code, &mut notes).map(Arc::new);
+        let mut options = SandboxOptions { cache: cache.clone(), ..SandboxOptions::default() };
         if let Some(server) = server {
             options.stack_bytes = server.stack_bytes();
             options.calls_max = server.calls();
@@ -55,8 +98,23 @@ impl Machine {
         let walls = server.filter(|server| server.walls() != Walls::None).zip(sandbox);
         let walls = walls.map(|(server, program)| WallSetup::new(program.clone(), server));
         let walls = walls.transpose().step("the thread that starts sandbox processes does not start")?;
-        let sandbox = Sandbox::new(options).step("the engine does not start")?;
-        Ok(Self { workers, runtime, sandbox, walls, notes })
+        let loader = match (&walls, server, sandbox) {
+            (Some(walls), ..) => Some(walls.loader(cache)),
+            (None, None, Some(program)) => {
+                let starter = Starter::new().step("the thread that starts sandbox processes does not start")?;
+                let stack_bytes = options.stack_bytes;
+                let loading = LoaderOptions { program: program.clone(), stack_bytes, cache, walls_required: false };
+                Some(Loader::new(loading, Arc::new(starter)))
+            }
+            _ => None,
+        };
+        let loader =
+            loader.transpose().map_err(|error| StartError::refused(format!("the engine does not start: {error}")))?;
+        let sandbox = Arc::new(LazySandbox::new(options));
+        if loader.is_none() {
+            sandbox.get().step("the engine does not start")?;
+        }
+        Ok(Self { workers, runtime, sandbox, loader: loader.map(Arc::new), walls, notes })
     }
 }
 

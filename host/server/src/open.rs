@@ -14,6 +14,7 @@ use crate::file::read_bounded;
 use crate::lock::{self, Drift, Lock, LockError};
 use crate::machine::Machine;
 use crate::serve::open_audit;
+use crate::shared::SharedKept;
 
 /// Name of a manifest that no file holds.
 const COMMAND_LINE: &str = "(command line)";
@@ -206,6 +207,7 @@ impl ManifestFile {
         let on_disk = (!self.is_given).then_some(self.path.as_path());
         let process = HostFiles::new(on_disk, sink.path(), &options.code);
         let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
+        let builder = builder.keeping_state(SharedKept::new(manifest.state(), &folder));
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);

@@ -34,6 +34,14 @@ pub fn places(path: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// A text with the file, and the position that is not WIT.
 pub fn read(path: &Path, shown: &str) -> Result<WitTexts, String> {
+    WitTexts::parse(&files(path, shown)?).map_err(|error| error.to_string())
+}
+
+/// The texts of `.wit` files, those of each package together. They may be anything.
+///
+/// # Errors
+/// A text with the file.
+pub fn files(path: &Path, shown: &str) -> Result<Vec<Vec<WitFile>>, String> {
     let found = found(path).map_err(|error| format!("{shown} cannot be read: {}", plain(&error)))?;
     let count: usize = found.packages.iter().map(Vec::len).sum();
     if count == 0 {
@@ -47,7 +55,7 @@ pub fn read(path: &Path, shown: &str) -> Result<WitTexts, String> {
         let files: Result<Vec<WitFile>, String> = files.iter().map(|file| read_file(file, path, shown)).collect();
         packages.push(files?);
     }
-    WitTexts::parse(&packages).map_err(|error| error.to_string())
+    Ok(packages)
 }
 
 fn read_file(file: &Path, root: &Path, shown: &str) -> Result<WitFile, String> {

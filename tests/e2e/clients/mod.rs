@@ -138,7 +138,7 @@ fn rmcp_sees_reloads_in_every_mode() {
         let target = rmcp::Target::Arguments(arguments.to_vec());
         within(CLIENT_TIME_MAX, "rmcp and reloads", rmcp_reload::converse(mode, &folder, target));
         let folder = folder_to_reload();
-        let served = Served::manifest("reload", &folder.manifest());
+        let served = Served::folder("reload", &folder);
         let target = served.url("reload").unwrap();
         within(CLIENT_TIME_MAX, "rmcp and reloads over HTTP", rmcp_reload::converse(mode, &folder, target));
         served.end();
@@ -162,7 +162,7 @@ fn reloads(client: impl Fn() -> Command) {
         let folder = folder_to_reload();
         talk(client().arg("--reload").arg(folder.path()), mode);
         let folder = folder_to_reload();
-        let served = Served::manifest("reload", &folder.manifest());
+        let served = Served::folder("reload", &folder);
         let mut client = client();
         served.tell(client.arg("--reload").arg(folder.path()));
         talk(&mut client, mode);
@@ -173,7 +173,7 @@ fn reloads(client: impl Fn() -> Command) {
 /// Has a client answer the questions of tools in every mode, over stdio and over HTTP.
 fn answers(client: impl Fn() -> Command) {
     let folder = folder_that_asks();
-    let served = Served::manifest("asking", &folder.manifest());
+    let served = Served::folder("asking", &folder);
     for mode in MODES {
         talk(client().arg("--asking").arg(folder.path()), mode);
         let mut client = client();
@@ -194,7 +194,7 @@ fn folder_to_reload() -> Folder {
 }
 
 /// A folder whose tools ask, and one whose calls need approval.
-fn folder_that_asks() -> Folder {
+pub(crate) fn folder_that_asks() -> Folder {
     let confirmed = "[components.good]\nsource = \"components/good.wasm\"\napproval = \"always\"\n";
     Folder::with_manifest(&format!("version = 1\n[components.asks]\nsource = \"components/asks.wasm\"\n{confirmed}"))
 }
@@ -219,7 +219,7 @@ fn node(program: &str, mode: &str) {
 }
 
 /// One of the Node clients, installed.
-fn node_client(program: &str) -> Command {
+pub(crate) fn node_client(program: &str) -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("node")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
@@ -240,7 +240,7 @@ fn install(language: &str) -> Result<Vec<String>, String> {
 }
 
 /// Runs a client against toolcell. Fails with all its output unless the client succeeds.
-fn talk(client: &mut Command, mode: &str) {
+pub(crate) fn talk(client: &mut Command, mode: &str) {
     converse(client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")), mode);
 }
 

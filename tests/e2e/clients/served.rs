@@ -1,10 +1,10 @@
 //! The way a client reaches its toolcell: it starts one itself, or is given URLs of some that serve
 //! over HTTP. Holds no expectation.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio::process::Command;
+use toolcell_tests::Folder;
 use toolcell_tests::web::WebHost;
 
 use super::cases::Server;
@@ -28,9 +28,9 @@ impl Served {
         Self(vec![serving("examples"), serving("endless")])
     }
 
-    /// A server of this manifest over HTTP, with this name.
-    pub(super) fn manifest(name: &'static str, manifest: &Path) -> Self {
-        Self(vec![(name, WebHost::of_manifest(manifest))])
+    /// A server of this folder's manifest over HTTP, with this name.
+    pub(super) fn folder(name: &'static str, folder: &Folder) -> Self {
+        Self(vec![(name, WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0"]))])
     }
 
     /// Gives a client program the URLs of the servers.

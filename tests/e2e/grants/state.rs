@@ -1,10 +1,13 @@
 //! State between calls (`wasi:keyvalue`): kept across calls and restarts, separate for each
-//! component, within quotas.
+//! component, within quotas; in a file, and on a server that replicas share.
 
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Folder, TestHost, manifest_of};
+use toolcell_tests::engine::Engine;
+use toolcell_tests::{Command, Folder, PATIENCE, TestHost, alone, manifest_of};
 
 use super::{assert_refused, came_to, folder, host};
 
@@ -16,6 +19,63 @@ fn staged() -> Folder {
 
 fn serving() -> TestHost {
     TestHost::recording_in(staged(), &[])
+}
+
+/// The places of state.
+const PLACES: [Place; 2] = [Place::File, Place::Server];
+
+/// The place where a host keeps state.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    File,
+    Server,
+}
+
+/// A host whose state nobody used before.
+struct Served {
+    host: TestHost,
+    _engine: Option<Engine>,
+}
+
+impl Place {
+    fn serve(self, staged: Folder) -> Served {
+        let engine = matches!(self, Self::Server).then(|| Engine::start(&[]));
+        let staged = match &engine {
+            Some(engine) => sharing(staged, engine, ""),
+            None => staged,
+        };
+        Served { host: TestHost::recording_in(staged, &[]), _engine: engine }
+    }
+}
+
+impl Deref for Served {
+    type Target = TestHost;
+
+    fn deref(&self) -> &TestHost {
+        &self.host
+    }
+}
+
+impl DerefMut for Served {
+    fn deref_mut(&mut self) -> &mut TestHost {
+        &mut self.host
+    }
+}
+
+/// The folder of a replica that has its state on this server, with these lines of `[state]`.
+fn sharing(staged: Folder, engine: &Engine, lines: &str) -> Folder {
+    let shared = format!(
+        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\n{lines}\n",
+        engine.port()
+    );
+    staged.write("toolcell.toml", staged.read("toolcell.toml").replacen("version = 1\n", &shared, 1));
+    staged.write("state.key", "0123456789abcdef0123456789abcdef");
+    std::fs::set_permissions(staged.path().join("state.key"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    staged
+}
+
+fn replica(engine: &Engine) -> TestHost {
+    TestHost::recording_in(sharing(staged(), engine, "within = \"500ms\""), &[])
 }
 
 fn did(host: &mut TestHost, op: Value) -> Result<Value, String> {
@@ -37,7 +97,12 @@ fn what_is_set_is_there_in_the_next_call_and_after_a_restart() {
 
 #[test]
 fn every_operation_does_what_it_says() {
-    let mut host = serving();
+    for place in PLACES {
+        does_what_it_says(&mut place.serve(staged()));
+    }
+}
+
+fn does_what_it_says(host: &mut TestHost) {
     let ops = json!({"ops": [
         {"op": "exists", "key": "a"},
         {"op": "set_many", "keys": ["a", "b", "c"], "value": "v"},
@@ -69,12 +134,13 @@ fn every_operation_does_what_it_says() {
 
 #[test]
 fn quotas_are_kept_and_say_what_to_do() {
-    for (fill, stopped) in [
+    let fills = [
         (json!({"count": 20, "bytes": 1}), "entries"),
         (json!({"count": 20, "bytes": 4000}), "bytes"),
         (json!({"count": 1, "bytes": 5000}), "value"),
-    ] {
-        let mut host = serving();
+    ];
+    for ((fill, stopped), place) in fills.into_iter().flat_map(|fill| PLACES.map(|place| (fill.clone(), place))) {
+        let mut host = place.serve(staged());
         let found = came_to(&host.call("keyvalue_fill", fill.clone())).unwrap();
         let said = found["stopped"].as_str().unwrap();
         assert!(said.contains("quota") && said.contains(stopped), "{fill}: {said}");
@@ -99,11 +165,15 @@ fn each_component_has_a_namespace_of_its_own() {
     let manifest = staged.read("toolcell.toml");
     let other = "\n[components.other]\nsource = \"components/reach_state.wasm\"\nprefix = \"other_\"\n\n[components.other.keyvalue]\n";
     staged.write("toolcell.toml", manifest + other);
-    let mut host = TestHost::recording_in(staged, &[]);
-    assert_eq!(did(&mut host, json!({"op": "set", "key": "a", "value": "mine"})), Ok(Value::Null));
-    for bucket in ["", "default", "reach_state", "../reach_state"] {
-        let found = came_to(&host.call("other_keyvalue", json!({"op": "get", "key": "a", "bucket": bucket})));
-        assert!(found == Ok(Value::Null) || found.is_err(), "{bucket}: {found:?}");
+    for place in PLACES {
+        let copy = self::staged();
+        copy.write("toolcell.toml", staged.read("toolcell.toml"));
+        let mut host = place.serve(copy);
+        assert_eq!(did(&mut host, json!({"op": "set", "key": "a", "value": "mine"})), Ok(Value::Null));
+        for bucket in ["", "default", "reach_state", "../reach_state"] {
+            let found = came_to(&host.call("other_keyvalue", json!({"op": "get", "key": "a", "bucket": bucket})));
+            assert!(found == Ok(Value::Null) || found.is_err(), "{place:?}, {bucket}: {found:?}");
+        }
     }
 }
 
@@ -124,8 +194,8 @@ fn calls_at_once_do_not_lose_an_increment() {
 
 #[test]
 fn a_host_without_a_call_leaves_the_state_to_others() {
-    let host = serving();
-    host.will_say("nothing is pinned");
+    let mut host = serving();
+    assert!(!host.list().is_empty(), "it serves");
     let list = || Command::in_folder(host.folder(), &["list"]).run();
     assert!(list().succeeded().contains("keyvalue"), "while it serves, and before any call");
     let _ = host.reload();
@@ -134,6 +204,7 @@ fn a_host_without_a_call_leaves_the_state_to_others() {
 
 #[test]
 fn state_lies_where_the_manifest_says_and_only_its_owner_reads_it() {
+    let _alone = alone("the files of its own state");
     use std::os::unix::fs::PermissionsExt;
     for (table, place) in [("", ".toolcell"), ("[server]\nstate = \"kept/state\"\n", "kept/state")] {
         let staged = staged();
@@ -185,25 +256,27 @@ fn grants_of_state_that_cannot_be_are_load_errors() {
     assert_refused(&folder("reach_files", "[{c}.keyvalue]\n"), &["reach_files", "wasi:keyvalue"]);
 }
 
-/// A host with a quota and memory for large batches, under these limits.
-fn roomy(limits: &str) -> TestHost {
+/// A folder with a quota and memory for large batches, under these limits.
+fn roomy(limits: &str) -> Folder {
     let tables = format!(
         "[{{c}}.keyvalue]\nquota = \"256MiB\"\nentries = 1_000_000\n[{{c}}.limits]\nmemory = \"128MiB\"\n{limits}\n"
     );
-    TestHost::recording_in(folder(FIXTURE, &tables), &[])
+    folder(FIXTURE, &tables)
 }
 
 #[test]
 fn a_batch_is_bounded_in_keys() {
-    let mut host = roomy("fuel = 1_000_000_000_000\ndeadline = \"1m\"");
-    for op in ["set_many", "get_many", "delete_many"] {
-        for count in [10_001, 100_000, 250_000] {
-            let found = came_to(&host.call("keyvalue_batch", json!({"op": op, "count": count})));
-            let text = format!("other: one batch has at most 10000 keys, and this one has {count}; split it");
-            assert_eq!(found, Err(text), "{op}");
-            host.still_works();
+    for place in PLACES {
+        let mut host = place.serve(roomy("fuel = 1_000_000_000_000\ndeadline = \"1m\""));
+        for op in ["set_many", "get_many", "delete_many"] {
+            for count in [10_001, 100_000, 250_000] {
+                let found = came_to(&host.call("keyvalue_batch", json!({"op": op, "count": count})));
+                let text = format!("other: one batch has at most 10000 keys, and this one has {count}; split it");
+                assert_eq!(found, Err(text), "{place:?}, {op}");
+                host.still_works();
+            }
+            assert_eq!(did_batch(&mut host, op, 10_000), Ok(Value::Null));
         }
-        assert_eq!(did_batch(&mut host, op, 10_000), Ok(Value::Null));
     }
 }
 
@@ -214,23 +287,30 @@ fn did_batch(host: &mut TestHost, op: &str, count: u64) -> Result<Value, String>
 #[test]
 fn each_key_of_a_batch_costs_fuel() {
     let out = "out of fuel: the call used its whole budget of 2_000_000_000 units (limit \"fuel\")";
-    for (op, times) in [("set_many", 3), ("delete_many", 3), ("get_many", 30)] {
-        let mut host = roomy("fuel = 2_000_000_000\ndeadline = \"1m\"");
-        assert_eq!(did_batch(&mut host, "set_many", 10_000), Ok(Value::Null));
-        let answer = host.call("keyvalue_batch", json!({"op": op, "count": 10_000, "times": times}));
-        assert_eq!(answer.error_text(), out, "{op}");
-        host.still_works();
+    for place in PLACES {
+        for (op, times) in [("set_many", 3), ("delete_many", 3), ("get_many", 30)] {
+            let mut host = place.serve(roomy("fuel = 2_000_000_000\ndeadline = \"1m\""));
+            assert_eq!(did_batch(&mut host, "set_many", 10_000), Ok(Value::Null));
+            let answer = host.call("keyvalue_batch", json!({"op": op, "count": 10_000, "times": times}));
+            assert_eq!(answer.error_text(), out, "{place:?}, {op}");
+            host.still_works();
+        }
+        let mut host = place.serve(roomy("fuel = 2_000_000_000\ndeadline = \"1m\""));
+        let answer = host.call("keyvalue_batch", json!({"op": "set_many", "count": 1_000}));
+        let fuel = answer.result()["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap();
+        assert!(fuel > 80_000_000, "{place:?}: {fuel}");
     }
-    let mut host = roomy("fuel = 2_000_000_000\ndeadline = \"1m\"");
-    let answer = host.call("keyvalue_batch", json!({"op": "set_many", "count": 1_000}));
-    let fuel = answer.result()["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap();
-    assert!(fuel > 80_000_000, "{fuel}");
 }
 
 #[test]
 fn calls_that_write_batches_without_end_meet_their_deadline_and_hold_up_nobody() {
+    for place in PLACES {
+        meet_their_deadline(&mut place.serve(roomy("fuel = 1_000_000_000_000\ndeadline = \"2s\"\nconcurrency = 16")));
+    }
+}
+
+fn meet_their_deadline(host: &mut TestHost) {
     let late = "deadline exceeded: the call took longer than 2s (limit \"deadline\")";
-    let mut host = roomy("fuel = 1_000_000_000_000\ndeadline = \"2s\"\nconcurrency = 16");
     for round in 0..2 {
         let batch = json!({"op": "set_many", "count": 10_000, "bytes": 100, "times": 1_000_000});
         let calls: Vec<Value> = (0..16).map(|_| host.start_call("keyvalue_batch", batch.clone())).collect();
@@ -248,11 +328,12 @@ fn calls_that_write_batches_without_end_meet_their_deadline_and_hold_up_nobody()
         }
         assert!(began.elapsed() < Duration::from_secs(20), "round {round}: {:?}", began.elapsed());
     }
-    assert_eq!(did(&mut host, json!({"op": "set", "key": "after", "value": "v"})), Ok(Value::Null));
+    assert_eq!(did(host, json!({"op": "set", "key": "after", "value": "v"})), Ok(Value::Null));
 }
 
 #[test]
 fn a_kept_bucket_whose_file_another_process_has_holds_up_nobody() {
+    let _alone = alone("the files of its own state");
     let staged = staged();
     let manifest = staged.read("toolcell.toml");
     let kept = "[components.reach_state]\ninstance = \"per-caller\"\n";
@@ -291,10 +372,70 @@ fn start_code_of_instances_made_ahead_reaches_no_state() {
         "no instances are made ahead: its start code calls wasi:keyvalue/store@0.2.0-draft#open, which reaches nothing before a \
          call is recorded and approved",
     );
-    assert_eq!(host.said().matches("no instances are made ahead").count(), 1, "it is said once");
+    let said = host.said().matches("no instances are made ahead").count();
+    assert_eq!(said, host.replica_count(), "each process says it once");
     let folder = host.ends_leaving_its_folder();
     folder.write("toolcell.toml", manifest.replace("start_keeps", FIXTURE).replace("prewarm = 16\n", ""));
     let mut host = TestHost::recording_in(folder, &[]);
     let starts = did(&mut host, json!({"op": "get", "key": "starts"}));
     assert_eq!(starts, Ok(json!("20")), "each call began once, with its own rights, and nothing else did");
+}
+
+#[test]
+fn state_is_one_over_three_replicas() {
+    let engine = Engine::start(&[]);
+    let mut replicas = [replica(&engine), replica(&engine), replica(&engine)];
+    assert_eq!(did(&mut replicas[0], json!({"op": "set", "key": "a", "value": "one"})), Ok(Value::Null));
+    assert_eq!(did(&mut replicas[1], json!({"op": "get", "key": "a"})), Ok(json!("one")));
+    let calls: Vec<_> = (0..24)
+        .map(|call| {
+            let ops: Vec<Value> = (0..5).map(|_| json!({"op": "increment", "key": "n"})).collect();
+            (call % 3, replicas[call % 3].start_call("keyvalue_each", json!({"ops": ops})))
+        })
+        .collect();
+    for (replica, call) in calls {
+        assert!(came_to(&replicas[replica].answer_to(&call)).is_ok());
+    }
+    assert_eq!(did(&mut replicas[2], json!({"op": "get", "key": "n"})), Ok(json!("120")));
+    // The quota is ten entries, and two are there.
+    let mut fitted = 0;
+    for (number, replica) in replicas.iter_mut().enumerate() {
+        let keys: Vec<String> = (0..3).map(|key| format!("{number}-{key}")).collect();
+        match did(replica, json!({"op": "set_many", "keys": keys, "value": "v"})) {
+            Ok(_) => fitted += 1,
+            Err(refusal) => {
+                assert!(refusal.starts_with("other: quota: at most 10 entries, and this would make 11"), "{refusal}");
+            }
+        }
+    }
+    assert_eq!(fitted, 2, "two batches of three fit");
+    let [first, mut second, third] = replicas;
+    assert!(!first.folder().path().join(".toolcell").exists(), "nothing is kept beside the manifest");
+    drop((first, third));
+    assert_eq!(did(&mut second, json!({"op": "delete", "key": "a"})), Ok(Value::Null));
+    let keys = did(&mut replica(&engine), json!({"op": "keys"}));
+    assert_eq!(keys, Ok(json!(["0-0", "0-1", "0-2", "1-0", "1-1", "1-2", "n"])));
+}
+
+#[test]
+fn while_its_server_is_away_a_tool_is_told_and_the_audit_too_and_others_go_on() {
+    let engine = Engine::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let lines = "within = \"250ms\"\nrates_while_away = \"local\"";
+    let mut host = TestHost::recording_in(sharing(staged(), &engine, lines), &[]);
+    let away = "other: the state that replicas share cannot be reached; try again";
+    assert_eq!(did(&mut host, json!({"op": "set", "key": "a", "value": "kept"})), Ok(Value::Null));
+    engine.kill();
+    assert_eq!(did(&mut host, json!({"op": "get", "key": "a"})), Err(away.to_owned()));
+    let noted = host.recorded("the call that was told", |record| record["detail"].is_string());
+    let detail = noted["detail"].as_str().unwrap();
+    assert!(detail.starts_with("state that replicas share was away: 127.0.0.1:"), "{noted}");
+    assert_eq!((&noted["event"], &noted["outcome"]), (&json!("call.finished"), &json!("ok")), "{noted}");
+    let written = did(&mut host, json!({"op": "set", "key": "a", "value": "lost"}));
+    assert_eq!(written, Err(format!("{away}: it may have been done, so look first")));
+    host.still_works();
+    engine.start_again();
+    let until = Instant::now() + PATIENCE;
+    while did(&mut host, json!({"op": "get", "key": "a"})) != Ok(json!("kept")) {
+        assert!(Instant::now() < until, "it is not used again");
+    }
 }

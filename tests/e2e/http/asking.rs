@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Folder, manifest_of, modern_meta};
+use toolcell_tests::{Folder, alone, manifest_of, modern_meta};
 
 /// The capabilities of a client that answers every kind of question.
 fn everything() -> Value {
@@ -112,6 +112,7 @@ fn a_legacy_client_is_asked_on_the_stream_of_its_call_and_answers_with_a_post() 
 
 #[test]
 fn a_modern_client_brings_the_answers_over_another_connection_or_to_another_replica() {
+    let _alone = alone("it starts replicas of its own");
     let lines = "[server]\nstate_key = \"file:key\"\n";
     let [one, other] = [(); 2].map(|()| {
         let folder = Folder::with_manifest(&format!("{}{lines}", manifest("always")));
@@ -162,7 +163,7 @@ fn a_legacy_client_that_takes_json_alone_is_told_so_and_does_not_wait() {
     assert_eq!(refused["result"]["isError"], true);
     assert_eq!(
         said(&refused),
-        "\"echo\" needs a person's approval: the client cannot be asked: it accepts nothing but JSON in answer to this \
+        "the tool \"echo\" needs a person's approval: the client cannot be asked: it accepts nothing but JSON in answer to this \
          call (header Accept), and a question comes as an event"
     );
     assert_eq!(said(&only_json(call("ask", json!({"rounds": [who()]})))), "unsupported Kind::Form");
@@ -181,6 +182,7 @@ fn a_modern_client_that_takes_json_alone_is_asked_as_any_other() {
 
 #[test]
 fn answers_that_are_none_change_nothing() {
+    let _alone = alone("ids of its own questions");
     let host = host();
     let (mine, others) = (session(&host), session(&host));
     let (mut wire, question) = asked(&host, &mine, &call("ask", json!({"rounds": [who()]})));
@@ -210,6 +212,35 @@ fn answers_that_are_none_change_nothing() {
     assert_eq!(answer(&host, &mine, &question["id"], misfit).status(), 202);
     let text = text(&mut wire);
     assert!(text.starts_with("failed: the client's answer to \"who\": content does not fit the form"), "{text}");
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_taken_back_before_the_call_is_answered() {
+    let manifest = format!("{}[components.asks.limits]\nask_wait = \"1s\"\n", manifest("always"));
+    let host = WebHost::with_manifest(&manifest);
+    let session = session(&host);
+    let (mut wire, question) = asked(&host, &session, &call("ask", json!({"rounds": [who()]})));
+    let taken_back = wire.event().expect("the question is taken back");
+    assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+    assert_eq!(text(&mut wire), "timed out");
+}
+
+#[test]
+fn a_call_that_is_cancelled_takes_its_question_back_and_leaves_those_of_others() {
+    let host = host();
+    let session = session(&host);
+    let (mut wire, question) = asked(&host, &session, &call("ask", json!({"rounds": [who()]})));
+    let other = Ask::request(77, "tools/call", json!({"name": "ask", "arguments": {"rounds": [who()]}}));
+    let (mut other_wire, other_question) = asked(&host, &session, &other);
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(host.ask(&Ask::post(&cancel).of_session(&session)).status(), 202);
+    let taken_back = wire.event().expect("the question is taken back");
+    assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+    assert_eq!(wire.event(), None, "a cancelled call has no answer");
+    assert_eq!(answer(&host, &session, &other_question["id"], accepting("Ada")).status(), 202);
+    assert_eq!(text(&mut other_wire), "accepted {\"name\":\"Ada\"}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Rules for callers: the tools that each sees and calls, the rates, and the effect of a changed
 //! manifest on each.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, LIST_CHANGED, PATIENCE, Saving, TestHost, alone, manifest_of};
 
 /// The beginning of every row: three callers with tokens, and rules for them.
 const RULES: &str = "
@@ -84,7 +86,12 @@ fn each_caller_lists_and_calls_its_own_tools_and_others_are_unknown() {
         assert_eq!(hidden, ((200, -32602), "Unknown tool: TOOL".to_owned()));
     }
     assert_eq!(echo(&host, &tokens[3]).frame()["result"]["content"][0]["text"], "x");
-    let started = |record: &Value| record["event"] == "call.started" && record["tool"] == "echo";
+    // Behind a wall, calls whose arguments do not fit have begun as well.
+    let echoes = |record: &Value| record["event"] == "call.finished" && record["tool"] == "echo";
+    let ended = |record: &Value| echoes(record) && record["outcome"] == "ok";
+    let end = host.process().recorded("its end", ended);
+    let of_end = |record: &Value| ["id", "replica"].iter().all(|member| record[member] == end[member]);
+    let started = |record: &Value| record["event"] == "call.started" && of_end(record);
     assert_eq!(host.process().recorded("a call", started)["caller"], "tom");
 }
 
@@ -220,6 +227,7 @@ fn over_http_without_tokens_everybody_is_anyone() {
 
 #[test]
 fn over_stdio_the_caller_is_local() {
+    let _alone = alone("its own stdio");
     let manifest = |rules: &str| format!("{}{rules}", manifest_of(&["good"]));
     let mut host =
         TestHost::with_manifest(&manifest("[http]\ntokens = \"tokens.jsonl\"\n[callers.ann]\ntools = [\"echo\"]\n"));
@@ -257,6 +265,28 @@ fn a_rule_for_a_tool_that_there_is_not_is_an_error_with_its_place() {
     }
 }
 
+/// Asserts that the host lists so many tools. Replicas see a file that was changed by another a
+/// moment later.
+fn lists(host: &mut TestHost, tools: usize) {
+    let (end, mut in_a_row) = (Instant::now() + PATIENCE, 0);
+    while in_a_row < host.replica_count() {
+        let listed = host.list().len();
+        in_a_row = if listed == tools { in_a_row + 1 } else { 0 };
+        assert!(in_a_row > 0 || host.replica_count() > 1 && Instant::now() < end, "{listed} tools\n{}", host.said());
+    }
+}
+
+/// Waits until a component is quarantined, at each replica. One that has not seen the change would
+/// take an approval for one of what it has.
+fn is_quarantined(host: &TestHost) {
+    let end = Instant::now() + PATIENCE;
+    let quarantines = || host.audit().iter().filter(|record| record["event"] == "component.quarantined").count();
+    while quarantines() < host.replica_count() {
+        assert!(Instant::now() < end, "no quarantine");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn who_may_call_is_pinned_and_a_caller_more_is_quarantined() {
     let manifest = |rules: &str| format!("{}{rules}", manifest_of(&["good"]));
@@ -271,16 +301,16 @@ fn who_may_call_is_pinned_and_a_caller_more_is_quarantined() {
     let mut host = TestHost::recording_with(folder, &["--locked"]);
     assert_eq!(host.list().len(), 2);
     host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest(&rule("\"echo\", \"add\", \"clocks\"")));
-    let _ = host.recorded("a quarantine", |record| record["event"] == "component.quarantined");
+    is_quarantined(&host);
     assert_eq!(host.list().len(), 2, "a caller more waits for an approval");
     let approved = Command::in_folder(host.folder(), &["approve", "good"]).run();
     let _ = approved.succeeded();
-    assert_eq!(host.list().len(), 3);
+    lists(&mut host, 3);
     host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest(&rule("\"echo\"")));
     let _ = host.recorded("less", |record| {
         record["event"] == "catalog.replaced"
             && record["summary"].as_str().unwrap().contains("rules for callers")
             && record["generation"].as_u64() >= Some(3)
     });
-    assert_eq!(host.list().len(), 1, "a caller less needs none");
+    lists(&mut host, 1);
 }

@@ -3,10 +3,11 @@
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Command, Folder, manifest_of};
+use toolcell_tests::{Command, Folder, alone, manifest_of};
 
 #[test]
 fn a_page_that_was_made_to_point_here_is_refused_by_its_host_and_origin() {
+    let _alone = alone("a balancer reads these names itself");
     let host = WebHost::serving(&["good"]);
     let port = host.address().port();
     let own = format!("localhost:{port}");
@@ -62,7 +63,8 @@ fn listed_pages_may_ask_and_read() {
     let told = host.ask(&from_page(preflight));
     assert_eq!(told.status(), 204);
     assert_eq!(told.field("access-control-allow-origin"), Some(page));
-    assert_eq!(told.field("access-control-allow-methods"), Some("POST, GET, DELETE"));
+    assert_eq!(told.field("access-control-allow-methods"), Some("POST, GET, DELETE, OPTIONS"));
+    assert_eq!(told.field("allow"), Some("POST, GET, DELETE, OPTIONS"));
     let headers = told.field("access-control-allow-headers").unwrap();
     assert!(headers.contains("mcp-session-id") && headers.ends_with(", mcp-param-region"), "{headers}");
     let answered = host.ask(&from_page(Ask::call("echo", json!({"text": "x"}))));
@@ -77,6 +79,7 @@ fn listed_pages_may_ask_and_read() {
 
 #[test]
 fn an_address_that_others_reach_is_not_opened_to_strangers() {
+    let _alone = alone("its own address");
     let folder = Folder::with_manifest(&manifest_of(&["good"]));
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let said = Command::in_folder(&folder, &["serve", "--http", address]).run();

@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, manifest_of};
+use toolcell_tests::{Folder, alone, manifest_of};
 
 #[test]
 fn calls_are_finished_and_streams_end_with_their_result() {
+    let _alone = alone("the end of its own process");
     let host = WebHost::serving(&["good"]);
     let session = host.session("2025-11-25");
     let (mut listening, mut told, mut calling) = (host.connect(), host.connect(), host.connect());
@@ -38,6 +39,7 @@ fn calls_are_finished_and_streams_end_with_their_result() {
 
 #[test]
 fn a_call_that_goes_on_is_cancelled_when_the_time_is_up() {
+    let _alone = alone("the end of its own process");
     let manifest = manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\"");
     let folder = Folder::with_manifest(&format!("{manifest}\n[http]\ndrain = \"200ms\"\n"));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);

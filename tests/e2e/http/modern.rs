@@ -5,7 +5,7 @@ use std::net::Shutdown;
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, manifest_of};
+use toolcell_tests::{Folder, alone, manifest_of};
 
 #[test]
 fn a_request_is_answered_as_json_in_one_piece() {
@@ -45,7 +45,6 @@ fn progress_and_log_come_as_events_on_the_requests_own_stream() {
     let reply = host.ask(&ask);
     assert_eq!(reply.status(), 200);
     assert_eq!(reply.field("content-type"), Some("text/event-stream"));
-    assert_eq!(reply.field("x-accel-buffering"), Some("no"));
     assert_eq!(reply.field("cache-control"), Some("no-store"));
     let told: Vec<String> =
         reply.frames().iter().map(|frame| frame["method"].as_str().unwrap_or("answer").into()).collect();
@@ -59,6 +58,14 @@ fn progress_and_log_come_as_events_on_the_requests_own_stream() {
     let only_events = host.ask(&Ask::call("echo", json!({"text": "x"})).with("accept", "text/event-stream"));
     assert_eq!(only_events.field("content-type"), Some("text/event-stream"));
     assert_eq!(only_events.frame()["result"]["content"][0]["text"], "x");
+}
+
+#[test]
+fn a_stream_says_to_a_proxy_that_it_cannot_wait() {
+    let _alone = alone("a balancer keeps this header for itself");
+    let reply =
+        WebHost::serving(&["good"]).ask(&Ask::call("echo", json!({"text": "x"})).with("accept", "text/event-stream"));
+    assert_eq!(reply.field("x-accel-buffering"), Some("no"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use toolcell_tests::nginx::{self, Nginx};
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Folder, manifest_of, modern_meta};
+use toolcell_tests::{Folder, alone, manifest_of, modern_meta};
 
 use crate::clients::{converse, python_client};
 
@@ -55,6 +55,7 @@ fn outcomes(replica: &WebHost, tool: &str) -> Vec<String> {
 
 #[test]
 fn requests_of_one_client_go_to_all_replicas() {
+    let _alone = alone("it starts replicas and a balancer of its own");
     let (one, other) = (replica(KEY), replica(KEY));
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut kept = Wire::to(nginx.address());
@@ -88,6 +89,7 @@ fn round(state: Option<&Value>) -> Ask {
 
 #[test]
 fn a_question_is_put_by_one_replica_and_its_answer_taken_by_another() {
+    let _alone = alone("it starts replicas and a balancer of its own");
     let (one, other) = (replica(KEY), replica(KEY));
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut wire = Wire::to(nginx.address());
@@ -102,6 +104,7 @@ fn a_question_is_put_by_one_replica_and_its_answer_taken_by_another() {
 
 #[test]
 fn replicas_that_share_no_key_refuse_one_anothers_questions() {
+    let _alone = alone("it starts replicas and a balancer of its own");
     let (one, other) = (replica(KEY), replica(&KEY.to_ascii_uppercase()));
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut wire = Wire::to(nginx.address());
@@ -112,6 +115,7 @@ fn replicas_that_share_no_key_refuse_one_anothers_questions() {
 
 #[test]
 fn events_pass_as_they_come_and_so_does_the_clients_leave() {
+    let _alone = alone("it starts replicas and a balancer of its own");
     let (one, other) = (replica(KEY), replica(KEY));
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut params = json!({"name": "slow", "arguments": {"steps": 1_000, "step_ms": 20}, "_meta": modern_meta()});
@@ -131,6 +135,7 @@ fn events_pass_as_they_come_and_so_does_the_clients_leave() {
 
 #[test]
 fn a_subscription_through_it_is_told_of_another_list() {
+    let _alone = alone("it starts replicas and a balancer of its own");
     let (one, other) = (replica(KEY), replica(KEY));
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut wires: Vec<Wire> = (0..4).map(|_| Wire::to(nginx.address())).collect();
@@ -151,6 +156,7 @@ fn a_subscription_through_it_is_told_of_another_list() {
 
 #[test]
 fn a_replica_is_replaced_and_no_request_is_lost() {
+    let _alone = alone("it starts replicas and a balancer of its own");
     let (old, other, new) = (replica(KEY), replica(KEY), replica(KEY));
     let Some(mut nginx) = proxy([&old, &other]) else { return };
     let (address, is_over) = (nginx.address(), AtomicBool::new(false));
@@ -194,6 +200,7 @@ fn a_replica_is_replaced_and_no_request_is_lost() {
 
 #[test]
 fn the_python_sdk_needs_no_affinity() {
+    let _alone = alone("it starts replicas and a balancer of its own");
     for mode in ["auto", "2026-07-28"] {
         let (one, other) = (replica(KEY), replica(KEY));
         let Some(nginx) = proxy([&one, &other]) else { return };

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, LEGACY_REVISIONS, PATIENCE, manifest_of};
+use toolcell_tests::{Folder, LEGACY_REVISIONS, PATIENCE, alone, manifest_of};
 
 fn call(id: u64, tool: &str, arguments: Value) -> Ask {
     Ask::request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
@@ -90,15 +90,22 @@ fn a_request_needs_a_session_that_is_there() {
     ] {
         assert_eq!(host.ask(&ask).status(), status, "{what}");
     }
-    assert_eq!(host.ask(&Ask::bare("PUT", "/mcp")).field("allow"), Some("POST, GET, DELETE"));
+    assert_eq!(host.ask(&Ask::bare("PUT", "/mcp")).field("allow"), Some("POST, GET, DELETE, OPTIONS"));
     assert_eq!(host.ask(&ping().of_session(&session)).status(), 200, "the session itself goes on");
     assert_eq!(host.ask(&Ask::bare("DELETE", "/mcp").of_session(&session)).status(), 204);
-    assert_eq!(host.ask(&ping().of_session(&session)).status(), 404);
+    // Other replicas hear of it a moment later.
+    let (end, mut in_a_row) = (Instant::now() + PATIENCE, 0);
+    while in_a_row < host.process().replica_count() {
+        let status = host.ask(&ping().of_session(&session)).status();
+        in_a_row = if status == 404 { in_a_row + 1 } else { 0 };
+        assert!(in_a_row > 0 || host.process().replica_count() > 1 && Instant::now() < end, "{status}");
+    }
     assert_eq!(host.ask(&Ask::bare("DELETE", "/mcp").of_session(&session)).status(), 404);
 }
 
 #[test]
 fn ids_are_long_and_never_the_same() {
+    let _alone = alone("ids of its own sessions");
     let host = WebHost::serving(&["good"]);
     let ids: BTreeSet<String> = (0..100).map(|_| host.session("2025-11-25")).collect();
     assert_eq!(ids.len(), 100);
@@ -163,7 +170,8 @@ fn a_client_that_goes_away_has_cancelled_nothing_until_it_says_so() {
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
     assert_eq!(host.ask(&Ask::post(&cancel).of_session(&session)).status(), 202);
     let reply = wire.reply();
-    assert_eq!((reply.status(), reply.body()), (202, &b""[..]), "a cancelled request has no answer");
+    assert_eq!((reply.status(), reply.field("content-type")), (200, Some("text/event-stream")));
+    assert_eq!(reply.frames(), [json!(null); 0], "a cancelled request has no answer");
     assert_eq!(host.outcome("sleep_hour"), "cancelled");
 }
 
@@ -176,7 +184,8 @@ fn ending_a_session_stops_what_runs_in_it() {
     wire.send(&call(2, "sleep_hour", json!({})).of_session(&session).bytes());
     host.begins("sleep_hour");
     assert_eq!(host.ask(&Ask::bare("DELETE", "/mcp").of_session(&session)).status(), 204);
-    assert_eq!(wire.reply().status(), 202);
+    let reply = wire.reply();
+    assert_eq!((reply.status(), reply.frames()), (200, vec![]));
     assert_eq!(host.outcome("sleep_hour"), "cancelled");
 }
 
@@ -195,6 +204,7 @@ fn a_session_ends_at_its_age_with_its_stream() {
 
 #[test]
 fn past_the_most_the_session_idle_the_longest_makes_room() {
+    let _alone = alone("its own number of sessions");
     let host = WebHost::with_manifest(&format!("{}\n[http]\nsessions = 3\n", manifest_of(&["good"])));
     let sessions: Vec<String> = (0..3).map(|_| host.session("2025-11-25")).collect();
     let ping = |session: &str| host.ask(&Ask::request(1, "ping", json!({})).of_session(session)).status();
@@ -204,4 +214,113 @@ fn past_the_most_the_session_idle_the_longest_makes_room() {
         [&sessions[0], &sessions[1], &sessions[2], &one_more].map(|session| ping(session)),
         [200, 404, 200, 200]
     );
+}
+
+#[test]
+fn a_refusal_has_the_id_of_its_request() {
+    let host = WebHost::serving(&["good"]);
+    let session = host.session("2025-11-25");
+    let old = host.session("2025-06-18");
+    let ping = |id: u64| Ask::request(id, "ping", json!({}));
+    let unknown = "0123456789abcdef0123456789abcdef";
+    let notification = || Ask::post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let null = Some(Value::Null);
+    for (what, ask, id, status) in [
+        ("an unknown session", ping(7).of_session(unknown), Some(json!(7)), 404),
+        ("no session", ping(8), Some(json!(8)), 400),
+        (
+            "another revision",
+            ping(9).of_session(&session).with("mcp-protocol-version", "1999-01-01"),
+            Some(json!(9)),
+            400,
+        ),
+        ("a notification", notification().of_session(unknown), None, 404),
+        ("no JSON", ping(1).saying("{").of_session(&session), None, 400),
+        ("an empty body", ping(1).saying(" ").of_session(&session), None, 400),
+        ("no JSON of an older session", ping(1).saying("{").of_session(&old), null.clone(), 400),
+        ("no JSON of an older client", ping(1).saying("{").with("mcp-protocol-version", "2025-06-18"), null, 400),
+        ("no JSON of nobody", ping(1).saying("{"), None, 400),
+        (
+            "an ill id",
+            ping(1).saying("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}").of_session(&session),
+            None,
+            400,
+        ),
+    ] {
+        let reply = host.ask(&ask);
+        assert_eq!((reply.status(), reply.frame().get("id")), (status, id.as_ref()), "{what}: {reply:?}");
+    }
+}
+
+#[test]
+fn what_a_message_of_the_other_era_lacks_is_not_a_session() {
+    let host = WebHost::serving(&["good"]);
+    let says = |ask: &Ask| host.ask(ask).frame()["error"]["message"].as_str().unwrap().to_owned();
+    let response = Ask::post(&json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    let missing = "The header Mcp-Session-Id is missing: initialize gives one";
+    assert_eq!(says(&response), missing);
+    let session = host.session("2025-11-25");
+    let two = Ask::request(1, "ping", json!({})).of_session(&session).and("mcp-session-id", &session);
+    assert_eq!(says(&two), "The header Mcp-Session-Id must name one session");
+    let modern = |ask: Ask| ask.with("mcp-protocol-version", "2026-07-28");
+    let batch = Ask::post(&json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]));
+    let one = "From 2026-07-28 on a body is one request or one notification: no response, and no batch";
+    assert_eq!([says(&modern(response)), says(&modern(batch))], [one, one]);
+    let bare = says(&modern(Ask::request(1, "tools/list", json!({}))));
+    assert!(bare.starts_with("Missing in params._meta") && !bare.contains("Session"), "{bare}");
+}
+
+/// The call of a tool that takes some time and reports on the way.
+fn slow(id: u64, steps: u32, step_ms: u32) -> Ask {
+    let mut params = json!({"name": "slow", "arguments": {"steps": steps, "step_ms": step_ms}});
+    params["_meta"] = json!({"progressToken": 4});
+    Ask::request(id, "tools/call", params)
+}
+
+#[test]
+fn event_streams_begin_with_an_event_to_come_back_by() {
+    let host = WebHost::serving(&["good"]);
+    for revision in LEGACY_REVISIONS {
+        let session = host.session(revision);
+        let reply = host.ask(&slow(1, 1, 1).of_session(&session));
+        let text = String::from_utf8(reply.body().to_vec()).unwrap();
+        let primed = text.starts_with("id: answer.") && text.contains("\ndata: \n\ndata: {");
+        assert_eq!(primed, revision == "2025-11-25", "{revision}: {text}");
+        assert_eq!(text.matches("id: ").count(), usize::from(primed), "{revision}: {text}");
+    }
+}
+
+#[test]
+fn a_stream_that_broke_is_taken_up_by_the_id_of_its_first_event() {
+    let _alone = alone("an answer's stream is taken up at the replica that had it");
+    let host = WebHost::serving(&["good"]);
+    let session = host.session("2025-11-25");
+    let get = || Ask::bare("GET", "/mcp").with("accept", "text/event-stream").of_session(&session);
+    let mut own = host.connect();
+    own.send(&get().bytes());
+    assert_eq!(own.head().status(), 200);
+    let mut wire = host.connect();
+    wire.send(&slow(5, 4, 100).of_session(&session).bytes());
+    assert_eq!(wire.head().status(), 200);
+    let id = wire.event_id().expect("a first event with an id");
+    wire.stream().shutdown(Shutdown::Both).unwrap();
+    let mut again = host.connect();
+    again.send(&get().with("last-event-id", &id).bytes());
+    assert_eq!(again.head().status(), 200);
+    let mut last = None;
+    while let Some(event) = again.event() {
+        last = Some(event);
+    }
+    assert_eq!(last.unwrap()["result"]["content"][0]["text"], "4 steps done");
+    let over = host.ask(&get().with("last-event-id", &id));
+    assert_eq!(over.error(), (400, -32600), "it has ended");
+    let other = host.session("2025-11-25");
+    let stolen = Ask::bare("GET", "/mcp").with("accept", "text/event-stream").of_session(&other);
+    assert_eq!(host.ask(&stolen.with("last-event-id", "answer.1")).status(), 400, "another session's");
+
+    // The session's own stream was not touched by any of this.
+    let folder = host.process().folder();
+    let manifest = folder.read("toolcell.toml");
+    folder.write("toolcell.toml", manifest.replace("[components.good]", "[components.good]\nprefix = \"new_\""));
+    assert_eq!(own.event().unwrap()["method"], "notifications/tools/list_changed");
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, Frame, PREFACE, kind};
 use toolcell_tests::loopback::{Algorithm, HttpServer, Issuer, SigningKey};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
+use toolcell_tests::{Command, Folder, PATIENCE, alone, manifest_of};
 
 /// The status and the error code for a caller past its share.
 const SHARE: (u16, i64) = (429, -32603);
@@ -85,6 +85,7 @@ fn open_bodies(host: &WebHost, ask: &Ask, count: u32) -> TcpStream {
 
 #[test]
 fn one_caller_holds_its_share_of_requests_and_others_are_answered() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let (host, [ann, bob]) = host("");
     assert_eq!(host.ask(&echo(&bob)).status(), 200);
     let before = host.process().resident_bytes();
@@ -108,6 +109,7 @@ fn one_caller_holds_its_share_of_requests_and_others_are_answered() {
 
 #[test]
 fn a_share_gets_smaller_with_what_it_is_a_share_of() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let (host, [ann, bob]) = host("requests = 8");
     let mut held = Vec::new();
     assert_eq!(fill(&mut held, || host.connect(), &echo(&ann)), 2, "a quarter of eight");
@@ -119,6 +121,7 @@ fn a_share_gets_smaller_with_what_it_is_a_share_of() {
 
 #[test]
 fn one_caller_s_bodies_leave_room_for_those_of_others() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let (host, [ann, bob]) = host("body = \"64KiB\"\nbodies = \"256KiB\"");
     let mut held = host.connect();
     held.send(&slow(&echo(&ann), 65_000));
@@ -136,6 +139,7 @@ fn one_caller_s_bodies_leave_room_for_those_of_others() {
 
 #[test]
 fn one_caller_s_streams_leave_room_for_those_of_others() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let (host, [ann, bob]) = host("streams = 8");
     let initialize = |bearer: &str| {
         let reply = host.ask(&of(bearer, Ask::initialize("2025-11-25")));
@@ -173,6 +177,7 @@ fn one_caller_s_streams_leave_room_for_those_of_others() {
 
 #[test]
 fn one_caller_s_sessions_end_its_own_and_nobody_else_s() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let (host, [ann, bob]) = host("sessions = 12");
     let ping =
         |bearer: &str, session: &str| host.ask(&of(bearer, Ask::request(1, "ping", json!({}))).of_session(session));
@@ -206,6 +211,7 @@ fn one_caller_s_sessions_end_its_own_and_nobody_else_s() {
 
 #[test]
 fn one_caller_s_connections_leave_room_for_others() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let (host, [ann, bob]) = host("connections = 8");
     let mut held = Vec::new();
     assert_eq!(fill(&mut held, || host.connect(), &echo(&ann)), 4, "half of eight");
@@ -231,6 +237,7 @@ fn from(address: [u8; 4], to: SocketAddr) -> TcpStream {
 
 #[test]
 fn where_nobody_says_who_they_are_an_address_has_a_share() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let host = WebHost::with_manifest(&format!("{}\n[http]\nrequests = 8\n", manifest_of(&["good"])));
     let echo = Ask::call("echo", json!({"text": "x"}));
     let connect = || Wire::over(from([127, 0, 0, 2], host.address()));
@@ -246,6 +253,7 @@ fn where_nobody_says_who_they_are_an_address_has_a_share() {
 
 #[test]
 fn callers_who_cannot_be_found_out_at_once_take_no_place_of_those_who_are_known() {
+    let _alone = alone("shares of its own connections, requests and memory");
     let (key, hostile) = (SigningKey::new("first", Algorithm::ES256), HttpServer::start());
     let issuer = Issuer::start(&[&key]);
     let resource = "https://tools.example.com/mcp";

@@ -11,7 +11,7 @@ use serde_json::json;
 use toolcell_tests::http2::{self, Fate, Frame, PREFACE};
 use toolcell_tests::loopback::{Authority, TlsWire};
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Folder, manifest_of};
+use toolcell_tests::{Folder, alone, manifest_of};
 
 /// The path of the host's certificate and key in its folder.
 const CERTIFICATE: &str = "tls/certificate.pem";
@@ -60,6 +60,7 @@ fn answers(wire: &mut Wire<TlsWire>, text: &str) {
 
 #[test]
 fn both_versions_of_tls_carry_both_versions_of_http() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let authority = Authority::new();
     let host = serving(&authority, "");
     for (version, named) in [(&TLS12, ProtocolVersion::TLSv1_2), (&TLS13, ProtocolVersion::TLSv1_3)] {
@@ -91,6 +92,7 @@ fn both_versions_of_tls_carry_both_versions_of_http() {
 
 #[test]
 fn http2_is_spoken_without_tls_where_the_client_begins_with_it() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let host = WebHost::serving(&["good"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
     stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
@@ -107,6 +109,7 @@ fn http2_is_spoken_without_tls_where_the_client_begins_with_it() {
 
 #[test]
 fn requests_of_one_connection_are_answered_as_they_are_done() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let host = WebHost::serving(&["good"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
     stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
@@ -125,6 +128,7 @@ fn requests_of_one_connection_are_answered_as_they_are_done() {
 
 #[test]
 fn a_stream_that_is_reset_cancels_its_call_and_no_other() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let folder = Folder::with_manifest(&manifest_of(&["good", "loops"]));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
@@ -142,6 +146,7 @@ fn a_stream_that_is_reset_cancels_its_call_and_no_other() {
 
 #[test]
 fn an_http2_connection_ends_with_its_calls_done_and_its_streams_ended() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let host = WebHost::serving(&["good"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
     stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
@@ -166,6 +171,7 @@ fn an_http2_connection_ends_with_its_calls_done_and_its_streams_ended() {
 
 #[test]
 fn another_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let (old, new) = (Authority::new(), Authority::new());
     let host = serving(&old, "");
     let folder = host.process().folder().clone();
@@ -185,6 +191,7 @@ fn another_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
 
 #[test]
 fn what_cannot_be_shown_leaves_the_certificate_that_is() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let authority = Authority::new();
     for (what, file, text) in [
         ("no certificate", CERTIFICATE, "-----BEGIN CERTIFICATE-----\n".to_owned()),
@@ -204,6 +211,7 @@ fn what_cannot_be_shown_leaves_the_certificate_that_is() {
 
 #[test]
 fn who_does_not_shake_hands_is_let_go() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let authority = Authority::new();
     let host = serving(&authority, "head_time = \"300ms\"");
     let mut neighbour = Wire::over(connect(&host, &authority, &[&TLS13], &["http/1.1"]).unwrap());
@@ -255,6 +263,7 @@ fn hello(authority: &Authority) -> Vec<u8> {
 
 #[test]
 fn a_unix_socket_is_served_and_removed_at_the_end() {
+    let _alone = alone("its own TLS, HTTP/2 and sockets");
     let folder = Folder::with_manifest(&format!(
         "{}\n[http]\nlisten = [\"127.0.0.1:0\", \"unix:web.sock\"]\n",
         manifest_of(&["good"])

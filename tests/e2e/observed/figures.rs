@@ -256,7 +256,12 @@ fn an_address_that_others_reach_has_to_be_meant() {
     let folder = Folder::with_manifest(&manifest_of(&["good"]));
     let said = Command::in_folder(&folder, &["serve", "--metrics", "0.0.0.0:0"]).run();
     let said = said.failed_with(1);
-    assert!(said.contains("could be read from other machines") && said.contains("--insecure-public"), "{said}");
+    assert!(said.contains("could be read from other machines") && said.contains("public = true"), "{said}");
+    let meant = Folder::with_manifest(&format!("{}[metrics]\npublic = true\n", manifest_of(&["good"])));
+    let public = TestHost::with_options(meant, &["--metrics", "0.0.0.0:0"]);
+    let port = public.metrics_address().port();
+    let mut wire = Wire::to(([127, 0, 0, 1], port).into());
+    assert_eq!(wire.ask(&Ask::bare("GET", "/metrics")).status(), 200, "the manifest says so, of this page alone");
     let taken = TestHost::with_options(folder, &METRICS);
     let address = taken.metrics_address().to_string();
     let said = Command::in_folder(taken.folder(), &["serve", "--metrics", &address]).run();

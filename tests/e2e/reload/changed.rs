@@ -92,7 +92,7 @@ fn another_grant_holds_from_the_next_call_on_and_is_no_other_list() {
 
 #[test]
 fn settings_that_need_a_restart_say_so_once_and_the_rest_of_the_change_is_made() {
-    let mut host = serving("versioned_a", "");
+    let mut host = serving("versioned_a", "# With no walls, which would be another setting.\n");
     host.initialize("2025-11-25");
     assert_eq!(version(&mut host), "a");
     let server = "[server]\nname = \"another\"\npage_size = 1\n";

@@ -118,7 +118,8 @@ fn a_component_that_is_removed_takes_its_rights_and_the_calls_that_have_them_alo
     let only_other = manifest(other).replace("[components.tool]\nsource = \"components/tool.wasm\"\n", "");
     host.folder().save(Saving::RenamedOver, "toolcell.toml", only_other);
     let ended = host.answer_to(&running);
-    assert_eq!(ended.error_text(), "the call was ended: what this tool may reach has been narrowed meanwhile");
+    let removed = "the call was ended: its component \"tool\" was removed from the manifest meanwhile";
+    assert_eq!(ended.error_text(), removed);
     assert_eq!(host.call("other_version", json!({})).text(), "b");
 }
 

@@ -50,7 +50,9 @@ impl Conversation {
         let mut is_answered = false;
         for answer in &answers {
             let reply = read(answer);
-            let Some(id) = reply.get("id") else { continue };
+            // The error of an unreadable frame has no id.
+            let nobody = reply.get("error").map(|_| &Value::Null);
+            let Some(id) = reply.get("id").or(nobody) else { continue };
             // A second request with an open id is answered, and the first one still gets its own
             // answer.
             let is_own = !is_answered && own.as_ref() == Some(id);
@@ -104,15 +106,20 @@ fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
     assert!(reply["id"].is_null() && matches!(code, Some(-32_700 | -32_600)), "not refused: {reply}");
 }
 
+/// The largest integer that is an id: 2^53.
+const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// The id that a reply to this message carries.
 fn id_of(message: &Value) -> Option<Value> {
     message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_f64()).map(echoed)
 }
 
-/// The id as the server echoes it: `-0` is the integer 0. serde_json reads it as a float, which it
-/// prints in another form.
+/// The id as the server echoes it: a whole number is an integer, however it is written.
 fn echoed(id: &Value) -> Value {
-    if id.as_f64() == Some(0.0) { Value::from(0) } else { id.clone() }
+    match id.as_f64().filter(|number| id.is_f64() && number.fract() == 0.0 && number.abs() <= INTEGER_MAX) {
+        Some(number) => Value::from(number as i64),
+        None => id.clone(),
+    }
 }
 
 fn read(frame: &[u8]) -> Value {

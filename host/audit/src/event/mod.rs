@@ -6,6 +6,7 @@ mod call;
 mod catalog;
 mod host;
 mod outcome;
+mod resource;
 mod text;
 
 use serde::Serialize;
@@ -14,6 +15,7 @@ pub use call::{CallAsked, CallDenied, CallFinished, CallRefused, CallStarted};
 pub use catalog::{CatalogRefused, CatalogReplaced, ComponentApproved, ComponentQuarantined};
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
 pub use outcome::{Outcome, Usage};
+pub use resource::ResourceRead;
 pub use text::{ARGUMENTS_BYTES_MAX, ArgumentsText, Clipped, TEXT_BYTES_MAX};
 
 /// Something that happened.
@@ -41,6 +43,9 @@ pub enum Event<'a> {
     /// Somebody approved what was quarantined.
     #[serde(rename = "component.approved")]
     ComponentApproved(ComponentApproved<'a>),
+    /// A client had a file read as a resource.
+    #[serde(rename = "resource.read")]
+    ResourceRead(ResourceRead<'a>),
     /// A call is about to run.
     #[serde(rename = "call.started")]
     CallStarted(CallStarted<'a>),

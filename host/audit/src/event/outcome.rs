@@ -36,6 +36,10 @@ pub enum Outcome {
     InputRequired,
     /// No person confirmed it.
     NotApproved,
+    /// The state that replicas share could not be asked.
+    StateAway,
+    /// It was sent again with its key, and got the answer of the first time.
+    Repeated,
     /// The sandbox process that ran it is gone.
     SandboxEnded,
     /// The host failed, not the guest.
@@ -67,7 +71,7 @@ pub struct Usage {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Ok,
         Self::ToolError,
         Self::InvalidInput,
@@ -82,6 +86,8 @@ impl Outcome {
         Self::RateLimited,
         Self::InputRequired,
         Self::NotApproved,
+        Self::StateAway,
+        Self::Repeated,
         Self::SandboxEnded,
         Self::HostError,
     ];
@@ -104,6 +110,8 @@ impl Outcome {
             Self::RateLimited => "rate_limited",
             Self::InputRequired => "input_required",
             Self::NotApproved => "not_approved",
+            Self::StateAway => "state_away",
+            Self::Repeated => "repeated",
             Self::SandboxEnded => "sandbox_ended",
             Self::HostError => "host_error",
         }

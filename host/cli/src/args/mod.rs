@@ -42,13 +42,17 @@ pub const MANIFEST: &str = "toolcell.toml";
 /// The variable that names another manifest.
 pub const MANIFEST_VARIABLE: &str = "TOOLCELL_MANIFEST";
 
+/// The version. That of a drill says what it is: its guests can do anything.
+const VERSION: &str =
+    if cfg!(feature = "drill") { concat!(env!("CARGO_PKG_VERSION"), "+drill") } else { env!("CARGO_PKG_VERSION") };
+
 /// Run MCP tools that nobody has to trust.
 ///
 /// Each tool is a WebAssembly component. Each call gets a sandbox of its own, with a fuel budget, a
 /// memory limit and a deadline, and no files, network, environment or arguments but what the
 /// manifest grants.
 #[derive(Debug, Parser)]
-#[command(name = "toolcell", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "toolcell", version = VERSION, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
   toolcell check                        look for problems in ./toolcell.toml

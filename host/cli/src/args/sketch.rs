@@ -35,8 +35,8 @@ pub struct ServeCommandArgs {
 /// Rights of components that no manifest names. Each goes to every component that can use it.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct SketchRights {
-    /// Allow them this, in the words of `toolcell grant`, such as `GET https://api.example.com/*` or
-    /// `tcp db.example.com:5432`
+    /// Allow them this, in the words of `toolcell grant`, such as `GET https://api.example.com/*`
+    /// or `tcp db.example.com:5432`
     #[arg(long, value_name = "RIGHT")]
     pub allow: Vec<String>,
     /// Show them a folder or a file of this machine at this path: PATH=FOLDER to read,

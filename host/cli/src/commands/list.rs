@@ -1,7 +1,7 @@
 //! `toolcell list`: the tools, for people or for scripts.
 
 use serde_json::{Value, json};
-use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, Revision, Tool, sanitize};
+use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, ResourceReader, Revision, Skill, Tool, sanitize};
 use toolcell_policy::Limits;
 use toolcell_server::catalog::Catalog;
 
@@ -22,14 +22,23 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let caller = args.caller.as_ref().map(|name| Caller::new(name, args.scopes.iter().map(String::as_str)));
     let view = caller.and_then(|caller| catalog.view(&caller));
     let sees = |tool: &Tool| view.as_ref().is_none_or(|view| view.find(&tool.definition().name).is_some());
-    let tools: Vec<IndexedTool<'_>> =
-        catalog.tools().tools().iter().map(AsRef::as_ref).enumerate().filter(|(_, tool)| sees(tool)).collect();
-    let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| view.find(&declared.tool).is_some());
+    let seen = || catalog.tools().tools().iter().map(AsRef::as_ref).enumerate().filter(|(_, tool)| sees(tool));
+    let tools: Vec<IndexedTool<'_>> = seen().filter(|(_, tool)| tool.is_tool()).collect();
+    let prompts: Vec<IndexedTool<'_>> = seen().filter(|(_, entry)| entry.prompt().is_some()).collect();
+    let skills =
+        catalog.skills().iter().filter(|skill| view.as_ref().is_none_or(|view| view.find(&skill.entry).is_some()));
+    let skills: Vec<&Skill> = skills.collect();
+    let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| declared.is_seen_with(view));
     let resources: Vec<&DeclaredResource> = catalog.resources().iter().filter(readable).collect();
     let text = if args.json {
-        format!("{:#}\n", all(&catalog, &tools, &resources))
+        format!("{:#}\n", all(&catalog, (&tools, &prompts), &resources, &skills))
     } else {
-        table(&catalog, &tools) + &read_by_tools(&resources)
+        let others = resources.iter().copied().filter(|declared| skills.iter().all(|skill| skill.uri != declared.uri));
+        let others: Vec<&DeclaredResource> = others.collect();
+        table(&catalog, &tools)
+            + &listed_prompts(&catalog, &prompts)
+            + &listed_skills(&skills)
+            + &read_by_tools(&others)
     };
     terminal::print(&text)?;
     Ok(Exit::Done)
@@ -53,7 +62,51 @@ fn table(catalog: &Catalog, tools: &[IndexedTool<'_>]) -> String {
     text
 }
 
-/// Resources that tools read, printed below the tools.
+/// Prompts, printed below the tools.
+fn listed_prompts(catalog: &Catalog, prompts: &[IndexedTool<'_>]) -> String {
+    let style = terminal::stdout_style();
+    let named: Vec<_> =
+        prompts.iter().filter_map(|(index, entry)| Some((*index, entry.prompt()?, entry.definition()))).collect();
+    let width = named.iter().map(|(_, prompt, _)| prompt.name().len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (index, prompt, definition) in named {
+        let before = if text.is_empty() { "\n" } else { "" };
+        let component = catalog.tool_source(index).map_or("manifest", |(component, _)| component.name());
+        let name = terminal::bold(&format!("{:width$}", prompt.name()), style);
+        let said = definition.title.as_deref().unwrap_or(&definition.description);
+        let origin = terminal::faint(&format!("[prompt of {component}]"), style);
+        text.push_str(&format!("{before}{name}  {} {origin}\n", first_line(said)));
+    }
+    text
+}
+
+/// Skills, printed below the prompts.
+fn listed_skills(skills: &[&Skill]) -> String {
+    let style = terminal::stdout_style();
+    let width = skills.iter().map(|skill| path_of(skill).len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for skill in skills {
+        let before = if text.is_empty() { "\n" } else { "" };
+        let entry = entry_of(skill);
+        let name = terminal::bold(&format!("{:width$}", path_of(skill)), style);
+        let said = first_line(entry.pointer("/frontmatter/description").and_then(Value::as_str).unwrap_or_default());
+        let files = entry.get("resources").and_then(Value::as_array).map_or(0, Vec::len);
+        let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        text.push_str(&format!("{before}{name}  {said} {}\n", terminal::faint(&format!("[skill, {files}]"), style)));
+    }
+    text
+}
+
+/// The path of a skill: its folder below that of all skills.
+fn path_of(skill: &Skill) -> &str {
+    skill.entry.split_once('/').map_or(skill.entry.as_str(), |(_, path)| path)
+}
+
+fn entry_of(skill: &Skill) -> Value {
+    serde_json::from_str(&skill.json).unwrap_or_default()
+}
+
+/// Declared resources, printed below the tools.
 fn read_by_tools(resources: &[&DeclaredResource]) -> String {
     let style = terminal::stdout_style();
     let width = resources.iter().map(|declared| declared.uri.len()).max().unwrap_or_default();
@@ -62,7 +115,12 @@ fn read_by_tools(resources: &[&DeclaredResource]) -> String {
         let before = if text.is_empty() { "\n" } else { "" };
         let uri = terminal::bold(&format!("{:width$}", declared.uri), style);
         let said = declared.title.as_deref().or(declared.description.as_deref()).unwrap_or(&declared.name);
-        let origin = terminal::faint(&format!("[{}]", declared.tool), style);
+        let reader = match &declared.reader {
+            ResourceReader::Tool { tool, .. } => tool,
+            ResourceReader::Host { .. } => "the host",
+            ResourceReader::Held { .. } => "view",
+        };
+        let origin = terminal::faint(&format!("[{reader}]"), style);
         text.push_str(&format!("{before}{uri}  {} {origin}\n", first_line(said)));
     }
     text
@@ -78,7 +136,21 @@ fn first_line(description: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-fn all(catalog: &Catalog, tools: &[IndexedTool<'_>], resources: &[&DeclaredResource]) -> Value {
+fn all(
+    catalog: &Catalog,
+    (tools, prompts): (&[IndexedTool<'_>], &[IndexedTool<'_>]),
+    resources: &[&DeclaredResource],
+    skills: &[&Skill],
+) -> Value {
+    let prompts = prompts.iter().map(|&(index, entry)| {
+        let definition: Value = Revision::V2026_07_28
+            .prompt_json(entry)
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        let component = catalog.tool_source(index).map(|(component, _)| component.name());
+        json!({"definition": definition, "component": component})
+    });
+    let prompts: Vec<Value> = prompts.collect();
     let tools = tools.iter().map(|&(index, tool)| {
         let source = catalog.tool_source(index);
         json!({
@@ -89,15 +161,25 @@ fn all(catalog: &Catalog, tools: &[IndexedTool<'_>], resources: &[&DeclaredResou
         })
     });
     let resources = resources.iter().map(|declared| {
+        let (tool, argument) = match &declared.reader {
+            ResourceReader::Tool { tool, argument } => (Some(tool), Some(argument)),
+            ResourceReader::Host { .. } | ResourceReader::Held { .. } => (None, None),
+        };
         json!({
             "uri": declared.uri,
             "template": declared.is_template,
             "name": declared.name,
-            "tool": declared.tool,
-            "argument": declared.argument,
+            "tool": tool,
+            "argument": argument,
         })
     });
-    json!({"tools": tools.collect::<Vec<_>>(), "resources": resources.collect::<Vec<_>>()})
+    let skills = skills.iter().map(|skill| json!({"path": path_of(skill), "entry": entry_of(skill)}));
+    json!({
+        "tools": tools.collect::<Vec<_>>(),
+        "prompts": prompts,
+        "resources": resources.collect::<Vec<_>>(),
+        "skills": skills.collect::<Vec<_>>(),
+    })
 }
 
 fn definition(tool: &Tool) -> Value {

@@ -43,9 +43,11 @@ pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -
         client: None,
         trace: None,
         meta_json: "{}".to_owned(),
+        extensions: None,
         cancellation,
         events: CallEvents::nowhere(),
         asking: Asking::nobody(),
+        task: false,
     };
     Call { tool, arguments, context }
 }

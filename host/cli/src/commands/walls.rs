@@ -8,7 +8,7 @@ use crate::{sandbox_process, terminal};
 
 /// Tries the walls in a process of its own, and prints which of them stand.
 pub fn run(args: &WallsArgs) -> anyhow::Result<Exit> {
-    let report = kernel::probe(&mut sandbox_process::probe()?)?;
+    let report = kernel::probe(sandbox_process::probe()?)?;
     if args.json {
         let wall = |(wall, state): (kernel::Wall, &kernel::State)| json!({"wall": wall.to_string(), "state": state.word(), "meaning": wall.meaning(), "detail": state.detail()});
         let walls: Vec<_> = report.iter().map(wall).collect();

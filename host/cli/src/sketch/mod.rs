@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 
 use toolcell_policy::edit::ManifestEntry;
 use toolcell_policy::{Diagnostic, Manifest, Severity, Source, parse};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Inspection};
+use toolcell_sandbox::COMPONENT_BYTES_MAX;
 use toolcell_server::ManifestFile;
 use toolcell_server::file::read_bounded;
+use toolcell_server::inspect::inspect;
 use toolcell_server::machine::Machine;
 
 use crate::args::{CodeCacheArgs, SketchRights};
 use crate::commands::{component_name, relative};
 use crate::edit::rights;
 use crate::exit::Failure;
+use crate::sandbox_process;
 use crate::terminal;
 use lines::Lines;
 
@@ -176,7 +178,7 @@ fn unusable(
     // Other problems of the text are shown when it is opened.
     let Ok(parsed) = parse(&Source { name: NAME, text: lines.text() }) else { return Ok(BTreeSet::new()) };
     let mut unusable = BTreeSet::new();
-    let machine = Machine::start(&code.options(), None, None)
+    let machine = Machine::start(&code.options(), None, sandbox_process::program().as_ref())
         .map_err(|error| Failure::at_fault(format!("{error}"), "is the machine out of memory?"))?;
     for (number, component) in components.iter().enumerate() {
         for problem in not_imported(&machine, component, &parsed.manifest) {
@@ -197,9 +199,10 @@ fn unusable(
 /// Rights that a component has no way to use. A file that cannot be read has its error later.
 fn not_imported(machine: &Machine, component: &SketchedComponent, manifest: &Manifest) -> Vec<Diagnostic> {
     let bytes = read_bounded(&component.path, COMPONENT_BYTES_MAX).ok();
-    let inspection = bytes.and_then(|bytes| Inspection::read(&machine.sandbox, &bytes).ok());
+    let name = component.path.display().to_string();
+    let found = bytes.and_then(|bytes| inspect(machine, &name, &bytes).ok());
     let policy = manifest.component(&component.name);
-    inspection.zip(policy).map(|(found, policy)| policy.check_imports(found.imports())).unwrap_or_default()
+    found.zip(policy).map(|(found, policy)| policy.check_imports(found.inspection.imports())).unwrap_or_default()
 }
 
 fn write(components: &[SketchedComponent], rights: &[GivenRight], without: &BTreeSet<(usize, usize)>) -> Lines {

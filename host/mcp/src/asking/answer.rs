@@ -20,6 +20,7 @@ impl PreparedQuestion {
             ReplyText::Gone => Err("the client is gone, so nobody can answer".to_owned()),
             ReplyText::Error(error) => Err(named(format!("an error: {}", message(error.get())))),
             ReplyText::Result(result) => self.read(result.get(), bytes_max).map_err(named),
+            ReplyText::TooLong(bytes) => Err(named(too_long(bytes, bytes_max))),
         }
     }
 
@@ -29,7 +30,7 @@ impl PreparedQuestion {
     /// The problem, without the answer's own content.
     pub(super) fn read(&self, text: &str, bytes_max: usize) -> Result<Answer, String> {
         if text.len() > bytes_max {
-            return Err(format!("it has {} bytes, more than {bytes_max}", text.len()));
+            return Err(too_long(text.len(), bytes_max));
         }
         if let Some(key) = scan::check_value(text, scan::DEPTH_MAX).ok().and_then(|value| value.duplicate) {
             return Err(format!("it has the key {key:?} twice in one object"));
@@ -57,6 +58,10 @@ impl PreparedQuestion {
         }
         .map(Answer::Accepted)
     }
+}
+
+fn too_long(bytes: usize, bytes_max: usize) -> String {
+    format!("it has {bytes} bytes, more than {bytes_max}")
 }
 
 fn sampled(mut answer: Map<String, Value>) -> Result<Answer, String> {

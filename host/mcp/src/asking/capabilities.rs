@@ -2,9 +2,11 @@
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::QuestionKind;
 use crate::revision::Revision;
+use crate::task::EXTENSION;
 
 /// The capabilities that questions need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,9 +14,22 @@ pub(crate) struct Capabilities {
     form: bool,
     page: bool,
     sampling: bool,
-    pub(super) sampling_tools: bool,
-    pub(super) sampling_context: bool,
+    sampling_tools: bool,
+    sampling_context: bool,
     roots: bool,
+    /// The extension of tasks, which modern requests declare.
+    tasks: bool,
+}
+
+/// One capability that a question needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// That of all questions of its kind.
+    Kind(QuestionKind),
+    /// Sampling with `tools` or `toolChoice`.
+    SamplingTools,
+    /// Sampling with an `includeContext` other than "none".
+    SamplingContext,
 }
 
 #[derive(Deserialize)]
@@ -22,6 +37,8 @@ struct Declared {
     elicitation: Option<Elicitation>,
     sampling: Option<Sampling>,
     roots: Option<IgnoredAny>,
+    #[serde(default)]
+    extensions: Value,
 }
 
 #[derive(Deserialize)]
@@ -53,7 +70,40 @@ impl Capabilities {
             sampling_tools: rich && sampling.as_ref().is_some_and(|sampling| sampling.tools.is_some()),
             sampling_context: !rich || sampling.as_ref().is_some_and(|sampling| sampling.context.is_some()),
             roots: declared.roots.is_some(),
+            tasks: revision.is_modern() && declared.extensions.get(EXTENSION).is_some_and(Value::is_object),
         }
+    }
+
+    /// The capabilities as bits, for an id that holds them.
+    pub(crate) fn bits(self) -> u8 {
+        // Sessions have no extensions.
+        let Self { form, page, sampling, sampling_tools, sampling_context, roots, tasks: _ } = self;
+        let flags = [form, page, sampling, sampling_tools, sampling_context, roots];
+        flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag))
+    }
+
+    /// The capabilities of these bits.
+    pub(crate) const fn of_bits(bits: u8) -> Self {
+        Self {
+            form: bits & 1 != 0,
+            page: bits & 2 != 0,
+            sampling: bits & 4 != 0,
+            sampling_tools: bits & 8 != 0,
+            sampling_context: bits & 16 != 0,
+            roots: bits & 32 != 0,
+            tasks: false,
+        }
+    }
+
+    /// True if calls may become tasks.
+    pub(crate) const fn tasks(self) -> bool {
+        self.tasks
+    }
+
+    /// Those of a client that declares the extension of tasks, and nothing else.
+    #[cfg(test)]
+    pub(crate) fn with_tasks() -> Self {
+        Self { tasks: true, ..Self::default() }
     }
 
     /// True if the client can be asked this.
@@ -65,11 +115,20 @@ impl Capabilities {
             QuestionKind::Roots => self.roots,
         }
     }
+
+    /// True if the client declares what a question needs.
+    pub(super) const fn meets(self, need: Need) -> bool {
+        match need {
+            Need::Kind(kind) => self.has(kind),
+            Need::SamplingTools => self.sampling_tools,
+            Need::SamplingContext => self.sampling_context,
+        }
+    }
 }
 
-/// The `requiredCapabilities` of questions of these kinds, as JSON.
-pub(super) fn required(kinds: &[QuestionKind]) -> String {
-    let has = |kind| kinds.contains(&kind);
+/// The `requiredCapabilities` of these needs, as JSON.
+pub(super) fn required(needs: &[Need]) -> String {
+    let has = |kind| needs.contains(&Need::Kind(kind));
     let mut members = Vec::new();
     let modes: Vec<&str> = [(QuestionKind::Form, r#""form":{}"#), (QuestionKind::Page, r#""url":{}"#)]
         .into_iter()
@@ -78,8 +137,12 @@ pub(super) fn required(kinds: &[QuestionKind]) -> String {
     if !modes.is_empty() {
         members.push(format!(r#""elicitation":{{{}}}"#, modes.join(",")));
     }
-    if has(QuestionKind::Sampling) {
-        members.push(r#""sampling":{}"#.to_owned());
+    let finer: Vec<&str> = [(Need::SamplingTools, r#""tools":{}"#), (Need::SamplingContext, r#""context":{}"#)]
+        .into_iter()
+        .filter_map(|(need, member)| needs.contains(&need).then_some(member))
+        .collect();
+    if has(QuestionKind::Sampling) || !finer.is_empty() {
+        members.push(format!(r#""sampling":{{{}}}"#, finer.join(",")));
     }
     if has(QuestionKind::Roots) {
         members.push(r#""roots":{}"#.to_owned());
@@ -87,12 +150,27 @@ pub(super) fn required(kinds: &[QuestionKind]) -> String {
     format!(r#"{{"requiredCapabilities":{{{}}}}}"#, members.join(","))
 }
 
-/// The capability that a question of this kind needs, for people.
-pub(super) const fn wanting(kind: QuestionKind) -> &'static str {
-    match kind {
-        QuestionKind::Form => "elicitation with forms",
-        QuestionKind::Page => "elicitation with pages (\"url\")",
-        QuestionKind::Sampling => "sampling",
-        QuestionKind::Roots => "roots",
+/// The capability, for people.
+pub(super) const fn wanting(need: Need) -> &'static str {
+    match need {
+        Need::Kind(QuestionKind::Form) => "elicitation with forms",
+        Need::Kind(QuestionKind::Page) => "elicitation with pages (\"url\")",
+        Need::Kind(QuestionKind::Sampling) => "sampling",
+        Need::Kind(QuestionKind::Roots) => "roots",
+        Need::SamplingTools => "sampling with tools, so \"tools\" and \"toolChoice\" cannot be sent",
+        Need::SamplingContext => "sampling with context, so \"includeContext\" can only be \"none\"",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_are_read_from_their_bits() {
+        for bits in 0..64 {
+            assert_eq!(Capabilities::of_bits(bits).bits(), bits);
+        }
+        assert!(Capabilities::of_bits(1).has(QuestionKind::Form) && Capabilities::of_bits(32).has(QuestionKind::Roots));
     }
 }

@@ -2,10 +2,10 @@
 //! Elicitation, "Requested Schema"). Must not hold: other schemas.
 
 use serde_json::{Map, Value};
+use toolcell_schema::{Patience, Schema};
 
 use super::AskError;
 use crate::frame::scan;
-use crate::schema::{Patience, Schema};
 
 /// Most fields of a form. Nobody reads more.
 const FIELDS_MAX: usize = 64;
@@ -47,7 +47,7 @@ impl Form {
         }
         match scan::check_value(text, DEPTH_MAX) {
             Err(fault) => return Err(invalid(format!("is {fault}"))),
-            Ok(scan::Value { duplicate: Some(key), .. }) => {
+            Ok(scan::Value { duplicate: Some(key) }) => {
                 return Err(invalid(format!("has the key {key:?} twice in one object")));
             }
             Ok(_) => {}

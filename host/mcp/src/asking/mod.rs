@@ -16,6 +16,7 @@ mod state;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::cancellation::Cancellation;
@@ -23,12 +24,15 @@ use crate::frame::RpcError;
 use crate::host::{Audience, Outbox};
 use crate::meta::Peer;
 use crate::revision::Revision;
+use crate::task::TaskHandle;
+
+use capabilities::{Need, wanting};
 
 pub(crate) use capabilities::Capabilities;
-pub(crate) use pending::PendingAsks;
+pub(crate) use pending::{AskName, PendingAsks};
 pub(crate) use question::PreparedQuestion;
 pub(crate) use rounds::{InputRequired, Round, RoundInput, Rounds};
-pub use state::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
+pub(crate) use state::now_ms;
 
 /// Most questions asked at once. They should fit one screen.
 pub const ASKS_AT_ONCE_MAX: usize = 16;
@@ -137,8 +141,13 @@ pub struct Root {
 #[non_exhaustive]
 pub enum AskError {
     /// The client did not declare the capability, or its revision does not have it.
-    #[error("the client cannot be asked this: it does not declare {}", capabilities::wanting(*.0))]
-    Unsupported(QuestionKind),
+    #[error("the client cannot be asked this: it does not declare {lacking}")]
+    Unsupported {
+        /// The kind of the question.
+        kind: QuestionKind,
+        /// The capability, for people.
+        lacking: &'static str,
+    },
     /// The client accepts only the answer to this call, and no question before it.
     #[error(
         "the client cannot be asked: it accepts nothing but JSON in answer to this call (header Accept), and a \
@@ -170,6 +179,9 @@ pub enum Asked {
 pub struct AskTerms<'a> {
     /// The asker's name for the person, such as `The tool "deploy"`. `None`: the message names it.
     pub asker: Option<&'a str>,
+    /// The need behind the question, such as `"deploy" needs a person's approval`. It begins the
+    /// error for a client that cannot be asked.
+    pub need: &'a str,
     /// Longest answer, in bytes.
     pub answer_bytes_max: usize,
     /// The time in which a modern client must come back with the answers.
@@ -184,6 +196,8 @@ pub struct AskTerms<'a> {
 #[derive(Clone)]
 pub struct Asking {
     mode: AskingMode,
+    /// The task that the call is, or may become.
+    task: Option<Arc<TaskHandle>>,
 }
 
 #[derive(Clone)]
@@ -217,7 +231,7 @@ impl Asking {
     /// No client to ask.
     #[must_use]
     pub const fn nobody() -> Self {
-        Self { mode: AskingMode::Nobody }
+        Self { mode: AskingMode::Nobody, task: None }
     }
 
     /// Asks by requests to a legacy client, on the outbox of the call.
@@ -235,12 +249,37 @@ impl Asking {
             cancellation: cancellation.clone(),
             used: Mutex::default(),
         };
-        Self { mode: AskingMode::Request(Arc::new(requests)) }
+        Self { mode: AskingMode::Request(Arc::new(requests)), task: None }
     }
 
     /// Asks by ending the call with the questions; a modern client calls again with the answers.
     pub(crate) fn in_rounds(rounds: Rounds) -> Self {
-        Self { mode: AskingMode::Rounds(Arc::new(Mutex::new(rounds))) }
+        Self { mode: AskingMode::Rounds(Arc::new(Mutex::new(rounds))), task: None }
+    }
+
+    /// From where the call is a task on, its questions are those of the task.
+    pub(crate) fn of_task(self, task: &Arc<TaskHandle>) -> Self {
+        Self { task: Some(Arc::clone(task)), ..self }
+    }
+
+    /// Makes the call a task by `begin`, unless its questions have ended it. Returns false then.
+    pub(crate) fn begin_task(&self, begin: impl FnOnce()) -> bool {
+        match &self.mode {
+            AskingMode::Nobody | AskingMode::Request(_) => begin(),
+            AskingMode::Rounds(rounds) => {
+                let rounds = lock(rounds);
+                if rounds.has_ended() {
+                    return false;
+                }
+                begin();
+            }
+        }
+        true
+    }
+
+    /// The task that the call is by now.
+    fn task(&self) -> Option<&TaskHandle> {
+        self.task.as_deref().filter(|task| task.begun().is_some())
     }
 
     /// True if the client can be asked this.
@@ -249,10 +288,22 @@ impl Asking {
         match &self.mode {
             AskingMode::Nobody => false,
             AskingMode::Request(requests) => {
-                requests.capabilities.has(kind) && requests.outbox.audience() != Audience::AnswerOnly
+                let hears = self.task.is_some() || requests.outbox.audience() != Audience::AnswerOnly;
+                requests.capabilities.has(kind) && hears
             }
             AskingMode::Rounds(rounds) => lock(rounds).supports(kind),
         }
+    }
+
+    /// True if the client can be asked for its model's message with `tools` and `toolChoice`.
+    #[must_use]
+    pub fn supports_sampling_tools(&self) -> bool {
+        self.supports(QuestionKind::Sampling)
+            && match &self.mode {
+                AskingMode::Nobody => false,
+                AskingMode::Request(requests) => requests.capabilities.meets(Need::SamplingTools),
+                AskingMode::Rounds(rounds) => lock(rounds).meets(Need::SamplingTools),
+            }
     }
 
     /// Asks, and waits for all answers. Dropping the future takes the questions back.
@@ -266,10 +317,38 @@ impl Asking {
         }
         match &self.mode {
             AskingMode::Nobody => {
-                Asked::Refused(AskError::Unsupported(asks.first().map_or(QuestionKind::Form, kind_of)))
+                let kind = asks.first().map_or(QuestionKind::Form, |ask| ask.question.kind());
+                Asked::Refused(unsupported(kind, Need::Kind(kind)))
             }
-            AskingMode::Rounds(rounds) => lock(rounds).ask(asks, terms),
-            AskingMode::Request(requests) => requests.ask(asks, terms).await,
+            AskingMode::Rounds(rounds) => {
+                // Whether it is a task is looked at under the lock: see `begin_task`.
+                let asked = {
+                    let mut rounds = lock(rounds);
+                    match rounds.gather(asks, terms) {
+                        Ok(gathered) if gathered.is_whole() => Err(gathered.answered(Vec::new())),
+                        Ok(gathered) if self.task().is_none() => Err(rounds.require(gathered.missing(), terms)),
+                        other => other,
+                    }
+                };
+                match (asked, self.task()) {
+                    (Ok(gathered), Some(task)) => match ask_task(task, gathered.asked(), terms).await {
+                        Ok(answers) => gathered.answered(answers),
+                        Err(error) => Asked::Refused(error),
+                    },
+                    (Ok(_), None) => Asked::Ended(None),
+                    (Err(asked), _) => asked,
+                }
+            }
+            AskingMode::Request(requests) => match self.task() {
+                None => requests.ask(asks, terms).await,
+                Some(task) => match requests.prepare(asks, terms) {
+                    Err(error) => Asked::Refused(error),
+                    Ok(questions) => match ask_task(task, &questions, terms).await {
+                        Ok(answers) => Asked::Answered(answers),
+                        Err(error) => Asked::Refused(error),
+                    },
+                },
+            },
         }
     }
 
@@ -292,12 +371,25 @@ impl Asking {
     }
 }
 
+/// Asks by a task, and waits for all answers.
+async fn ask_task(
+    task: &TaskHandle,
+    questions: &[PreparedQuestion],
+    terms: AskTerms<'_>,
+) -> Result<Vec<Answer>, AskError> {
+    let related = task.begun().filter(|begun| begun.legacy).map(|begun| begun.id.as_str());
+    let texts = questions.iter().map(|question| (question.key.clone(), question.task_json(related))).collect();
+    let replies = task.ask(texts).await?;
+    let read = |(question, reply): (&PreparedQuestion, ReplyText)| question.read_reply(reply, terms.answer_bytes_max);
+    questions.iter().zip(replies).map(read).collect::<Result<_, String>>().map_err(AskError::Failed)
+}
+
 fn gone() -> AskError {
     AskError::Failed("the client is gone, so nobody can answer".to_owned())
 }
 
-fn kind_of(ask: &Ask) -> QuestionKind {
-    ask.question.kind()
+const fn unsupported(kind: QuestionKind, need: Need) -> AskError {
+    AskError::Unsupported { kind, lacking: wanting(need) }
 }
 
 impl LegacyRequests {
@@ -315,7 +407,8 @@ impl LegacyRequests {
             return Asked::Ended(Some("the call was cancelled".to_owned()));
         }
         // All are sent before the first wait: a person may answer them in any order.
-        let sent: Option<Vec<_>> = questions.iter().map(|question| self.open.send(question, &self.outbox)).collect();
+        let send = |question| self.open.send(question, &self.outbox, &self.cancellation);
+        let sent: Option<Vec<_>> = questions.iter().map(send).collect();
         let Some(sent) = sent else {
             return Asked::Refused(gone());
         };
@@ -334,11 +427,14 @@ impl LegacyRequests {
         let mut used = lock(&self.used);
         let mut questions = Vec::with_capacity(asks.len());
         for ask in asks {
-            if !self.capabilities.has(ask.question.kind()) {
-                return Err(AskError::Unsupported(ask.question.kind()));
+            let kind = ask.question.kind();
+            if !self.capabilities.has(kind) {
+                return Err(unsupported(kind, Need::Kind(kind)));
             }
             let question = PreparedQuestion::new(ask, terms.asker, self.revision)?;
-            question.fits(self.capabilities)?;
+            if let Some(need) = question.lacking(self.capabilities).next() {
+                return Err(unsupported(kind, need));
+            }
             question::claim_key(&mut used, &question)?;
             questions.push(question);
         }
@@ -347,17 +443,38 @@ impl LegacyRequests {
 }
 
 /// A client's response to one of the server's requests.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ReplyText {
     /// The `result`.
     Result(Box<RawValue>),
     /// The `error`.
     Error(Box<RawValue>),
+    /// A `result` of this many bytes, which was not passed on.
+    TooLong(usize),
     /// No response will come: the client is gone.
     Gone,
 }
 
 impl ReplyText {
+    /// Reads a text that [`stored`](Self::stored) wrote.
+    pub(crate) fn of_stored(text: &str) -> Self {
+        match text.split_at_checked(1) {
+            Some(("r", result)) => Self::of(Ok(result)),
+            Some(("e", error)) => Self::of(Err(error)),
+            _ => Self::Gone,
+        }
+    }
+
+    /// The response as a task keeps it; `None` where none will come.
+    pub(crate) fn stored(&self) -> Option<String> {
+        match self {
+            Self::Result(result) => Some(format!("r{}", result.get())),
+            Self::Error(error) => Some(format!("e{}", error.get())),
+            Self::TooLong(bytes) => Some(format!("e{{\"message\":\"it has {bytes} bytes\"}}")),
+            Self::Gone => None,
+        }
+    }
+
     /// Reads a response's `result`, or else its `error`.
     pub(crate) fn of(reply: Result<&str, &str>) -> Self {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();

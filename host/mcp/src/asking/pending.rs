@@ -1,12 +1,15 @@
 //! Requests to a legacy client that are not answered yet. Must not hold: questions.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
 
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::{PreparedQuestion, ReplyText, lock};
-use crate::frame::{Object, RequestId, notification_frame, push_number};
+use crate::cancellation::Cancellation;
+use crate::frame::{Object, RequestId, notification_frame, push_string};
 use crate::host::Outbox;
 use crate::method::Notification;
 
@@ -17,28 +20,101 @@ const ID_PREFIX: &str = "toolcell/ask/";
 /// The requests that one connection's client has not answered.
 #[derive(Default)]
 pub(crate) struct PendingAsks {
+    /// Tells its requests from those of others that ask the same client; `None`: there are none.
+    address: OnceLock<Box<str>>,
     state: Mutex<State>,
+}
+
+/// The name of one request to a client: `N`, or `ADDRESS/N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AskName<'a> {
+    /// The address of those who ask, where several ask the same client.
+    pub(crate) address: Option<&'a str>,
+    /// Its number among their requests.
+    pub(crate) number: u64,
+}
+
+impl<'a> AskName<'a> {
+    /// The name that a client answers to; `None` if no request of the server has it.
+    pub(crate) fn of_answer(id: &'a RequestId) -> Option<Self> {
+        let RequestId::Text(id) = id else { return None };
+        let name = id.strip_prefix(ID_PREFIX)?;
+        let (address, number) = match name.rsplit_once('/') {
+            Some((address, number)) => (Some(address), number),
+            None => (None, name),
+        };
+        let name = Self { address, number: number.parse().ok()? };
+        // The text must equal the one that was sent: `01` is not `1`.
+        (format!("{ID_PREFIX}{name}") == **id).then_some(name)
+    }
+}
+
+impl fmt::Display for AskName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            Some(address) => write!(f, "{address}/{}", self.number),
+            None => write!(f, "{}", self.number),
+        }
+    }
 }
 
 #[derive(Default)]
 struct State {
     sent: u64,
-    open: HashMap<u64, oneshot::Sender<ReplyText>>,
+    open: HashMap<u64, OpenAsk>,
     /// The client is gone: nothing will be answered any more.
     closed: bool,
 }
 
+/// A request without an answer.
+struct OpenAsk {
+    answered: oneshot::Sender<ReplyText>,
+    outbox: Arc<dyn Outbox>,
+    /// That of the call that asks.
+    call: Cancellation,
+    taken_back: bool,
+}
+
 /// One request that was sent. Dropped unanswered, it is taken back.
-pub(super) struct PendingAsk {
+pub(crate) struct PendingAsk {
     asks: Arc<PendingAsks>,
     number: u64,
-    outbox: Arc<dyn Outbox>,
     reply: Option<oneshot::Receiver<ReplyText>>,
 }
 
 impl PendingAsks {
-    /// Queues a request; `None` if the client has gone.
-    pub(super) fn send(self: &Arc<Self>, question: &PreparedQuestion, outbox: &Arc<dyn Outbox>) -> Option<PendingAsk> {
+    /// Queues a request of the call with this cancellation; `None` if the client has gone.
+    pub(super) fn send(
+        self: &Arc<Self>,
+        question: &PreparedQuestion,
+        outbox: &Arc<dyn Outbox>,
+        call: &Cancellation,
+    ) -> Option<PendingAsk> {
+        self.send_members(|frame, name| question.push_members(frame, Some(name)), outbox, call)
+    }
+
+    /// Queues a question of a task, whose method and params are this JSON object.
+    pub(crate) fn send_stored(
+        self: &Arc<Self>,
+        question: &str,
+        outbox: &Arc<dyn Outbox>,
+        call: &Cancellation,
+    ) -> Option<PendingAsk> {
+        let members: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(question).ok()?;
+        let write = |frame: &mut Object<'_>, _: AskName<'_>| {
+            for key in ["method", "params"] {
+                members.get(key).into_iter().for_each(|value| frame.raw(key, value.get()));
+            }
+        };
+        self.send_members(write, outbox, call)
+    }
+
+    fn send_members(
+        self: &Arc<Self>,
+        members: impl FnOnce(&mut Object<'_>, AskName<'_>),
+        outbox: &Arc<dyn Outbox>,
+        call: &Cancellation,
+    ) -> Option<PendingAsk> {
         let (answered, reply) = oneshot::channel();
         let number = {
             let mut state = lock(&self.state);
@@ -47,26 +123,65 @@ impl PendingAsks {
             }
             state.sent += 1;
             let number = state.sent;
-            state.open.insert(number, answered);
+            let open = OpenAsk { answered, outbox: Arc::clone(outbox), call: call.clone(), taken_back: false };
+            state.open.insert(number, open);
             number
         };
-        outbox.queue(frame(number, question));
-        Some(PendingAsk { asks: Arc::clone(self), number, outbox: Arc::clone(outbox), reply: Some(reply) })
+        outbox.queue(frame(self.name(number), members));
+        Some(PendingAsk { asks: Arc::clone(self), number, reply: Some(reply) })
+    }
+
+    /// Takes back what the call with this cancellation has asked. To be called while its stream is
+    /// open, which leads to the client.
+    pub(crate) fn take_back(&self, call: &Cancellation) {
+        let mut state = lock(&self.state);
+        for (number, open) in state.open.iter_mut().filter(|(_, open)| open.call.is(call)) {
+            // It stays open: without an answer, the call would end for want of one.
+            open.taken_back = true;
+            self.tell_taken_back(*number, open);
+        }
+    }
+
+    fn tell_taken_back(&self, number: u64, open: &OpenAsk) {
+        let id = format!("{ID_PREFIX}{}", self.name(number));
+        open.outbox.queue(notification_frame(Notification::Cancelled, |params| {
+            params.text("requestId", &id);
+            params.text("reason", "The call that asked has ended");
+        }));
+        open.outbox.flush();
+    }
+
+    /// Gives the requests an address. To be called before the first one.
+    pub(crate) fn be_at(&self, address: &str) {
+        let _ = self.address.set(address.into());
+    }
+
+    /// Their address, if they have one.
+    pub(crate) fn address(&self) -> Option<&str> {
+        self.address.get().map(|own| &**own)
+    }
+
+    /// True if requests of this name are among these.
+    pub(crate) fn is_at(&self, address: Option<&str>) -> bool {
+        self.address.get().map(|own| &**own) == address
     }
 
     /// Hands an answer to the call that waits for it. A late or unexpected answer is dropped.
-    pub(crate) fn answer(&self, id: &RequestId, reply: ReplyText) {
-        let RequestId::Text(id) = id else { return };
-        let Some(number) = id.strip_prefix(ID_PREFIX).and_then(|number| number.parse().ok()) else { return };
-        // The text must equal the one that was sent: `01` is not `1`.
-        if format!("{ID_PREFIX}{number}") != **id {
-            return;
-        }
-        let waiting = lock(&self.state).open.remove(&number);
+    pub(crate) fn answer(&self, number: u64, reply: ReplyText) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            // An answer to what was taken back is none, though its call may not have ended yet.
+            let counts = state.open.get(&number).is_some_and(|open| !open.taken_back);
+            if counts { state.open.remove(&number) } else { None }
+        };
         if let Some(waiting) = waiting {
             // The call may have been given up meanwhile.
-            let _ = waiting.send(reply);
+            let _ = waiting.answered.send(reply);
         }
+    }
+
+    fn name(&self, number: u64) -> AskName<'_> {
+        AskName { address: self.address.get().map(|address| &**address), number }
     }
 
     /// Ends all waiting, and all further requests: the client will not answer any more.
@@ -77,14 +192,14 @@ impl PendingAsks {
             std::mem::take(&mut state.open)
         };
         for waiting in open.into_values() {
-            let _ = waiting.send(ReplyText::Gone);
+            let _ = waiting.answered.send(ReplyText::Gone);
         }
     }
 }
 
 impl PendingAsk {
     /// The client's answer.
-    pub(super) async fn reply(mut self) -> ReplyText {
+    pub(crate) async fn reply(mut self) -> ReplyText {
         let Some(reply) = &mut self.reply else { return ReplyText::Gone };
         let reply = reply.await.unwrap_or(ReplyText::Gone);
         self.reply = None;
@@ -94,28 +209,46 @@ impl PendingAsk {
 
 impl Drop for PendingAsk {
     fn drop(&mut self) {
-        let taken_back = lock(&self.asks.state).open.remove(&self.number).is_some();
-        if taken_back {
-            let id = format!("{ID_PREFIX}{}", self.number);
-            self.outbox.queue(notification_frame(Notification::Cancelled, |params| {
-                params.text("requestId", &id);
-                params.text("reason", "The call that asked has ended");
-            }));
-            self.outbox.flush();
+        let open = lock(&self.asks.state).open.remove(&self.number);
+        if let Some(open) = open.filter(|open| !open.taken_back) {
+            self.asks.tell_taken_back(self.number, &open);
         }
     }
 }
 
-fn frame(number: u64, question: &PreparedQuestion) -> Vec<u8> {
+fn frame(name: AskName<'_>, members: impl FnOnce(&mut Object<'_>, AskName<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = Object::open(&mut out);
     frame.text("jsonrpc", "2.0");
-    let id = frame.key("id");
-    id.push(b'"');
-    id.extend_from_slice(ID_PREFIX.as_bytes());
-    push_number(id, number);
-    id.push(b'"');
-    question.push_members(&mut frame, Some(number));
+    push_string(frame.key("id"), &format!("{ID_PREFIX}{name}"));
+    members(&mut frame, name);
     frame.close();
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_names_its_request_exactly() {
+        for (id, expected) in [
+            ("toolcell/ask/1", Some((None, 1))),
+            ("toolcell/ask/0a.2/17", Some((Some("0a.2"), 17))),
+            ("toolcell/ask/a/b/3", Some((Some("a/b"), 3))),
+            ("toolcell/ask//3", Some((Some(""), 3))),
+            ("toolcell/ask/01", None),
+            ("toolcell/ask/a/01", None),
+            ("toolcell/ask/+1", None),
+            ("toolcell/ask/", None),
+            ("toolcell/ask/a/", None),
+            ("toolcell/ask/-1", None),
+            ("1", None),
+        ] {
+            let id = RequestId::Text(id.into());
+            let name = AskName::of_answer(&id).map(|name| (name.address, name.number));
+            assert_eq!(name, expected, "{id}");
+        }
+        assert_eq!(AskName::of_answer(&RequestId::Integer(1)), None);
+    }
 }

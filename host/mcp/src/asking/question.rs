@@ -3,12 +3,16 @@
 
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
+use super::capabilities::Need;
 use super::form::Form;
+use super::pending::AskName;
 use super::{Ask, AskError, Capabilities, Question, QuestionKind, sampling};
 use crate::frame::{Object, push_base64, push_string};
 use crate::revision::Revision;
 use crate::sanitize;
+use crate::task::RELATED_TASK;
 
 /// Longest key, in bytes. It stands in every frame of its question.
 const KEY_BYTES_MAX: usize = 64;
@@ -70,32 +74,54 @@ impl PreparedQuestion {
         Ok(Self { key, kind, method, params, form, sampling: needs })
     }
 
-    /// Checks that the client has the finer capabilities that the question needs.
-    pub(super) fn fits(&self, capabilities: Capabilities) -> Result<(), AskError> {
-        let lacks = |what: &str| Err(AskError::Invalid(format!("the client does not declare {what}")));
-        if self.sampling.tools && !capabilities.sampling_tools {
-            return lacks("sampling with tools, so \"tools\" and \"toolChoice\" cannot be sent");
-        }
-        if self.sampling.context && !capabilities.sampling_context {
-            return lacks("sampling with context, so \"includeContext\" can only be \"none\"");
-        }
-        Ok(())
+    /// The capabilities that the question needs, and that the client does not declare.
+    pub(super) fn lacking(&self, capabilities: Capabilities) -> impl Iterator<Item = Need> + use<> {
+        let tools = self.sampling.tools.then_some(Need::SamplingTools);
+        let context = self.sampling.context.then_some(Need::SamplingContext);
+        let needs = [Some(Need::Kind(self.kind)), tools, context];
+        needs.into_iter().flatten().filter(move |need| !capabilities.meets(*need))
     }
 
     /// Appends `method` and `params`. A page for a legacy client gets an id (2025-11-25,
     /// `elicitationId`).
-    pub(super) fn push_members(&self, object: &mut Object<'_>, number: Option<u64>) {
+    pub(super) fn push_members(&self, object: &mut Object<'_>, name: Option<AskName<'_>>) {
         object.text("method", self.method);
-        match number.filter(|_| self.kind == QuestionKind::Page) {
+        match name.filter(|_| self.kind == QuestionKind::Page) {
             None => object.raw("params", self.params.get()),
-            Some(number) => {
+            Some(name) => {
                 let out = object.key("params");
                 out.extend_from_slice(self.params.get().trim_end_matches('}').as_bytes());
                 out.extend_from_slice(b",\"elicitationId\":");
-                push_string(out, &format!("toolcell/page/{number}"));
+                push_string(out, &format!("toolcell/page/{name}"));
                 out.push(b'}');
             }
         }
+    }
+
+    /// The question as a task keeps it. `related` names the task in it, for a client of 2025-11-25.
+    pub(super) fn task_json(&self, related: Option<&str>) -> String {
+        let mut out = Vec::new();
+        let mut object = Object::open(&mut out);
+        object.text("method", self.method);
+        match related.map(|id| self.params_of_task(id)) {
+            Some(params) => object.json("params", &params),
+            None => object.raw("params", self.params.get()),
+        }
+        object.close();
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// The params with the name of the task, and for a page an id.
+    fn params_of_task(&self, id: &str) -> Map<String, Value> {
+        let mut params: Map<String, Value> = serde_json::from_str(self.params.get()).unwrap_or_default();
+        if self.kind == QuestionKind::Page {
+            params.insert("elicitationId".to_owned(), format!("toolcell/page/{id}/{}", self.key).into());
+        }
+        let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(meta) = meta {
+            meta.insert(RELATED_TASK.to_owned(), serde_json::json!({ "taskId": id }));
+        }
+        params
     }
 
     /// A digest that tells the question from any other.

@@ -10,13 +10,14 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::capabilities::required;
-use super::state::{Remembered, StateKey, new_chain, now_ms, open, seal};
+use super::capabilities::{Need, required, wanting};
+use super::state::{Remembered, new_chain, now_ms, open, seal};
 use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, PreparedQuestion, QuestionKind, question};
 use crate::frame::{ErrorCode, Object, Params, RpcError, push_base64, scan};
 use crate::meta::{Peer, SERVER_INFO};
 use crate::method::Method;
 use crate::revision::Revision;
+use crate::sealing::StateKey;
 
 /// The answers and the state that a further round of a call brings.
 #[derive(Debug, Default)]
@@ -51,6 +52,11 @@ impl RoundInput {
         Ok(Self { responses: responses.transpose()?.unwrap_or_default(), state: state.transpose()? })
     }
 
+    /// The answers, as a task keeps them.
+    pub(crate) fn into_stored(self) -> Vec<(String, String)> {
+        self.responses.into_iter().map(|(key, response)| (key, format!("r{}", response.get()))).collect()
+    }
+
     /// Bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
         let responses: usize = self.responses.iter().map(|(key, response)| key.len() + response.get().len()).sum();
@@ -63,6 +69,18 @@ impl RoundInput {
     }
 }
 
+/// The error for a client that lacks capabilities. People read its message.
+fn lacks(need: &str, lacking: &[Need]) -> RpcError {
+    let mut names: Vec<&str> = Vec::new();
+    for name in lacking.iter().map(|need| wanting(*need)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let text = format!("{need}, and this client cannot be asked for it: it does not declare {}", names.join(", "));
+    RpcError { data: Some(required(lacking)), ..RpcError::new(ErrorCode::MissingClientCapability, text) }
+}
+
 fn not_ours() -> RpcError {
     RpcError::params("params.requestState is not one that this server gave out, or was changed")
 }
@@ -70,6 +88,7 @@ fn not_ours() -> RpcError {
 /// The identity of a call: its caller, its tool with the code behind it, and its arguments.
 pub(crate) struct Round<'a> {
     pub(crate) principal: &'a str,
+    pub(crate) method: Method,
     pub(crate) tool: &'a str,
     /// The code that the tool runs.
     pub(crate) binding: &'a str,
@@ -80,7 +99,7 @@ impl Round<'_> {
     /// Arguments count by their values, not by their spelling.
     fn digest(&self) -> String {
         let arguments: Value = serde_json::from_str(self.arguments.get()).unwrap_or_default();
-        let text = serde_json::json!([Method::CallTool.name(), self.tool, self.binding, sorted(arguments)]).to_string();
+        let text = serde_json::json!([self.method.name(), self.tool, self.binding, sorted(arguments)]).to_string();
         let mut out = Vec::new();
         push_base64(&mut out, digest(&SHA256, text.as_bytes()).as_ref());
         String::from_utf8_lossy(&out).into_owned()
@@ -187,6 +206,10 @@ impl Rounds {
         self.capabilities.has(kind)
     }
 
+    pub(super) fn meets(&self, need: Need) -> bool {
+        self.capabilities.meets(need)
+    }
+
     pub(super) fn chain(&self) -> &str {
         &self.chain
     }
@@ -195,29 +218,34 @@ impl Rounds {
         self.ending.take()
     }
 
-    /// Answers from earlier answers, or ends the call with the missing questions.
-    pub(super) fn ask(&mut self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
+    /// Answers from earlier answers, as far as there are some. `Err` is the outcome where the
+    /// questions cannot be asked.
+    pub(super) fn gather(&mut self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Result<Gathered, Asked> {
         if self.ending.is_some() {
-            return Asked::Ended(None);
+            return Err(Asked::Ended(None));
         }
-        let mut answers = Vec::with_capacity(asks.len());
-        let mut missing = Vec::new();
+        let mut gathered = Gathered { answers: Vec::with_capacity(asks.len()), missing: Vec::new() };
         for ask in asks {
-            let question = match PreparedQuestion::new(ask, terms.asker, self.revision) {
-                Ok(question) => question,
-                Err(error) => return Asked::Refused(error),
-            };
-            if let Err(error) = question::claim_key(&mut self.used, &question) {
-                return Asked::Refused(error);
-            }
+            let question = PreparedQuestion::new(ask, terms.asker, self.revision).map_err(Asked::Refused)?;
+            question::claim_key(&mut self.used, &question).map_err(Asked::Refused)?;
             match self.answer(&question, terms) {
-                Ok(Some(answer)) => answers.push(answer),
-                Ok(None) => missing.push(question),
-                Err(RoundFault::Question(error)) => return Asked::Refused(error),
-                Err(RoundFault::Request(error)) => return self.end(Err(error)),
+                Ok(Some(answer)) => gathered.answers.push(Some(answer)),
+                Ok(None) => {
+                    gathered.answers.push(None);
+                    gathered.missing.push(question);
+                }
+                Err(RoundFault::Question(error)) => return Err(Asked::Refused(error)),
+                Err(RoundFault::Request(error)) => return Err(self.end(Err(error))),
             }
         }
-        if missing.is_empty() { Asked::Answered(answers) } else { self.require(missing, terms) }
+        let needs = |question: &PreparedQuestion| question.lacking(self.capabilities);
+        let lacking: Vec<Need> = gathered.missing.iter().flat_map(needs).collect();
+        if lacking.is_empty() { Ok(gathered) } else { Err(self.end(Err(lacks(terms.need, &lacking)))) }
+    }
+
+    /// True if the call's answer is settled.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ending.is_some()
     }
 
     /// The answer to one question, if there is one.
@@ -244,17 +272,8 @@ impl Rounds {
         Ok(Some(answer))
     }
 
-    fn require(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> Asked {
-        let lacking: Vec<QuestionKind> =
-            missing.iter().map(|question| question.kind).filter(|kind| !self.capabilities.has(*kind)).collect();
-        if !lacking.is_empty() {
-            let mut error = RpcError::new(ErrorCode::MissingClientCapability, "Missing required client capability");
-            error.data = Some(required(&lacking));
-            return self.end(Err(error));
-        }
-        if let Some(error) = missing.iter().find_map(|question| question.fits(self.capabilities).err()) {
-            return Asked::Refused(error);
-        }
+    /// Ends the call with the missing questions.
+    pub(super) fn require(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> Asked {
         let within_ms = u64::try_from(terms.answered_within.as_millis()).unwrap_or(u64::MAX);
         let remembered = Remembered {
             principal: self.principal.clone(),
@@ -274,6 +293,36 @@ impl Rounds {
         let refused = ending.as_ref().err().map(|error| error.message.clone().into_owned());
         self.ending = Some(ending);
         Asked::Ended(refused)
+    }
+}
+
+/// The answers that a call has of those that it asks for.
+pub(super) struct Gathered {
+    /// One for each question, in their order.
+    answers: Vec<Option<Answer>>,
+    /// The questions without an answer, in their order.
+    missing: Vec<PreparedQuestion>,
+}
+
+impl Gathered {
+    pub(super) fn is_whole(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// The questions to be asked.
+    pub(super) fn asked(&self) -> &[PreparedQuestion] {
+        &self.missing
+    }
+
+    pub(super) fn missing(self) -> Vec<PreparedQuestion> {
+        self.missing
+    }
+
+    /// All answers, with these to the missing questions.
+    pub(super) fn answered(self, answers: Vec<Answer>) -> Asked {
+        let mut answers = answers.into_iter();
+        let filled = self.answers.into_iter().map(|answer| answer.or_else(|| answers.next()));
+        filled.collect::<Option<_>>().map_or(Asked::Ended(None), Asked::Answered)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), 
     let invalid = |what: String| AskError::Invalid(what);
     match scan::check_value(text, DEPTH_MAX) {
         Err(fault) => return Err(invalid(format!("its params are {fault}"))),
-        Ok(scan::Value { duplicate: Some(key), .. }) => {
+        Ok(scan::Value { duplicate: Some(key) }) => {
             return Err(invalid(format!("its params have the key {key:?} twice in one object")));
         }
         Ok(_) => {}

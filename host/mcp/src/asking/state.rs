@@ -1,83 +1,17 @@
 //! `requestState`: the sealed memory of a call between its rounds, which travels through the
 //! client. Must not hold: its use.
-//!
-//! It is sealed with AES-256-GCM under a fresh key: HKDF-SHA256 over the server's key and a random
-//! salt. A key that seals once needs no nonce. So nothing is counted, and replicas may share the
-//! server's key.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::SystemTime;
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 
 use crate::frame::{decode_base64, push_base64};
-
-/// Least length of a given key, in bytes: that of a SHA-256 digest.
-pub const STATE_KEY_BYTES_MIN: usize = 32;
+use crate::sealing::{Purpose, StateKey};
 
 /// Longest `requestState`, in bytes. It holds the default number of answers of the default length
 /// several times.
 pub(super) const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-const SALT_BYTES: usize = 32;
-
-/// The purpose of the derived keys. It changes with the sealed format.
-const PURPOSE: &[u8] = b"toolcell requestState 1";
-
-/// The key under which `requestState` is sealed. Cheap to clone; never shown.
-#[derive(Clone)]
-pub struct StateKey(Arc<[u8]>);
-
-/// A key is too short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the key has {bytes} bytes, and must have at least {STATE_KEY_BYTES_MIN}")]
-pub struct WeakKey {
-    /// The length of the given key.
-    pub bytes: usize,
-}
-
-impl StateKey {
-    /// A key of these bytes, for several processes that answer the same clients.
-    ///
-    /// # Errors
-    /// [`WeakKey`] if there are fewer than [`STATE_KEY_BYTES_MIN`].
-    pub fn of(bytes: &[u8]) -> Result<Self, WeakKey> {
-        if bytes.len() < STATE_KEY_BYTES_MIN {
-            return Err(WeakKey { bytes: bytes.len() });
-        }
-        Ok(Self(bytes.into()))
-    }
-
-    /// A new random key. States sealed under another key are refused.
-    #[must_use]
-    pub fn random() -> Self {
-        let mut bytes = [0; STATE_KEY_BYTES_MIN];
-        // Without randomness the key is empty, and seals nothing.
-        match SystemRandom::new().fill(&mut bytes) {
-            Ok(()) => Self(bytes.as_slice().into()),
-            Err(_) => Self(Arc::from([])),
-        }
-    }
-
-    fn derived(&self, salt: &[u8]) -> Option<LessSafeKey> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let prk = Salt::new(HKDF_SHA256, salt).extract(&self.0);
-        let key = prk.expand(&[PURPOSE], &AES_256_GCM).ok()?;
-        Some(LessSafeKey::new(UnboundKey::from(key)))
-    }
-}
-
-impl fmt::Debug for StateKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StateKey(..)")
-    }
-}
 
 /// The memory of a call between two rounds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -113,23 +47,16 @@ pub(super) fn new_chain() -> String {
 }
 
 /// Milliseconds since 1970.
-pub(super) fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Seals. `None` if the result would be too long, or the machine has no randomness.
 pub(super) fn seal(key: &StateKey, remembered: &Remembered) -> Option<String> {
-    let mut salt = [0; SALT_BYTES];
-    SystemRandom::new().fill(&mut salt).ok()?;
-    let sealing = key.derived(&salt)?;
-    let mut sealed = serde_json::to_vec(remembered).ok()?;
-    let nonce = Nonce::assume_unique_for_key([0; 12]);
-    sealing.seal_in_place_append_tag(nonce, Aad::empty(), &mut sealed).ok()?;
-    let mut whole = salt.to_vec();
-    whole.append(&mut sealed);
+    let sealed = key.seal(Purpose::RequestState, serde_json::to_vec(remembered).ok()?)?;
     let mut out = Vec::new();
-    push_base64(&mut out, &whole);
+    push_base64(&mut out, &sealed);
     String::from_utf8(out).ok().filter(|text| text.len() <= STATE_BYTES_MAX)
 }
 
@@ -139,15 +66,13 @@ pub(super) fn open(key: &StateKey, text: &str) -> Option<Remembered> {
         return None;
     }
     let mut whole = decode_base64(text)?;
-    let (salt, sealed) = whole.split_at_mut_checked(SALT_BYTES)?;
-    let nonce = Nonce::assume_unique_for_key([0; 12]);
-    let opened = key.derived(salt)?.open_in_place(nonce, Aad::empty(), sealed).ok()?;
-    serde_json::from_slice(opened).ok()
+    serde_json::from_slice(key.open(Purpose::RequestState, &mut whole)?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sealing::{STATE_KEY_BYTES_MIN, WeakKey};
 
     fn remembered() -> Remembered {
         let answered = vec![("name".to_owned(), "d".to_owned(), "{}".to_owned())];

@@ -5,16 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
 
 use serde_json::value::RawValue;
+use toolcell_schema::Patience;
 
 use super::dispatch::{Exchange, RequestCatalog};
 use super::reply::Reply;
 use super::resources::ResourceRead;
+use super::task_calls::PlannedTask;
 use super::{OpenRequest, Shared, State};
 use crate::asking::{Asking, Round, RoundInput, Rounds};
 use crate::cancellation::Cancellation;
+use crate::completion::Completing;
 use crate::content::CallResult;
 use crate::events::CallEvents;
 use crate::frame::{ErrorCode, RequestId, RpcError, echo, error_frame, result_frame, scan};
@@ -22,24 +24,43 @@ use crate::host::{Call, CallContext, Catalog, Host, leave_thread};
 use crate::meta::{Peer, RequestMeta};
 use crate::method::Method;
 use crate::observer;
-use crate::revision::push_result;
-use crate::schema::Patience;
-use crate::tool::Tool;
+use crate::revision::{Revision, push_result};
+use crate::task::TaskParam;
+use crate::tool::{CheckedResult, InnerCall, OwnTool, Tool, ToolList};
 
 /// Estimated memory of a queued call besides its texts, in bytes.
 const QUEUED_BYTES: usize = 512;
 
 /// The call that a request asks for.
 pub(super) struct CallTarget {
-    /// The tool's name, as it is listed.
+    /// The entry's name: the tool's, as it is listed, or the path of a prompt.
     pub(super) name: String,
     /// A JSON object.
     pub(super) arguments: Box<RawValue>,
-    /// The resource that the result becomes, for `resources/read`.
-    pub(super) reads: Option<ResourceRead>,
+    /// The answer that its result becomes.
+    pub(super) becomes: Becomes,
     /// The answers that the client brings.
     pub(super) input: RoundInput,
+    /// True if a call of `call_tool` named it.
+    pub(super) is_inner: bool,
+    /// The client's wish for a task.
+    pub(super) wish: Option<TaskParam>,
 }
+
+/// The answer that a call's result becomes.
+pub(super) enum Becomes {
+    /// That to `tools/call`.
+    ToolResult,
+    /// That to `resources/read`.
+    Resource(ResourceRead),
+    /// That to `prompts/get`.
+    Prompt,
+    /// That to `completion/complete`.
+    Completions(Completing),
+}
+
+/// A tool, and its place in the whole list.
+type Found<'t> = (usize, &'t Arc<Tool>);
 
 /// A call that was read and has not begun.
 pub(super) struct QueuedCall<C> {
@@ -55,15 +76,59 @@ pub(super) struct QueuedCall<C> {
 
 /// A call that is not answered yet, as other requests see it.
 pub(super) struct OpenCall {
-    sequence: u64,
-    cancellation: Cancellation,
-    events: CallEvents,
-    reply: Reply,
+    pub(super) sequence: u64,
+    pub(super) cancellation: Cancellation,
+    pub(super) events: CallEvents,
+    pub(super) reply: Reply,
+}
+
+impl Becomes {
+    const fn method(&self) -> Method {
+        match self {
+            Self::ToolResult => Method::CallTool,
+            Self::Resource(_) => Method::ReadResource,
+            Self::Prompt => Method::GetPrompt,
+            Self::Completions(_) => Method::Complete,
+        }
+    }
+
+    /// True if this entry can have such an answer.
+    fn is_of(&self, entry: &Tool) -> bool {
+        match self {
+            Self::ToolResult => entry.is_tool(),
+            Self::Prompt => entry.prompt().is_some(),
+            Self::Resource(_) => entry.prompt().is_none(),
+            Self::Completions(_) => true,
+        }
+    }
+
+    /// The error for an entry that is not there any more.
+    fn unknown(&self, name: &str) -> RpcError {
+        match self {
+            Self::Prompt => RpcError::params("Unknown prompt"),
+            _ => RpcError::params(format!("Unknown tool: {}", echo(name))),
+        }
+    }
 }
 
 impl CallTarget {
-    fn method(&self) -> Method {
-        if self.reads.is_some() { Method::ReadResource } else { Method::CallTool }
+    /// The call that this call of `call_tool` stands for, and its tool; or the answer where it
+    /// stands for none.
+    fn inner<'t>(self, call: &Tool, tools: &'t ToolList) -> Result<(Self, Found<'t>), Box<CallResult>> {
+        let InnerCall { name, arguments } = InnerCall::read(call, &self.arguments)?;
+        let found = tools
+            .find(&name)
+            .filter(|(_, entry)| entry.is_tool())
+            .ok_or_else(|| Box::new(InnerCall::unknown(&name)))?;
+        let arguments = arguments.filter(|arguments| arguments.get() != "null");
+        let arguments = match arguments {
+            Some(arguments) if !scan::is_object(arguments.get()) => {
+                return Err(Box::new(call.refuse_arguments(&"- /arguments must be an object")));
+            }
+            Some(arguments) => arguments,
+            None => raw("{}".to_owned()).map_err(|error| Box::new(CallResult::error(error.message)))?,
+        };
+        Ok((Self { name, arguments, is_inner: true, ..self }, found))
     }
 }
 
@@ -87,7 +152,9 @@ impl<H: Host> Shared<H> {
             return Err(RpcError::params("params.arguments must be an object"));
         }
         let arguments = raw(arguments.to_owned())?;
-        self.start(exchange, CallTarget { name, arguments, reads: None, input })
+        let wish = TaskParam::read(params, exchange.peer.revision)?;
+        let becomes = Becomes::ToolResult;
+        self.start(exchange, CallTarget { name, arguments, becomes, input, is_inner: false, wish })
     }
 
     /// Begins a call whose target is known, or queues it.
@@ -102,13 +169,16 @@ impl<H: Host> Shared<H> {
             client: peer.client.clone(),
             trace: meta.trace.or_else(|| outbox.trace()),
             meta_json: meta.rest,
+            extensions: peer.extensions.clone(),
             cancellation: Cancellation::new(),
             events: CallEvents::new(outbox, peer.revision, meta.progress_token, peer.log_level),
             // Known when the tool is.
             asking: Asking::nobody(),
+            task: false,
         };
         let read = target.arguments.get().len() + target.name.len() + target.input.bytes();
-        let bytes = QUEUED_BYTES + read + context.meta_json.len();
+        let extensions = context.extensions.as_ref().map_or(0, |text| text.len());
+        let bytes = QUEUED_BYTES + read + context.meta_json.len() + extensions;
         let (id, reply) = (request.id.clone(), reply.clone());
         let queued = QueuedCall { id, sequence: 0, catalog, target, peer, context, reply, bytes };
         if let Some(queued) = self.admit(queued) {
@@ -150,42 +220,73 @@ impl<H: Host> Shared<H> {
 
     /// Begins one call that holds a permit.
     fn begin(self: &Arc<Self>, call: QueuedCall<H::Catalog>) {
-        let QueuedCall { id, sequence, catalog, target, peer, mut context, reply, .. } = call;
-        let permit = CallPermit { shared: Arc::clone(self), id, sequence, reply, settled: false };
+        let QueuedCall { id, sequence, catalog, mut target, peer, mut context, reply, .. } = call;
+        let permit = CallPermit { shared: Arc::clone(self), id, sequence, reply, settled: false, runs: true };
         let catalog = catalog.get(&*self.server.host);
         let view = catalog.view(&context.caller);
-        let Some((index, tool)) = view.as_deref().unwrap_or_else(|| catalog.tools()).find(&target.name) else {
-            let error = RpcError::params(format!("Unknown tool: {}", echo(&target.name)));
-            self.observe_refused(target.method(), &context, &error);
-            let frame = error_frame(Some(&permit.id), &error);
-            return permit.settle(frame);
+        let entries = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let own = entries.own(&target.name).filter(|_| matches!(target.becomes, Becomes::ToolResult));
+        let found = match own {
+            Some(OwnTool::Find) => {
+                let asked = SearchCall { permit, catalog: Arc::clone(catalog), view, target };
+                return self.executor.run(Box::pin(asked.run(peer.revision)));
+            }
+            // From here on it is a call of the tool that it names, to everything.
+            Some(OwnTool::Call(call)) => match target.inner(&call, entries) {
+                Ok((inner, found)) => {
+                    target = inner;
+                    Some(found)
+                }
+                Err(refusal) => {
+                    self.observe_refused(Method::CallTool, &context, &RpcError::params("refused"));
+                    return permit.settle_result(&refusal, peer.revision);
+                }
+            },
+            None => entries.find(&target.name).filter(|(_, entry)| target.becomes.is_of(entry)),
         };
-        // A client that reads a resource repeats its address in headers, not the arguments of the
-        // tool behind it.
-        let mirrored = permit.reply.outbox().mirrored().filter(|_| target.reads.is_none());
+        let Some((index, tool)) = found else {
+            let error = target.becomes.unknown(&target.name);
+            self.observe_refused(target.becomes.method(), &context, &error);
+            let frame = error_frame(Some(&permit.id), &error);
+            permit.settle(frame);
+            return;
+        };
+        // Only clients that call a tool repeat its arguments in headers. One that calls `call_tool`
+        // goes by its definition, which has no such parameters.
+        let repeats = matches!(target.becomes, Becomes::ToolResult) && !target.is_inner;
+        let mirrored = permit.reply.outbox().mirrored().filter(|_| repeats);
         let compared = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &target.arguments));
-        let method = target.method();
-        let CallTarget { name, arguments, reads, input } = target;
-        let asking = compared.and_then(|()| {
-            let Some(binding) = catalog.asks(index) else { return input.refuse_state().map(|()| Asking::nobody()) };
+        let CallTarget { name, arguments, becomes, input, wish, .. } = target;
+        let method = becomes.method();
+        let asking = || {
+            let asks = || catalog.asks(index).filter(|_| !matches!(becomes, Becomes::Completions(_)));
+            let Some(binding) = asks() else { return input.refuse_state().map(|()| Asking::nobody()) };
             if !peer.revision.is_modern() {
                 let outbox = permit.reply.outbox();
                 return Ok(Asking::by_request(&self.asks, outbox, &peer, &context.cancellation));
             }
             let principal = self.caller.name();
-            let round = Round { principal, tool: &name, binding: &binding, arguments: &arguments };
+            let round = Round { principal, method, tool: &name, binding: &binding, arguments: &arguments };
             Rounds::resume(&self.server.options.state_key, &peer, &round, input).map(Asking::in_rounds)
-        });
-        match asking {
-            Ok(asking) => context.asking = asking,
+        };
+        let asking = compared
+            .and_then(|()| self.task_of(tool, &becomes, (wish, catalog.tools().has_tasks()), &peer))
+            .and_then(|task| Ok((task, asking()?)));
+        let task = match asking {
+            Ok((task, asking)) => {
+                context.asking = asking;
+                task.map(|start| PlannedTask::new(start, &mut context))
+            }
             Err(error) => {
                 self.observe_refused(method, &context, &error);
                 return permit.refuse(&error);
             }
-        }
+        };
         let (catalog, tool) = (Arc::clone(catalog), Arc::clone(tool));
         let call = Call { tool: index, arguments, context };
-        self.executor.run(Box::pin(StartedCall { permit, catalog, tool, reads, call }.run()));
+        let elsewhere = catalog.runs_elsewhere(index);
+        let work = Box::pin(StartedCall { permit, catalog, tool, becomes, call, task }.run());
+        if elsewhere { self.executor.run_waiting(work) } else { self.executor.run(work) }
     }
 
     /// Tells the observer of a call that the catalog does not see.
@@ -196,11 +297,16 @@ impl<H: Host> Shared<H> {
     }
 
     /// Stops a call or ends a subscription, as its client asked. Nothing more is sent for it.
-    pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) {
+    /// Returns false if there is none.
+    pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) -> bool {
         let removed = self.state().remove(id);
-        let Some(OpenRequest::Call(call)) = removed else { return };
-        call.abandon();
-        self.outbox.notice();
+        let is_open = removed.is_some();
+        if let Some(OpenRequest::Call(call)) = removed {
+            self.asks.take_back(&call.cancellation);
+            call.abandon();
+            self.outbox.notice();
+        }
+        is_open
     }
 
     /// Stops everything that is open and answers none of it: the client is gone.
@@ -273,40 +379,57 @@ impl<C> State<C> {
 
 /// The permit of one call that has begun, with the duty to answer. Dropped unanswered, it answers
 /// with an error.
-struct CallPermit<H: Host> {
-    shared: Arc<Shared<H>>,
-    id: RequestId,
-    sequence: u64,
-    reply: Reply,
+pub(super) struct CallPermit<H: Host> {
+    pub(super) shared: Arc<Shared<H>>,
+    pub(super) id: RequestId,
+    pub(super) sequence: u64,
+    pub(super) reply: Reply,
     settled: bool,
+    /// False if it only waits, and takes none of the places of calls.
+    runs: bool,
 }
 
 impl<H: Host> CallPermit<H> {
-    /// Gives the permit back and sends the frame, unless the call was cancelled meanwhile.
-    fn settle(mut self, frame: Vec<u8>) {
-        self.settle_with(|reply, id| reply.send(Some(id), frame));
+    /// The duty to answer a request that only waits.
+    pub(super) fn waiting(shared: &Arc<Shared<H>>, id: &RequestId, sequence: u64, reply: &Reply) -> Self {
+        let (shared, id, reply) = (Arc::clone(shared), id.clone(), reply.clone());
+        Self { shared, id, sequence, reply, settled: false, runs: false }
+    }
+
+    /// Gives the permit back and sends the frame, unless the call was cancelled meanwhile. Returns
+    /// true if it was sent.
+    pub(super) fn settle(mut self, frame: Vec<u8>) -> bool {
+        self.settle_with(|reply, id| reply.send(Some(id), frame))
+    }
+
+    /// Gives the permit back, with the answer of one of the host's own tools.
+    fn settle_result(self, result: &CallResult, revision: Revision) {
+        let identity = &self.shared.server.identity;
+        let frame = result_frame(&self.id, |out| push_result(out, result, revision.features(), identity));
+        self.settle(frame);
     }
 
     /// Gives the permit back, with an error as the answer.
-    fn refuse(mut self, error: &RpcError) {
+    pub(super) fn refuse(mut self, error: &RpcError) {
         self.settle_with(|reply, id| reply.refuse(Some(id), error));
     }
 
-    fn settle_with(&mut self, answer: impl FnOnce(&Reply, &RequestId)) {
+    fn settle_with(&mut self, answer: impl FnOnce(&Reply, &RequestId)) -> bool {
         self.settled = true;
         let answered = {
             let mut state = self.shared.state();
-            state.active = state.active.saturating_sub(1);
+            let count = if self.runs { &mut state.active } else { &mut state.waiting };
+            *count = count.saturating_sub(1);
             match state.open.get(&self.id) {
                 Some(OpenRequest::Call(call)) if call.sequence == self.sequence => state.open.remove(&self.id),
                 _ => None,
             }
         };
-        if let Some(OpenRequest::Call(call)) = answered {
-            call.events.end();
-            answer(&self.reply, &self.id);
-            self.reply.outbox().flush();
-        }
+        let Some(OpenRequest::Call(call)) = answered else { return false };
+        call.events.end();
+        answer(&self.reply, &self.id);
+        self.reply.outbox().flush();
+        true
     }
 }
 
@@ -320,32 +443,74 @@ impl<H: Host> Drop for CallPermit<H> {
     }
 }
 
-/// A call that has begun.
-struct StartedCall<H: Host> {
+/// A call of `find_tools` that has begun.
+struct SearchCall<H: Host> {
     permit: CallPermit<H>,
     catalog: Arc<H::Catalog>,
-    tool: Arc<Tool>,
-    reads: Option<ResourceRead>,
-    call: Call,
+    view: Option<Arc<ToolList>>,
+    target: CallTarget,
+}
+
+impl<H: Host> SearchCall<H> {
+    /// Searches, and answers.
+    async fn run(self, revision: Revision) {
+        let Self { permit, catalog, view, target } = self;
+        let shared = Arc::clone(&permit.shared);
+        // It asks nobody, so no state of a round is its own.
+        match target.input.refuse_state() {
+            Ok(()) => {
+                let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+                let search = async { tools.find_tools(&target.arguments, revision) };
+                let found = caught(search).await.unwrap_or_else(|| CallResult::error("The search failed"));
+                permit.settle_result(&found, revision);
+            }
+            Err(error) => permit.refuse(&error),
+        }
+        shared.begin_queued();
+        shared.outbox.notice();
+    }
+}
+
+/// A call that has begun.
+pub(super) struct StartedCall<H: Host> {
+    pub(super) permit: CallPermit<H>,
+    pub(super) catalog: Arc<H::Catalog>,
+    pub(super) tool: Arc<Tool>,
+    becomes: Becomes,
+    pub(super) call: Call,
+    task: Option<PlannedTask>,
 }
 
 impl<H: Host> StartedCall<H> {
     /// Runs the call, from its arguments to its reply.
-    async fn run(self) {
-        let Self { permit, catalog, tool, reads, call } = self;
+    async fn run(mut self) {
+        if let Some(task) = self.task.take() {
+            return self.run_as(task).await;
+        }
+        let Self { permit, catalog, tool, becomes, call, .. } = self;
         let shared = Arc::clone(&permit.shared);
         let revision = call.context.revision;
         let asking = call.context.asking.clone();
         let work = async {
-            let index = call.tool;
-            let result = perform(Arc::clone(&catalog), tool, call).await;
-            if reads.is_none() {
-                shared.keep_resources(catalog.origin(index), &result);
-            }
             let (id, identity) = (&permit.id, &shared.server.identity);
-            match (asking.ending(), &reads) {
-                (None, Some(read)) => shared.contents_of(id, read, result, revision),
-                (None, None) => Ok(result_frame(id, |out| push_result(out, &result, revision.features(), identity))),
+            let becomes = match becomes {
+                Becomes::Completions(completing) => {
+                    return shared.completed(id, catalog.complete(call, completing).await, revision);
+                }
+                other => other,
+            };
+            let index = call.tool;
+            let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call).await;
+            if !matches!(becomes, Becomes::Resource(_)) {
+                shared.keep_resources(catalog.origin(index), &result).await;
+            }
+            match (asking.ending(), &becomes) {
+                (None, Becomes::Resource(read)) => {
+                    let views = |uri: &str| catalog.view_meta(uri);
+                    shared.contents_of(id, (read, &views), result.into_result(), revision)
+                }
+                (None, Becomes::Prompt) => shared.prompt_of(id, &tool, result, revision),
+                (None, _) => Ok(result_frame(id, |out| push_result(out, &result, revision.features(), identity))),
                 // The questions to the client are the answer.
                 (Some(Ok(required)), _) => Ok(result_frame(id, |out| required.push(out, identity))),
                 (Some(Err(error)), _) => Err(error),
@@ -353,7 +518,7 @@ impl<H: Host> StartedCall<H> {
         };
         let internal = || Ok(error_frame(Some(&permit.id), &RpcError::new(ErrorCode::Internal, "Internal error")));
         match caught(work).await.unwrap_or_else(internal) {
-            Ok(frame) => permit.settle(frame),
+            Ok(frame) => _ = permit.settle(frame),
             Err(error) => permit.refuse(&error),
         }
         shared.begin_queued();
@@ -362,27 +527,26 @@ impl<H: Host> StartedCall<H> {
 }
 
 /// Checks the arguments and runs the call.
-async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CallResult {
+pub(super) async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CheckedResult {
     if let Some(refusal) = catalog.refuse_early(&call) {
-        return refusal;
+        return CheckedResult::conforming(refusal);
     }
-    let until = catalog.deadline(call.tool).and_then(|deadline| Instant::now().checked_add(deadline));
-    let mut patience = Patience { until, cancellation: None };
+    let mut patience = Patience::default();
     if tool.takes_long(&call.arguments) {
         // A short check ends before anybody could give it up, and its call is recorded like any
         // other.
-        patience.cancellation = Some(call.context.cancellation.clone());
+        patience.given_up = Some(call.context.cancellation.given_up());
         leave_thread().await;
     }
     if let Err(problems) = tool.check_arguments(&call.arguments, &patience) {
         catalog.arguments_refused(&call, &problems);
-        return tool.refuse_arguments(&problems);
+        return CheckedResult::conforming(tool.refuse_arguments(&problems));
     }
-    catalog.call(call).await.into_result()
+    catalog.call(call).await
 }
 
 /// Polls to the end; `None` after a panic. The panic's message goes where the process's panics go.
-async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,

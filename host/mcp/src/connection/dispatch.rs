@@ -5,14 +5,16 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::reply::Reply;
-use super::resources::Listed;
-use super::{Session, Shared};
+use super::{Session, Shared, resources};
 use crate::asking::Capabilities;
+use crate::extensions;
 use crate::frame::{ErrorCode, Object, Request, RequestId, RpcError, push_json, result_frame, scan};
 use crate::host::{Catalog as _, Host};
 use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, LogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, missing};
-use crate::method::Method;
+use crate::method::{Feature, Method};
 use crate::revision::Revision;
+use crate::server::Offers;
+use crate::tool::Listed;
 
 /// One request with everything that its answer needs.
 pub(super) struct Exchange<'a, H: Host> {
@@ -46,7 +48,7 @@ impl<H: Host> Exchange<'_, H> {
         Ok(())
     }
 
-    fn acknowledge(&self) -> Result<(), RpcError> {
+    pub(super) fn acknowledge(&self) -> Result<(), RpcError> {
         self.answer(|out| out.extend_from_slice(b"{}"))
     }
 }
@@ -95,25 +97,59 @@ impl<H: Host> Shared<H> {
         let method = request
             .method
             .known()
-            .filter(|method| method.is_in(revision) && (!method.is_of_resources() || self.offers_resources(&catalog)));
+            .filter(|method| method.is_in(revision) && method.feature().is_none_or(|of| self.offers(of, &catalog)));
         let method = method.ok_or_else(|| request.method.not_found())?;
         let exchange = Exchange { request, reply, peer: peer()?, catalog };
         match method {
             Method::Initialize => Err(RpcError::request("This connection is initialized already")),
             Method::Ping => exchange.acknowledge(),
             Method::Discover => self.discover(&exchange),
-            Method::ListTools => self.list_tools(&exchange),
+            Method::ListTools => self.list(&exchange, Listed::Tools),
             Method::CallTool => self.call_tool(exchange),
             Method::Listen => self.listen(&exchange),
-            Method::ListResources => self.list_resources(&exchange, Listed::Resources),
-            Method::ListTemplates => self.list_resources(&exchange, Listed::Templates),
+            Method::ListResources => self.list_resources(&exchange, resources::Listed::Resources),
+            Method::ListTemplates => self.list_resources(&exchange, resources::Listed::Templates),
             Method::ReadResource => self.read_resource(exchange),
+            Method::ReadDirectory => self.read_directory(&exchange),
+            Method::ListSkills => self.list_skills(&exchange),
+            Method::GetSkill => self.get_skill(&exchange),
+            Method::ListPrompts => self.list(&exchange, Listed::Prompts),
+            Method::GetPrompt => self.get_prompt(exchange),
+            Method::Complete => self.complete(exchange),
+            Method::Subscribe => self.subscribe(&exchange),
+            Method::Unsubscribe => self.unsubscribe(&exchange),
+            Method::GetTask => self.get_task(&exchange),
+            Method::UpdateTask => self.update_task(&exchange),
+            Method::CancelTask => self.cancel_task(&exchange),
+            Method::TaskResult => self.task_result(&exchange),
+            Method::ListTasks => self.list_tasks(&exchange),
             Method::SetLevel => self.set_level(&exchange),
         }
     }
 
-    fn offers_resources(&self, catalog: &RequestCatalog<H::Catalog>) -> bool {
-        catalog.get(&*self.server.host).offers_resources()
+    pub(super) fn offers(&self, feature: Feature, catalog: &RequestCatalog<H::Catalog>) -> bool {
+        let catalog = catalog.get(&*self.server.host);
+        match feature {
+            Feature::Resources => catalog.offers_resources(),
+            Feature::Prompts => catalog.offers_prompts(),
+            Feature::Completions => catalog.offers_completions(),
+            Feature::Tasks => self.server.tasks.kept().is_some() && catalog.tools().has_tasks(),
+            Feature::Skills => catalog.offers_skills(),
+        }
+    }
+
+    /// Everything that the catalog offers.
+    fn all_offers(&self, catalog: &RequestCatalog<H::Catalog>) -> Offers {
+        let has = |feature| self.offers(feature, catalog);
+        Offers {
+            resources: has(Feature::Resources),
+            prompts: has(Feature::Prompts),
+            completions: has(Feature::Completions),
+            tasks: has(Feature::Tasks),
+            lists_tasks: self.lists_tasks(),
+            skills: has(Feature::Skills),
+            apps: catalog.get(&*self.server.host).offers_apps(),
+        }
     }
 
     fn initialize(&self, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
@@ -127,35 +163,38 @@ impl<H: Host> Shared<H> {
         let revision = known.unwrap_or(Revision::NEWEST_LEGACY);
         let log_level = self.server.options.legacy_log_level;
         let capabilities = Capabilities::read(declared, revision);
-        let peer = Peer { revision, client: Some(client), log_level, capabilities };
-        let resources = self.offers_resources(&RequestCatalog::unloaded());
+        let extensions = extensions::declared(declared);
+        let peer = Peer { revision, client: Some(client), log_level, capabilities, extensions };
+        let offers = self.all_offers(&RequestCatalog::unloaded());
         self.state().session = Some(Session { peer, ready: false });
-        let frame = result_frame(&request.id, |out| self.server.push_initialized(out, revision, resources));
+        let frame = result_frame(&request.id, |out| self.server.push_initialized(out, revision, offers));
         reply.send(Some(&request.id), frame);
         Ok(())
     }
 
     fn discover(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
-        let resources = self.offers_resources(&exchange.catalog);
-        exchange.answer(|out| self.server.push_discovered(out, resources))
+        let offers = self.all_offers(&exchange.catalog);
+        exchange.answer(|out| self.server.push_discovered(out, offers))
     }
 
-    fn list_tools(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    /// Lists one page of the tools, or of the prompts.
+    fn list(&self, exchange: &Exchange<'_, H>, listed: Listed) -> Result<(), RpcError> {
         let revision = exchange.peer.revision;
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
-        let page = tools.page(revision, exchange.request.params.get("cursor"), self.server.options.page_size)?;
+        let page =
+            tools.page(listed, revision, exchange.request.params.get("cursor"), self.server.options.page_size)?;
         let typed = revision.features().typed_results;
         exchange.answer(|out| {
             let mut result = Object::open(out);
             if typed {
                 result.text("resultType", "complete");
             }
-            let tools = result.key("tools");
-            tools.push(b'[');
-            tools.extend_from_slice(page.json);
-            tools.push(b']');
+            let entries = result.key(listed.name());
+            entries.push(b'[');
+            entries.extend_from_slice(page.json);
+            entries.push(b']');
             result.text_if("nextCursor", page.next_cursor.as_deref());
             if typed {
                 self.server.push_list_caching(&mut result, catalog.tells_callers_apart());
@@ -170,8 +209,9 @@ impl<H: Host> Shared<H> {
     fn set_level(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let level = exchange.request.params.get("level");
         let level = LogLevel::parse(level.ok_or_else(|| RpcError::params("params.level is missing"))?, "params.level")?;
-        if let Some(session) = &mut self.state().session {
-            session.peer.log_level = Some(level);
+        self.set_log_level(level);
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.set_log_level(level);
         }
         exchange.acknowledge()
     }
@@ -186,8 +226,9 @@ fn modern_revision(version: &str) -> Result<Revision, RpcError> {
     if let Some(revision) = revision.filter(|revision| revision.is_modern()) {
         return Ok(revision);
     }
-    // A legacy revision is served too, but not to a request like this one. Naming it would send the
-    // client in circles.
+    // The list is that of `server/discover`: legacy revisions are served too, to clients that begin
+    // with `initialize`. To a request that names one of them, only modern ones are listed. It would
+    // otherwise be told to try again with the version that it named.
     let legacy = revision.is_some();
     let supported: Vec<&str> =
         Revision::ALL.into_iter().filter(|known| known.is_modern() || !legacy).map(Revision::name).collect();

@@ -3,27 +3,40 @@
 
 mod calls;
 mod dispatch;
+mod elsewhere;
 mod page;
+mod prompts;
 mod reply;
 mod resources;
+mod skills;
 mod subscriptions;
+mod task_calls;
+mod task_news;
+mod tasks;
+mod watched;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::asking::{PendingAsks, ReplyText};
+use crate::asking::{AskName, PendingAsks};
 use crate::caller::Caller;
-use crate::frame::{Entry, Incoming, Message, Params, Request, RequestId, RpcError, decode, error_frame};
+use crate::frame::{
+    Entry, ErrorId, Incoming, Message, Params, RefusedFrame, Request, RequestId, RpcError, decode, error_frame,
+};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::Peer;
 use crate::method::Notification;
+use crate::news::ResourceNews;
 use crate::observer::RequestReport;
 use crate::resources::Holder;
-use crate::revision::Revision;
-use crate::server::Server;
+use crate::server::{ListChanges, Server};
+use crate::task::{StoredTask, TaskOptions};
 
 use calls::{OpenCall, QueuedCall};
+pub(crate) use elsewhere::Elsewhere;
 use reply::{BatchReplies, Reply};
+use task_news::TaskWatch;
+use watched::WatchedUris;
 
 /// The readiness of a connection for further frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +69,8 @@ impl<H: Host> Connection<H> {
                 executor,
                 asks: Arc::default(),
                 number: OnceLock::new(),
+                elsewhere: OnceLock::new(),
+                session: OnceLock::new(),
                 state: Mutex::default(),
             }),
         }
@@ -96,11 +111,11 @@ impl<H: Host> Connection<H> {
         self.shared.receive(frame, outbox);
     }
 
-    /// Answers a frame that was too long to be kept (parse error, `id: null`).
+    /// Answers a frame that was too long to be kept, with a parse error.
     pub fn refuse_overlong(&self, bytes_max: usize) {
         let text = format!("Parse error: the message is longer than {bytes_max} bytes");
         let error = RpcError::new(crate::frame::ErrorCode::Parse, text);
-        self.shared.outbox.queue(error_frame(None, &error));
+        self.shared.outbox.queue(error_frame(self.shared.no_id(), &error));
     }
 
     /// Tells the transport if it may read on.
@@ -118,7 +133,7 @@ impl<H: Host> Connection<H> {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let state = self.shared.state();
-        state.active == 0 && state.queue.is_empty()
+        state.active == 0 && state.queue.is_empty() && state.later == 0
     }
 
     /// Ends every subscription with its final result. To be called when the server or the client
@@ -140,9 +155,22 @@ impl<H: Host> Connection<H> {
 
 /// The events that a server passes to its connections.
 pub(crate) trait Listener: Send + Sync {
-    /// The list of tools has changed. `seen_by` gives, for a caller, the revisions in which the
-    /// difference shows.
-    fn tools_changed(&self, seen_by: &dyn Fn(&Caller) -> Vec<Revision>);
+    /// Lists have changed. `seen_by` gives, for a caller, the revisions in which the differences
+    /// show. `lists` tells the change from others, on all replicas.
+    fn lists_changed(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>);
+
+    /// The catalog was replaced. `list_differs` says if a caller sees another list of resources,
+    /// `has_changed` if something else reads an address from now on.
+    fn resources_replaced(&self, list_differs: &dyn Fn(&Caller) -> bool, has_changed: &dyn Fn(&str) -> bool);
+
+    /// Resources have changed. Returns true if the client has not been told of all yet.
+    fn resources_changed(&self, news: &ResourceNews) -> bool;
+
+    /// The caller, if its client watches this task.
+    fn watcher_of(&self, task: &str) -> Option<Caller>;
+
+    /// A task that the client watches has changed.
+    fn task_changed(&self, task: &StoredTask, options: &TaskOptions);
 
     /// The server is about to end: subscriptions end with their result.
     fn server_ends(&self);
@@ -152,8 +180,28 @@ pub(crate) trait Listener: Send + Sync {
 }
 
 impl<H: Host> Listener for Shared<H> {
-    fn tools_changed(&self, seen_by: &dyn Fn(&Caller) -> Vec<Revision>) {
-        self.announce_tools(&seen_by(&self.caller));
+    fn lists_changed(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>) {
+        self.announce(&seen_by(&self.caller), lists);
+    }
+
+    fn resources_replaced(&self, list_differs: &dyn Fn(&Caller) -> bool, has_changed: &dyn Fn(&str) -> bool) {
+        if list_differs(&self.caller) {
+            self.announce_resources();
+        }
+        self.note_updates(has_changed);
+        self.tell_updates();
+    }
+
+    fn resources_changed(&self, news: &ResourceNews) -> bool {
+        self.take_news(news)
+    }
+
+    fn watcher_of(&self, task: &str) -> Option<Caller> {
+        self.watches(task).then(|| self.caller.clone())
+    }
+
+    fn task_changed(&self, task: &StoredTask, options: &TaskOptions) {
+        self.tell_task(task, options);
     }
 
     fn server_ends(&self) {
@@ -175,6 +223,10 @@ struct Shared<H: Host> {
     asks: Arc<PendingAsks>,
     /// The number of a lasting connection, unlike any other's.
     number: OnceLock<u64>,
+    /// Other processes that answer the same client, if there are any.
+    elsewhere: OnceLock<Arc<dyn Elsewhere>>,
+    /// The name of the session that they answer.
+    session: OnceLock<String>,
     state: Mutex<State<H::Catalog>>,
 }
 
@@ -194,16 +246,25 @@ struct State<C> {
     queue_bytes: usize,
     /// Calls whose future has not ended, cancelled ones included.
     active: usize,
+    /// Requests that wait for a task to end.
+    waiting: usize,
+    /// Tasks that the legacy session has begun, and is told of.
+    tasks: TaskWatch,
     /// The number of the last call. It tells a call from a later one that reuses its id.
     sequence: u64,
     /// The server tells this connection of a changed list.
     listens: bool,
+    /// Resources that the legacy session watches.
+    watched: WatchedUris,
+    /// Requests that are answered later and are no calls, such as the reading of a file.
+    later: usize,
 }
 
 impl<C> Default for State<C> {
     fn default() -> Self {
-        let (session, open, queue) = Default::default();
-        Self { session, open, queue, queue_bytes: 0, active: 0, sequence: 0, listens: false }
+        let (session, open, queue, watched, tasks) = Default::default();
+        let (queue_bytes, active, waiting, sequence, later) = Default::default();
+        Self { session, open, queue, queue_bytes, active, waiting, tasks, sequence, listens: false, watched, later }
     }
 }
 
@@ -229,7 +290,9 @@ impl<H: Host> Shared<H> {
     fn gate(&self) -> Gate {
         let options = &self.server.options;
         let state = self.state();
-        let full = state.queue.len() >= options.pending_calls_max || state.queue_bytes >= options.pending_bytes_max;
+        let full = state.queue.len() >= options.pending_calls_max
+            || state.queue_bytes >= options.pending_bytes_max
+            || state.later >= options.in_flight_max;
         if full || self.outbox.congested() { Gate::Full } else { Gate::Open }
     }
 
@@ -247,9 +310,20 @@ impl<H: Host> Shared<H> {
 
     fn receive(self: &Arc<Self>, frame: &[u8], outbox: &Arc<dyn Outbox>) {
         match decode(frame) {
-            Err(refused) => outbox.refuse(error_frame(refused.id.as_ref(), &refused.error), refused.error.code),
+            Err(refused) => outbox.refuse(self.refusal(&refused), refused.error.code),
             Ok(incoming) => self.take(incoming, outbox),
         }
+    }
+
+    /// The id of an error that answers no readable request.
+    fn no_id(&self) -> ErrorId<'static> {
+        let state = self.state();
+        let revision = state.session.as_ref().map(|session| session.peer.revision);
+        if revision.is_none_or(|revision| revision.features().absent_ids) { ErrorId::Absent } else { ErrorId::Null }
+    }
+
+    fn refusal(&self, refused: &RefusedFrame) -> Vec<u8> {
+        error_frame(refused.id.as_ref().map_or_else(|| self.no_id(), ErrorId::Of), &refused.error)
     }
 
     fn take(self: &Arc<Self>, incoming: Incoming<'_>, outbox: &Arc<dyn Outbox>) {
@@ -264,7 +338,7 @@ impl<H: Host> Shared<H> {
         let takes = self.state().session.as_ref().is_some_and(|session| session.peer.revision.features().batches);
         if !takes {
             let error = RpcError::request("Only revision 2025-03-26 has batches");
-            return outbox.refuse(error_frame(None, &error), error.code);
+            return outbox.refuse(error_frame(self.no_id(), &error), error.code);
         }
         let replies = BatchReplies::open(Arc::clone(outbox));
         for entry in entries {
@@ -275,10 +349,10 @@ impl<H: Host> Shared<H> {
 
     fn entry(self: &Arc<Self>, entry: Entry<'_>, reply: Reply) {
         match entry {
-            Err(refused) => reply.refuse(refused.id.as_ref(), &refused.error),
+            Err(refused) => reply.refuse_with(refused.id.as_ref(), self.refusal(&refused), refused.error.code),
             Ok(Message::Response { id, reply: answer }) => {
-                if let Some(id) = id {
-                    self.asks.answer(&id, ReplyText::of(answer));
+                if let Some(name) = id.as_ref().and_then(AskName::of_answer) {
+                    self.answered(name, answer);
                 }
                 reply.nothing();
             }
@@ -309,7 +383,7 @@ impl<H: Host> Shared<H> {
         match kind {
             Notification::Cancelled => {
                 if let Some(id) = params.get("requestId").and_then(RequestId::parse) {
-                    self.cancel(&id);
+                    self.cancel_anywhere(&id);
                 }
             }
             Notification::Initialized => {
@@ -321,7 +395,12 @@ impl<H: Host> Shared<H> {
             Notification::Message
             | Notification::Progress
             | Notification::Acknowledged
-            | Notification::ToolsChanged => {}
+            | Notification::ToolsChanged
+            | Notification::PromptsChanged
+            | Notification::ResourcesChanged
+            | Notification::ResourceUpdated
+            | Notification::Task
+            | Notification::TaskStatus => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::frame::{ErrorCode, RequestId, RpcError, batch, error_frame};
+use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, batch, error_frame};
 use crate::host::Outbox;
 
 /// Total bytes of the replies to one batch. Entries past it are answered with an error.
@@ -27,9 +27,13 @@ impl Reply {
 
     /// Answers with an error a request that was refused before it did anything.
     pub(super) fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
-        let frame = error_frame(id, error);
+        self.refuse_with(id, error_frame(id, error), error.code);
+    }
+
+    /// Answers with the frame of an error.
+    pub(super) fn refuse_with(&self, id: Option<&RequestId>, frame: Vec<u8>, code: ErrorCode) {
         match self {
-            Self::Direct(outbox) => outbox.refuse(frame, error.code),
+            Self::Direct(outbox) => outbox.refuse(frame, code),
             Self::Batch(replies) => replies.settle(Some((id, frame))),
         }
     }
@@ -94,7 +98,8 @@ impl BatchReplies {
         if let Some((id, mut frame)) = answer {
             if state.bytes.saturating_add(frame.len()) > BATCH_REPLY_BYTES_MAX {
                 let error = RpcError::new(ErrorCode::Internal, "The replies to this batch are too long together");
-                frame = error_frame(id, &error);
+                // Only a revision with `null` ids has batches.
+                frame = error_frame(id.map_or(ErrorId::Null, ErrorId::Of), &error);
             }
             state.bytes += frame.len();
             state.replies.push(frame);

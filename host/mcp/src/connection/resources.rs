@@ -1,19 +1,24 @@
-//! The methods of resources. A declared resource is read by a call of its tool. A resource that a
-//! tool embedded in a result is kept for the client that got it.
+//! The methods of resources. A declared resource is read by a call of its tool, or by the host. A
+//! resource that a tool embedded in a result is kept for the client that got it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Shared;
-use super::calls::{CallTarget, raw};
+use super::calls::{Becomes, CallTarget, caught, raw};
 use super::dispatch::Exchange;
 use super::page::ResourcePage;
+use super::reply::Reply;
 use crate::asking::RoundInput;
-use crate::content::{CallResult, Content, ContentKind, ResourceBody};
+use crate::content::{CallResult, Content, ContentKind, Map, ResourceBody};
+use crate::declared::{DeclaredResource, HostReading, NotRead, ResourceReader};
 use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
 use crate::host::{Catalog as _, Host};
 use crate::meta::SERVER_INFO;
-use crate::resources::{DeclaredResource, Holder};
+use crate::news::{ResourceNews, normal_uri};
+use crate::resources::{Holder, KeptResource, Part, TIME_MAX};
 use crate::revision::{Revision, push_resource_contents};
+use crate::store::{LABELS_BYTES, ResourceStore, StoreAway, StoreHolder};
 
 /// The media type of a tool's text that has no declared one.
 const TEXT: &str = "text/plain";
@@ -31,39 +36,107 @@ pub(super) struct ResourceRead {
     mime_type: Option<String>,
 }
 
+/// `_meta` of the content of a view at an address, if it is one.
+type Views<'v> = dyn Fn(&str) -> Option<Map> + 'v;
+
+/// The clients that may cache a result (2026-07-28, "Cache Scope Field").
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Public,
+    Private,
+}
+
 /// One member of `contents`.
-type ContentPart<'a> = (&'a str, Option<&'a str>, &'a ResourceBody);
+struct ContentPart<'a> {
+    uri: &'a str,
+    mime_type: Option<&'a str>,
+    body: &'a ResourceBody,
+    /// A JSON object.
+    meta: Option<&'a str>,
+}
+
+/// The `_meta` of contents as JSON: that of a guest, and what the manifest says of a view, which
+/// wins.
+fn meta_text(guest: Option<String>, views: Option<Map>) -> Option<String> {
+    let views = views.filter(|views| !views.is_empty());
+    let Some(views) = views else { return guest };
+    let mut whole: Map = guest.and_then(|guest| serde_json::from_str(&guest).ok()).unwrap_or_default();
+    whole.extend(views);
+    serde_json::to_string(&whole).ok()
+}
 
 impl<H: Host> Shared<H> {
     /// Lists one page from the cursor on: declared entries first, kept ones behind them.
-    pub(super) fn list_resources(&self, exchange: &Exchange<'_, H>, listed: Listed) -> Result<(), RpcError> {
+    pub(super) fn list_resources(self: &Arc<Self>, exchange: &Exchange<'_, H>, listed: Listed) -> Result<(), RpcError> {
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let templates = listed == Listed::Templates;
-        let is_seen =
-            |declared: &&DeclaredResource| declared.is_template == templates && tools.find(&declared.tool).is_some();
-        let declared: Vec<&DeclaredResource> = catalog.resources().iter().filter(is_seen).collect();
+        let seen = || catalog.resources().iter().filter(|declared| declared.is_seen_with(tools));
+        let declared: Vec<&DeclaredResource> = seen().filter(|declared| declared.is_template == templates).collect();
+        let folders: Vec<&DeclaredResource> = seen().filter(|declared| !templates && declared.is_folder()).collect();
         let cursor = exchange.request.params.get("cursor");
         let revision = exchange.peer.revision;
-        let mut page = ResourcePage::from(cursor, &declared, self.server.options.page_size)?;
+        let mut page = ResourcePage::from(cursor, (&declared, &folders), self.server.options.page_size)?;
         page.take_declared(&declared, revision);
-        if let Some(holder) = self.holder().filter(|_| !templates) {
-            page.take_kept(&declared, |number| self.server.resources.after(&holder, number), revision);
+        page.take_entries(&folders, |folder, after, most| catalog.entries(folder, after, most));
+        // Resources that are kept are the client's own.
+        let is_private = catalog.tells_callers_apart() || (!templates && self.holder().is_some());
+        let scope = if is_private { Scope::Private } else { Scope::Public };
+        if let Some((store, holder)) = self.store().filter(|_| !templates)
+            && let Some(after) = page.kept_after()
+        {
+            let declared: HashSet<String> = declared.into_iter().map(|declared| declared.uri.clone()).collect();
+            let (shared, id) = (Arc::clone(self), exchange.id().clone());
+            self.answer_later(exchange, async move {
+                // Declared ones among them are passed over. One more than fits says that there is
+                // a next page.
+                let most = page.entries_max().saturating_add(declared.len()).saturating_add(1);
+                let mut after = after;
+                while page.kept_after().is_some() {
+                    let labels = store.list(&holder, after, most).await.map_err(store_away)?;
+                    let Some((last, _)) = labels.last() else { break };
+                    after = *last;
+                    let kept = labels.iter().filter_map(|(number, label)| KeptResource::of_label(*number, label));
+                    let kept = kept.map(Arc::new).collect();
+                    page.take_kept(|uri| declared.contains(uri), |_| kept, revision);
+                    // A revision may leave long members of labels out: then the page has room for
+                    // more than the store gives at once.
+                    if labels.iter().map(|(_, label)| label.len()).sum::<usize>() <= LABELS_BYTES {
+                        break;
+                    }
+                }
+                Ok(shared.listed(&id, listed, &page, (revision, scope)))
+            });
+            return Ok(());
         }
-        let frame = self.cacheable(exchange.id(), revision, |result| {
-            let out = result.key(if templates { "resourceTemplates" } else { "resources" });
+        if let Some(holder) = self.holder().filter(|_| !templates) {
+            let declared: HashSet<&str> = declared.iter().map(|declared| declared.uri.as_str()).collect();
+            let after = |number| self.server.resources.after(&holder, number);
+            page.take_kept(|uri| declared.contains(uri), after, revision);
+        }
+        exchange.reply.send(Some(exchange.id()), self.listed(exchange.id(), listed, &page, (revision, scope)));
+        Ok(())
+    }
+
+    fn listed(
+        &self,
+        id: &RequestId,
+        listed: Listed,
+        page: &ResourcePage,
+        (revision, scope): (Revision, Scope),
+    ) -> Vec<u8> {
+        self.cacheable(id, (revision, scope), |result| {
+            let out = result.key(if listed == Listed::Templates { "resourceTemplates" } else { "resources" });
             out.push(b'[');
             out.extend_from_slice(page.json());
             out.push(b']');
             result.text_if("nextCursor", page.next_cursor().as_deref());
-        });
-        exchange.reply.send(Some(exchange.id()), frame);
-        Ok(())
+        })
     }
 
-    /// Reads a resource: a declared one by a call of its tool, any other from those kept for this
-    /// client.
+    /// Reads a resource: a declared one by a call of its tool or by the host, any other from those
+    /// kept for this client.
     pub(super) fn read_resource(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
         let revision = exchange.peer.revision;
         let input = RoundInput::read(&exchange.request.params, revision)?;
@@ -71,17 +144,59 @@ impl<H: Host> Shared<H> {
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
-        let reader = catalog.reader(&uri).filter(|declared| tools.find(&declared.tool).is_some());
-        if let Some(declared) = reader {
-            let target = CallTarget { input, ..reading(declared, &uri)? };
-            return self.start(exchange, target);
+        let reader = catalog.reader(&uri).filter(|declared| declared.is_seen_with(tools));
+        match reader {
+            Some(declared) if !matches!(declared.reader, ResourceReader::Tool { .. }) => {
+                self.read_by_host(&exchange, uri.into_owned());
+                return Ok(());
+            }
+            Some(declared) => {
+                let target = CallTarget { input, ..reading(declared, &uri)? };
+                return self.start(exchange, target);
+            }
+            None => {}
+        }
+        if let Some((store, holder)) = self.store() {
+            let (shared, id, uri) = (Arc::clone(self), exchange.id().clone(), uri.into_owned());
+            self.answer_later(&exchange, async move {
+                let body = store.find(&holder, &uri).await.map_err(store_away)?;
+                let parts = body.and_then(|body| Part::all_of_body(&body));
+                let parts = parts.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
+                let parts = parts.iter().map(|part| ContentPart::of(&uri, part));
+                Ok(shared.contents(&id, parts, (revision, Scope::Private)))
+            });
+            return Ok(());
         }
         let found = self.holder().and_then(|holder| self.server.resources.find(&holder, &uri));
         let found = found.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
-        let parts = found.parts.iter().map(|part| (found.uri.as_str(), part.mime_type.as_deref(), &part.body));
-        let frame = self.contents(exchange.id(), parts, revision);
+        let parts = found.parts.iter().map(|part| ContentPart::of(&found.uri, part));
+        let frame = self.contents(exchange.id(), parts, (revision, Scope::Private));
         exchange.reply.send(Some(exchange.id()), frame);
         Ok(())
+    }
+
+    /// Has the host read a resource.
+    fn read_by_host(self: &Arc<Self>, exchange: &Exchange<'_, H>, uri: String) {
+        let catalog = Arc::clone(exchange.catalog.get(&*self.server.host));
+        let (shared, id, revision) = (Arc::clone(self), exchange.id().clone(), exchange.peer.revision);
+        let tells_apart = catalog.tells_callers_apart();
+        let caller = self.caller.clone();
+        self.answer_later(exchange, async move {
+            let request_id = id.to_string();
+            let read = catalog.read(HostReading { uri: uri.clone(), caller, revision, request_id }).await;
+            match read {
+                Ok(contents) => {
+                    let (mime_type, body) = (contents.mime_type.as_deref(), &contents.body);
+                    let meta = meta_text(None, Some(contents.meta));
+                    let part = ContentPart { uri: &uri, mime_type, body, meta: meta.as_deref() };
+                    let scope = if tells_apart || contents.is_private { Scope::Private } else { Scope::Public };
+                    Ok(shared.contents(&id, std::iter::once(part), (revision, scope)))
+                }
+                Err(NotRead::Unknown) => Err(not_found(&uri, NOT_FOUND.to_owned(), revision)),
+                Err(NotRead::Refused(why)) => Err(not_found(&uri, format!("Resource cannot be read: {why}"), revision)),
+                Err(NotRead::Failed(why)) => Err(RpcError::new(ErrorCode::Internal, why)),
+            }
+        });
     }
 
     /// Turns the result of a call into the contents of the resource: the embedded resources, or
@@ -89,7 +204,7 @@ impl<H: Host> Shared<H> {
     pub(super) fn contents_of(
         &self,
         id: &RequestId,
-        read: &ResourceRead,
+        (read, views): (&ResourceRead, &Views<'_>),
         result: CallResult,
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
@@ -102,18 +217,91 @@ impl<H: Host> Shared<H> {
             return Err(not_found(&read.uri, format!("Resource cannot be read: {why}"), revision));
         }
         let embeds = result.content.iter().any(is_embedded);
-        let parts: Vec<_> = result.content.into_iter().filter_map(|content| read.part(content.kind, embeds)).collect();
-        let parts = parts.iter().map(|(uri, mime_type, body)| (uri.as_str(), mime_type.as_deref(), body));
-        Ok(self.contents(id, parts, revision))
+        let part = |content: Content| {
+            let meta = |uri: &str| meta_text(content.meta_json(uri), views(uri));
+            let own = match &content.kind {
+                ContentKind::EmbeddedResource { uri, .. } => meta(uri),
+                _ => meta(&read.uri),
+            };
+            let part = read.part(content.kind, embeds)?;
+            Some((part, own))
+        };
+        let parts: Vec<_> = result.content.into_iter().filter_map(part).collect();
+        let parts = parts.iter().map(|((uri, mime_type, body), meta)| ContentPart {
+            uri,
+            mime_type: mime_type.as_deref(),
+            body,
+            meta: meta.as_deref(),
+        });
+        Ok(self.contents(id, parts, (revision, Scope::Private)))
     }
 
-    /// Keeps the resources that a result of this origin embeds, for the client that gets it.
-    pub(super) fn keep_resources(&self, origin: &str, result: &CallResult) {
-        if result.content.iter().any(is_embedded)
-            && let Some(holder) = self.holder()
-        {
-            self.server.resources.keep(&holder, origin, result);
+    /// Keeps the resources that a result of this origin embeds, for the client that gets it. A
+    /// store has them before the client has the result: it may ask any replica.
+    pub(super) async fn keep_resources(&self, origin: &str, result: &CallResult) {
+        if !result.content.iter().any(is_embedded) {
+            return;
         }
+        let Some(holder) = self.holder() else { return };
+        let embedded = |content: &Content| match &content.kind {
+            ContentKind::EmbeddedResource { uri, .. } => Some((normal_uri(uri), 0)),
+            _ => None,
+        };
+        let updated = result.content.iter().filter_map(embedded).collect();
+        let (to, list) = match self.store() {
+            None => (self.holder_name(), self.server.resources.keep(&holder, origin, result)),
+            Some((store, stored_for)) => {
+                let kept = KeptResource::all_of(&holder, origin, result);
+                let kept = kept.iter().filter_map(KeptResource::stored).collect();
+                // Without the store nobody finds them; the result itself is whole.
+                let _ = store.keep(&stored_for, kept, TIME_MAX).await;
+                // The store does not tell which of them it had.
+                (Some(stored_for.holder), true)
+            }
+        };
+        self.server.publish(ResourceNews { to, updated, list, ..ResourceNews::default() });
+    }
+
+    /// The name under which news of the kept resources of this connection go.
+    fn holder_name(&self) -> Option<String> {
+        self.holder().map(|holder| match holder {
+            Holder::Connection(number) => format!("connection\n{:x}.{number}", self.server.process),
+            Holder::Caller(name) => format!("caller\n{name}"),
+        })
+    }
+
+    /// True if the kept resources of this name are this connection's.
+    pub(super) fn is_holder(&self, to: &str) -> bool {
+        ResourceNews::is_to_caller(to, self.caller.name())
+            || self.holder_name().is_some_and(|name| name == to)
+            || self.session.get().is_some_and(|session| to.strip_prefix("session\n") == Some(session.as_str()))
+    }
+
+    /// The store for the resources of a client that other replicas answer too, and its name there.
+    fn store(&self) -> Option<(Arc<dyn ResourceStore>, StoreHolder)> {
+        let store = self.server.store.get()?;
+        let caller = self.caller.name();
+        let holder = match (self.number.get(), self.session.get()) {
+            (Some(_), session) => StoreHolder::session(caller, session?),
+            (None, _) if self.caller.is_recognised() => StoreHolder::caller(caller),
+            (None, _) => return None,
+        };
+        Some((Arc::clone(store), holder))
+    }
+
+    /// Answers a request once this is done.
+    pub(super) fn answer_later(
+        self: &Arc<Self>,
+        exchange: &Exchange<'_, H>,
+        work: impl Future<Output = Result<Vec<u8>, RpcError>> + Send + 'static,
+    ) {
+        let owed = OwedAnswer { id: exchange.id().clone(), reply: Some(exchange.reply.clone()) };
+        let later = Later::begin(self);
+        self.executor.run(Box::pin(async move {
+            let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
+            owed.settle(caught(work).await.unwrap_or_else(internal));
+            drop(later);
+        }));
     }
 
     /// The owner of the resources that this connection's calls embed. Anonymous callers without a
@@ -129,22 +317,28 @@ impl<H: Host> Shared<H> {
         &self,
         id: &RequestId,
         parts: impl Iterator<Item = ContentPart<'a>>,
-        revision: Revision,
+        cached: (Revision, Scope),
     ) -> Vec<u8> {
-        self.cacheable(id, revision, |result| {
+        let has_meta = cached.0.features().metas;
+        self.cacheable(id, cached, |result| {
             let out = result.key("contents");
             let mut separate = separator();
             out.push(b'[');
-            for (uri, mime_type, body) in parts {
+            for ContentPart { uri, mime_type, body, meta } in parts {
                 separate(out);
-                push_resource_contents(out, uri, mime_type, body);
+                push_resource_contents(out, (uri, mime_type), body, meta.filter(|_| has_meta));
             }
             out.push(b']');
         })
     }
 
-    /// Writes a result that depends on the caller and the moment.
-    fn cacheable(&self, id: &RequestId, revision: Revision, members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    /// Writes a result that depends on the moment, and for some clients on the caller.
+    pub(super) fn cacheable(
+        &self,
+        id: &RequestId,
+        (revision, scope): (Revision, Scope),
+        members: impl FnOnce(&mut Object<'_>),
+    ) -> Vec<u8> {
         result_frame(id, |out| {
             let typed = revision.features().typed_results;
             let mut result = Object::open(out);
@@ -154,7 +348,7 @@ impl<H: Host> Shared<H> {
             members(&mut result);
             if typed {
                 push_number(result.key("ttlMs"), 0);
-                result.text("cacheScope", "private");
+                result.text("cacheScope", if scope == Scope::Public { "public" } else { "private" });
                 let mut meta = Object::open(result.key("_meta"));
                 meta.raw(SERVER_INFO, &self.server.identity);
                 meta.close();
@@ -164,13 +358,74 @@ impl<H: Host> Shared<H> {
     }
 }
 
+/// One request that is answered later, while the connection counts it.
+struct Later<H: Host>(Arc<Shared<H>>);
+
+impl<H: Host> Later<H> {
+    fn begin(shared: &Arc<Shared<H>>) -> Self {
+        shared.state().later += 1;
+        Self(Arc::clone(shared))
+    }
+}
+
+impl<H: Host> Drop for Later<H> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.later = state.later.saturating_sub(1);
+        drop(state);
+        self.0.outbox.notice();
+    }
+}
+
+/// The duty to answer a request. Dropped unanswered, it answers with an error.
+struct OwedAnswer {
+    id: RequestId,
+    reply: Option<Reply>,
+}
+
+impl OwedAnswer {
+    fn settle(mut self, answer: Result<Vec<u8>, RpcError>) {
+        self.send(answer);
+    }
+
+    fn send(&mut self, answer: Result<Vec<u8>, RpcError>) {
+        let Some(reply) = self.reply.take() else { return };
+        match answer {
+            Ok(frame) => reply.send(Some(&self.id), frame),
+            Err(error) => reply.refuse(Some(&self.id), &error),
+        }
+        reply.outbox().flush();
+    }
+}
+
+impl Drop for OwedAnswer {
+    fn drop(&mut self) {
+        self.send(Err(RpcError::new(ErrorCode::Internal, "The request was abandoned before it ended")));
+    }
+}
+
+fn store_away(_: StoreAway) -> RpcError {
+    RpcError::new(ErrorCode::Internal, "The state that replicas share cannot be reached: try again")
+}
+
+impl<'a> ContentPart<'a> {
+    /// A part that is kept.
+    fn of(uri: &'a str, part: &'a Part) -> Self {
+        Self { uri, mime_type: part.mime_type.as_deref(), body: &part.body, meta: part.meta.as_deref() }
+    }
+}
+
 impl ResourceRead {
     /// Turns a part of a result into a part of the resource; `None` for parts that a resource does
     /// not have.
     fn part(&self, kind: ContentKind, embeds: bool) -> Option<(String, Option<String>, ResourceBody)> {
         let own = |mime_type: Option<String>, body| Some((self.uri.clone(), mime_type, body));
         match kind {
-            ContentKind::EmbeddedResource { uri, mime_type, body } => Some((uri, mime_type, body)),
+            // A component may leave the media type to the definition of its resource.
+            ContentKind::EmbeddedResource { uri, mime_type, body } => {
+                let declared = || self.mime_type.clone().filter(|_| uri == self.uri);
+                Some((uri.clone(), mime_type.or_else(declared), body))
+            }
             ContentKind::Text(text) if !embeds => {
                 own(Some(self.mime_type.clone().unwrap_or_else(|| TEXT.to_owned())), ResourceBody::Text(text))
             }
@@ -188,10 +443,13 @@ fn is_embedded(content: &Content) -> bool {
 
 /// The call that reads an address.
 fn reading(declared: &DeclaredResource, uri: &str) -> Result<CallTarget, RpcError> {
-    let arguments = serde_json::Map::from_iter([(declared.argument.clone(), uri.into())]);
+    let ResourceReader::Tool { tool, argument } = &declared.reader else {
+        return Err(RpcError::new(ErrorCode::Internal, "No tool reads this resource"));
+    };
+    let arguments = serde_json::Map::from_iter([(argument.clone(), uri.into())]);
     let arguments = raw(serde_json::Value::Object(arguments).to_string())?;
-    let reads = Some(ResourceRead { uri: uri.to_owned(), mime_type: declared.mime_type.clone() });
-    Ok(CallTarget { name: declared.tool.clone(), arguments, reads, input: RoundInput::default() })
+    let becomes = Becomes::Resource(ResourceRead { uri: uri.to_owned(), mime_type: declared.mime_type.clone() });
+    Ok(CallTarget { name: tool.clone(), arguments, becomes, input: RoundInput::default(), is_inner: false, wish: None })
 }
 
 /// Writes a comma before every call but the first.

@@ -1,52 +1,86 @@
-//! The listeners for a changed list: ready legacy sessions, and `subscriptions/listen` of the
-//! modern era.
+//! The listeners for changes: ready legacy sessions, and `subscriptions/listen` of the modern era.
+//! They are told of changed lists, and of the resources that they watch.
 
 use std::sync::Arc;
 
-use super::dispatch::Exchange;
-use super::{OpenRequest, Shared};
-use crate::frame::{Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
-use crate::host::{Host, Outbox};
-use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
-use crate::method::Notification;
-use crate::revision::Revision;
+use serde_json::{Map, Value};
 
-/// The notification for legacy clients.
+use super::dispatch::Exchange;
+use super::task_news::TaskWatch;
+use super::watched::WatchedUris;
+use super::{OpenRequest, Shared};
+use crate::frame::{ErrorCode, Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
+use crate::host::{Catalog as _, Host, Outbox};
+use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
+use crate::method::{Feature, Notification};
+use crate::news::{ResourceNews, WatchShare};
+use crate::revision::Revision;
+use crate::server::ListChanges;
+use crate::task::undeclared;
+
+/// The notifications for legacy clients.
 const TOOLS_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+const PROMPTS_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
+
+/// The notification of a changed list of resources for legacy clients.
+const RESOURCES_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#;
 
 /// One open `subscriptions/listen`.
 pub(super) struct Subscription {
-    outbox: Arc<dyn Outbox>,
+    pub(super) outbox: Arc<dyn Outbox>,
+    wants: Wants,
+    watched: WatchedUris,
+    pub(super) tasks: TaskWatch,
+}
+
+/// The notifications that a listener asks for.
+#[derive(Clone, Copy)]
+struct Wants {
     tools: bool,
+    prompts: bool,
+    resources: bool,
 }
 
-/// True if `params.notifications` asks for changes of the list of tools.
-fn wants_tools(params: &Params<'_>) -> Result<bool, RpcError> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Filter {
-        #[serde(default)]
-        tools_list_changed: Option<bool>,
-        #[serde(default)]
-        prompts_list_changed: Option<bool>,
-        #[serde(default)]
-        resources_list_changed: Option<bool>,
-        #[serde(default)]
-        resource_subscriptions: Option<Vec<String>>,
-    }
+/// The notifications that a listener asks for, and the resources that it watches.
+struct Wanted {
+    wants: Wants,
+    uris: Vec<String>,
+    tasks: Vec<String>,
+}
+
+/// The kinds of notifications that a listener may ask for with true or false.
+const FLAGS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+
+/// Reads `params.notifications`. Ill-typed members are refused, also those of notifications that
+/// this server never sends.
+fn wanted(params: &Params<'_>) -> Result<Wanted, RpcError> {
+    let wrong = |member: &str, must: &str| RpcError::params(format!("params.notifications{member} must be {must}"));
     let text = params.get("notifications").filter(|text| scan::is_object(text));
-    let text = text.ok_or_else(|| RpcError::params("params.notifications must be an object"))?;
-    let filter: Filter = serde_json::from_str(text).map_err(|error| {
-        let kind = error.to_string();
-        let kind = kind.split(" at line").next().unwrap_or_default();
-        RpcError::params(format!("params.notifications is ill-typed: {kind}"))
-    })?;
-    // Named so that ill-typed ones are refused; the server never sends the others.
-    let _ = (filter.prompts_list_changed, filter.resources_list_changed, filter.resource_subscriptions);
-    Ok(filter.tools_list_changed == Some(true))
+    let filter: Map<String, Value> =
+        text.and_then(|text| serde_json::from_str(text).ok()).ok_or_else(|| wrong("", "an object"))?;
+    // Some writers have `null` for what is left out.
+    let is_there = |member: &str| filter.get(member).filter(|value| !value.is_null());
+    for flag in FLAGS {
+        if is_there(flag).is_some_and(|value| !value.is_boolean()) {
+            return Err(wrong(&format!(".{flag}"), "true or false"));
+        }
+    }
+    let strings = |member: &str| -> Result<Vec<String>, RpcError> {
+        let no_list = || wrong(&format!(".{member}"), "a list of strings");
+        let Some(list) = is_there(member) else { return Ok(Vec::new()) };
+        let list = list.as_array().ok_or_else(no_list)?;
+        list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(no_list)).collect()
+    };
+    let flag = |member: &str| filter.get(member).and_then(Value::as_bool).unwrap_or_default();
+    let wants = Wants {
+        tools: flag("toolsListChanged"),
+        prompts: flag("promptsListChanged"),
+        resources: flag("resourcesListChanged"),
+    };
+    Ok(Wanted { wants, uris: strings("resourceSubscriptions")?, tasks: strings("taskIds")? })
 }
 
-fn tag(params: &mut Object<'_>, id: &RequestId) {
+pub(super) fn tag(params: &mut Object<'_>, id: &RequestId) {
     let mut meta = Object::open(params.key("_meta"));
     id.push(meta.key(SUBSCRIPTION_ID));
     meta.close();
@@ -56,48 +90,242 @@ impl<H: Host> Shared<H> {
     /// Opens a subscription and acknowledges it.
     pub(super) fn listen(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let id = exchange.id();
-        let tools = wants_tools(&exchange.request.params)?;
+        let Wanted { mut wants, mut uris, tasks: task_ids } = wanted(&exchange.request.params)?;
+        let tasks = self.wanted_tasks(exchange, &task_ids)?;
+        // A server without prompts or resources does not promise to tell of them.
+        wants.prompts = wants.prompts && self.offers(Feature::Prompts, &exchange.catalog);
+        if !self.offers(Feature::Resources, &exchange.catalog) {
+            uris.clear();
+            wants.resources = false;
+        }
+        let mut watched = WatchedUris::default();
+        for uri in &uris {
+            watched.add(uri, self.server.options.watched_max, || self.watch_share())?;
+        }
         let frame = notification_frame(Notification::Acknowledged, |params| {
             tag(params, id);
             let mut honoured = Object::open(params.key("notifications"));
-            if tools {
-                honoured.flag("toolsListChanged", true);
+            for (flag, is_wanted) in [
+                ("toolsListChanged", wants.tools),
+                ("promptsListChanged", wants.prompts),
+                ("resourcesListChanged", wants.resources),
+            ] {
+                if is_wanted {
+                    honoured.flag(flag, true);
+                }
+            }
+            if !uris.is_empty() {
+                honoured.json("resourceSubscriptions", &watched.uris().collect::<Vec<_>>());
+            }
+            let ids: Vec<&str> = tasks.ids().collect();
+            if !ids.is_empty() {
+                honoured.json("taskIds", &ids);
             }
             honoured.close();
         });
         self.listen_for_changes();
         let mut state = self.state();
         let open = state.open.values().filter(|open| matches!(open, OpenRequest::Subscription(_))).count();
-        if open >= self.server.options.listens_max {
-            let text = format!("At most {} subscriptions may be open", self.server.options.listens_max);
-            return Err(RpcError::params(text));
+        let most = self.server.options.listens_max;
+        if open >= most {
+            // Nothing is wrong with the request: the server has no room for it.
+            let text = format!("At most {most} subscriptions of one connection may be open: cancel one first");
+            return Err(RpcError::new(ErrorCode::Internal, text));
         }
         let outbox = Arc::clone(exchange.reply.outbox());
         // Subscribed and acknowledged under one lock: no change is lost, and none comes before the
         // acknowledgement.
-        state.open.insert(id.clone(), OpenRequest::Subscription(Subscription { outbox: Arc::clone(&outbox), tools }));
+        let ids: Vec<String> = tasks.ids().map(str::to_owned).collect();
+        let subscription = Subscription { outbox: Arc::clone(&outbox), wants, watched, tasks };
+        state.open.insert(id.clone(), OpenRequest::Subscription(subscription));
         outbox.queue(frame);
+        drop(state);
+        if !ids.is_empty() {
+            self.tell_tasks_at_first(id, ids);
+        }
         Ok(())
     }
 
-    /// Announces to all listeners that the list of tools changed for these revisions.
-    pub(super) fn announce_tools(&self, revisions: &[Revision]) {
-        if revisions.is_empty() {
+    /// The tasks that a listener watches.
+    fn wanted_tasks(&self, exchange: &Exchange<'_, H>, ids: &[String]) -> Result<TaskWatch, RpcError> {
+        let mut tasks = TaskWatch::default();
+        if ids.is_empty() || !self.offers(Feature::Tasks, &exchange.catalog) {
+            return Ok(tasks);
+        }
+        if !exchange.peer.capabilities.tasks() {
+            return Err(undeclared("This client"));
+        }
+        let most = self.server.options.watched_max;
+        if ids.iter().all(|id| tasks.add(id, most)) {
+            return Ok(tasks);
+        }
+        // Nothing is wrong with the request: the server has no room for it.
+        Err(RpcError::new(ErrorCode::Internal, format!("At most {most} tasks of one request are watched")))
+    }
+
+    /// Watches a resource for a legacy session. There need not be one yet.
+    pub(super) fn subscribe(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let uri = exchange.request.params.string("uri")?;
+        self.watch(&uri)?;
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.watch(&uri, true);
+        }
+        exchange.acknowledge()
+    }
+
+    /// Watches a resource no more.
+    pub(super) fn unsubscribe(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let uri = exchange.request.params.string("uri")?;
+        self.watch_no_more(&uri);
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.watch(&uri, false);
+        }
+        exchange.acknowledge()
+    }
+
+    pub(super) fn watch(&self, uri: &str) -> Result<(), RpcError> {
+        self.state().watched.add(uri, self.server.options.watched_max, || self.watch_share())
+    }
+
+    pub(super) fn watch_no_more(&self, uri: &str) {
+        self.state().watched.remove(uri);
+    }
+
+    fn watch_share(&self) -> Option<WatchShare> {
+        self.server.watches.take(self.caller.name(), self.server.options.caller_watched_max)
+    }
+
+    /// Takes news of resources. Returns true if the client has not been told of all yet, as it
+    /// reads too slowly.
+    pub(super) fn take_news(&self, news: &ResourceNews) -> bool {
+        if news.to.as_deref().is_some_and(|to| !self.is_holder(to)) {
+            return self.tell_updates();
+        }
+        let catalog = self.server.host.snapshot();
+        self.note_updates(&|uri| news.touches(uri, |uri| catalog.component_of(uri)));
+        if news.list {
+            self.announce_resources();
+        }
+        self.tell_updates()
+    }
+
+    /// Notes that what is watched at these addresses has changed.
+    pub(super) fn note_updates(&self, has_changed: &dyn Fn(&str) -> bool) {
+        let mut state = self.state();
+        state.watched.note(has_changed);
+        for open in state.open.values_mut() {
+            if let OpenRequest::Subscription(subscription) = open {
+                subscription.watched.note(has_changed);
+            }
+        }
+    }
+
+    /// Tells the client of resources that have changed, if it reads. Returns true if it has not
+    /// been told of all. Until it reads, several changes of one resource become one.
+    pub(super) fn tell_updates(&self) -> bool {
+        let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
+        let mut waits = false;
+        {
+            let mut state = self.state();
+            let ready = state.session.as_ref().is_some_and(|session| session.ready);
+            if state.watched.has_news() {
+                if !ready || self.outbox.congested() {
+                    waits = ready;
+                } else {
+                    for uri in state.watched.take_changed().into_iter().filter(|uri| self.may_know(uri)) {
+                        let frame =
+                            notification_frame(Notification::ResourceUpdated, |params| params.text("uri", &uri));
+                        self.outbox.queue(frame);
+                    }
+                    told.push(Arc::clone(&self.outbox));
+                }
+            }
+            for (id, open) in &mut state.open {
+                let OpenRequest::Subscription(Subscription { outbox, watched, .. }) = open else { continue };
+                if !watched.has_news() {
+                    continue;
+                }
+                if outbox.congested() {
+                    waits = true;
+                    continue;
+                }
+                for uri in watched.take_changed().into_iter().filter(|uri| self.may_know(uri)) {
+                    outbox.queue(notification_frame(Notification::ResourceUpdated, |params| {
+                        tag(params, id);
+                        params.text("uri", &uri);
+                    }));
+                }
+                told.push(Arc::clone(outbox));
+            }
+        }
+        for outbox in told {
+            outbox.flush();
+        }
+        waits
+    }
+
+    /// False for a resource that another caller's rights are needed for.
+    fn may_know(&self, uri: &str) -> bool {
+        let catalog = self.server.host.snapshot();
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        catalog.reader(uri).is_none_or(|declared| declared.is_seen_with(tools))
+    }
+
+    /// Announces to all listeners that the list of resources changed.
+    pub(super) fn announce_resources(&self) {
+        let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
+        {
+            let state = self.state();
+            if state.session.as_ref().is_some_and(|session| session.ready) {
+                self.outbox.queue(RESOURCES_CHANGED_BARE.to_vec());
+                told.push(Arc::clone(&self.outbox));
+            }
+            for (id, open) in &state.open {
+                let OpenRequest::Subscription(Subscription { outbox, wants, .. }) = open else { continue };
+                if !wants.resources {
+                    continue;
+                }
+                outbox.queue(notification_frame(Notification::ResourcesChanged, |params| tag(params, id)));
+                told.push(Arc::clone(outbox));
+            }
+        }
+        for outbox in told {
+            outbox.flush();
+        }
+    }
+
+    /// Announces to all listeners the lists that changed for their revisions.
+    pub(super) fn announce(&self, changes: &ListChanges, lists: Option<u64>) {
+        if changes.is_none() {
             return;
         }
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
             let state = self.state();
-            if state.session.as_ref().is_some_and(|session| session.ready && revisions.contains(&session.peer.revision))
-            {
-                self.outbox.queue(TOOLS_CHANGED_BARE.to_vec());
-                told.push(Arc::clone(&self.outbox));
+            let session = state.session.as_ref().filter(|session| session.ready);
+            if let Some(revision) = session.map(|session| session.peer.revision) {
+                let bare = [(&changes.tools, TOOLS_CHANGED_BARE), (&changes.prompts, PROMPTS_CHANGED_BARE)];
+                let bare = bare.into_iter().filter(|(revisions, _)| revisions.contains(&revision));
+                let frames: Vec<Vec<u8>> = bare.map(|(_, frame)| frame.to_vec()).collect();
+                if !frames.is_empty() {
+                    self.outbox.announce(frames, lists);
+                    told.push(Arc::clone(&self.outbox));
+                }
             }
-            let is_modern = |revision: &Revision| revision.is_modern();
-            for (id, open) in state.open.iter().filter(|_| revisions.iter().any(is_modern)) {
-                let OpenRequest::Subscription(Subscription { outbox, tools: true }) = open else { continue };
-                outbox.queue(notification_frame(Notification::ToolsChanged, |params| tag(params, id)));
-                told.push(Arc::clone(outbox));
+            let shows = |revisions: &[Revision]| revisions.iter().any(|revision| revision.is_modern());
+            let (tools, prompts) = (shows(&changes.tools), shows(&changes.prompts));
+            for (id, open) in &state.open {
+                let OpenRequest::Subscription(Subscription { outbox, wants, .. }) = open else { continue };
+                for (notification, wanted) in [
+                    (Notification::ToolsChanged, tools && wants.tools),
+                    (Notification::PromptsChanged, prompts && wants.prompts),
+                ] {
+                    if wanted {
+                        outbox.queue(notification_frame(notification, |params| tag(params, id)));
+                        told.push(Arc::clone(outbox));
+                    }
+                }
             }
         }
         for outbox in told {
@@ -108,9 +336,10 @@ impl<H: Host> Shared<H> {
     /// Ends every subscription with its result, the last message on it (2026-07-28, Subscriptions,
     /// "Graceful Closure").
     ///
-    /// No `notifications/cancelled` is sent. Cancellation asks for one and refers to Subscriptions,
-    /// which names the result alone. Clients take the result for a graceful end, and a cancellation
-    /// for a lost stream. A request with a result can no longer be cancelled.
+    /// Where all messages share one channel, `notifications/cancelled` follows ("Cancellation":
+    /// over stdio the server sends it to end a subscription). It comes second. Clients take the
+    /// result for a graceful end and then ignore the cancellation, which may come late. The other
+    /// way round they take it for a lost stream. Over HTTP the stream itself ends.
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();
@@ -127,6 +356,12 @@ impl<H: Host> Shared<H> {
                 meta.close();
                 result.close();
             }));
+            if self.number.get().is_some() {
+                subscription.outbox.queue(notification_frame(Notification::Cancelled, |params| {
+                    id.push(params.key("requestId"));
+                    params.text("reason", "The server ends");
+                }));
+            }
             subscription.outbox.flush();
         }
     }

@@ -23,9 +23,8 @@ impl RequestId {
         if let Some(text) = scan::string(value) {
             return Some(Self::Text(text.into()));
         }
-        let number: i64 = value.parse().ok()?;
-        let plain = !value.starts_with('+');
-        (plain && (-INTEGER_MAX..=INTEGER_MAX).contains(&number)).then_some(Self::Integer(number))
+        let number = integer(value)?;
+        (-INTEGER_MAX..=INTEGER_MAX).contains(&number).then_some(Self::Integer(number))
     }
 
     /// Appends the id as JSON.
@@ -37,11 +36,94 @@ impl RequestId {
     }
 }
 
+/// The integer that a JSON number stands for, however it is written: `1`, `1.0`, `10e-1`. JSON has
+/// one kind of number, and some writers have only floats.
+fn integer(number: &str) -> Option<i64> {
+    /// Digits of a number past which it is no integer that an id may be.
+    const DIGITS_MAX: usize = 18;
+    if number.len() <= DIGITS_MAX && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number.parse().ok();
+    }
+    let (negative, unsigned) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+        None => (unsigned, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_digits(whole) || !is_digits(fraction) {
+        return None;
+    }
+    let digits = [whole, fraction].concat();
+    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    let leading = digits.len() - digits.trim_start_matches('0').len();
+    let digits = digits.trim_matches('0');
+    if digits.is_empty() {
+        return Some(0);
+    }
+    // The digits that are left stand at the places from `leading` on, and the point at `point`.
+    let before_point = usize::try_from(point.checked_sub(i64::try_from(leading).ok()?)?).ok()?;
+    if digits.len() > before_point || before_point > DIGITS_MAX {
+        return None;
+    }
+    let zeros = u32::try_from(before_point - digits.len()).ok()?;
+    let value = digits.parse::<i64>().ok()?.checked_mul(10_i64.checked_pow(zeros)?)?;
+    Some(if negative { -value } else { value })
+}
+
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => number.fmt(f),
             Self::Text(text) => text.fmt(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::integer;
+
+    #[test]
+    fn an_integer_is_one_however_it_is_written() {
+        for (text, value) in [
+            ("0", 0),
+            ("-0", 0),
+            ("-0.0", 0),
+            ("0e999999999", 0),
+            ("1.0", 1),
+            ("-1.000", -1),
+            ("1e3", 1_000),
+            ("1.5E1", 15),
+            ("1200e-2", 12),
+            ("0.001e+3", 1),
+            ("9007199254740992.0", 1 << 53),
+            ("9.007199254740993e15", (1 << 53) + 1),
+        ] {
+            assert_eq!(integer(text), Some(value), "{text}");
+        }
+        for text in [
+            "1.5",
+            "0.1",
+            "1e-1",
+            "1e19",
+            "1e999999999999999999999",
+            "1e-9223372036854775808",
+            "1e9223372036854775807",
+            "9007199254740992.5",
+            "12345678901234567890",
+            "+1",
+            "",
+            "-",
+            ".5",
+            "1e",
+            "1.0.0",
+            "true",
+            "null",
+            "[1]",
+        ] {
+            assert_eq!(integer(text), None, "{text}");
+        }
+        assert_eq!(integer(&format!("1{}.{}", "0".repeat(17), "0".repeat(100_000))), Some(10_i64.pow(17)));
     }
 }

@@ -109,7 +109,6 @@ pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, Fault> {
 /// The findings of a strict scan of one JSON value, such as a tool's structured result.
 pub(crate) struct Value {
     pub(crate) duplicate: Option<String>,
-    pub(crate) values: usize,
 }
 
 /// Checks one JSON value that may nest `depth_max` levels.
@@ -118,7 +117,7 @@ pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Value, Fault> 
     scanner.space();
     scanner.value(Inside::Elsewhere)?;
     scanner.end()?;
-    Ok(Value { duplicate: scanner.duplicate.map(|found| found.key), values: scanner.values })
+    Ok(Value { duplicate: scanner.duplicate.map(|found| found.key) })
 }
 
 /// The decoded text of a JSON string; `None` for any other value.
@@ -176,7 +175,6 @@ struct Scanner<'a> {
     at: usize,
     depth: usize,
     depth_max: usize,
-    values: usize,
     members: Vec<Member<'a>>,
     /// The keys of all objects that are open at this point, innermost last.
     keys: Vec<Cow<'a, str>>,
@@ -191,7 +189,6 @@ impl<'a> Scanner<'a> {
             at: 0,
             depth: 0,
             depth_max,
-            values: 0,
             members: Vec::with_capacity(TYPICAL_KEYS),
             keys: Vec::with_capacity(TYPICAL_KEYS),
             duplicate: None,
@@ -230,7 +227,6 @@ impl<'a> Scanner<'a> {
     }
 
     fn value(&mut self, inside: Inside) -> Result<(), Fault> {
-        self.values += 1;
         match self.peek() {
             Some(b'{') => self.object(inside),
             Some(b'[') => self.array(inside.element()),

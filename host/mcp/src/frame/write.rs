@@ -110,13 +110,36 @@ pub(crate) fn result_frame(id: &RequestId, body: impl FnOnce(&mut Vec<u8>)) -> V
     out
 }
 
-/// A frame that answers `id` (`null` if none could be read) with an error.
-pub(crate) fn error_frame(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+/// The id of a frame that answers with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorId<'a> {
+    /// The id of the request.
+    Of(&'a RequestId),
+    /// No id could be read, and the member is left out (2025-11-25, `JSONRPCErrorResponse`). The
+    /// schemas of no revision take `null`, and clients drop it.
+    Absent,
+    /// No id could be read, and the member is `null` (JSON-RPC 2.0, section 5). The schemas up to
+    /// 2025-06-18 want the member.
+    Null,
+}
+
+impl<'a> From<Option<&'a RequestId>> for ErrorId<'a> {
+    fn from(id: Option<&'a RequestId>) -> Self {
+        id.map_or(Self::Absent, Self::Of)
+    }
+}
+
+/// A frame that answers a request of this id with an error.
+pub(crate) fn error_frame<'a>(id: impl Into<ErrorId<'a>>, error: &RpcError) -> Vec<u8> {
     let mut out = Vec::new();
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    match id {
-        Some(id) => id.push(&mut out),
-        None => out.extend_from_slice(b"null"),
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+    match id.into() {
+        ErrorId::Of(id) => {
+            out.extend_from_slice(b",\"id\":");
+            id.push(&mut out);
+        }
+        ErrorId::Absent => {}
+        ErrorId::Null => out.extend_from_slice(b",\"id\":null"),
     }
     out.extend_from_slice(b",\"error\":");
     let mut object = Object::open(&mut out);

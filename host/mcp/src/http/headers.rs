@@ -45,6 +45,11 @@ fn same(headers: &HeaderMap, name: &HeaderName, said: &str, coding: Coding) -> R
     if same { Ok(()) } else { Err(Mismatch::Different) }
 }
 
+/// The revision that the headers of a request name, if it is served.
+pub(super) fn revision(headers: &HeaderMap) -> Option<Revision> {
+    single(headers, &PROTOCOL_VERSION).ok().flatten()?.to_str().ok().and_then(Revision::named)
+}
+
 /// The era that the headers of a request name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {

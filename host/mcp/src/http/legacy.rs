@@ -7,22 +7,27 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::accept::Accepted;
 use super::body::ResponseContent;
+use super::exchange::{Exchange, SessionElsewhere, SessionNews};
 use super::executor::DrivingExecutor;
-use super::headers::{Era, SESSION_ID};
+use super::headers::{self, Era, SESSION_ID};
 use super::mailbox::{Ending, Mailbox, Next};
-use super::quota::QuotaGuard;
+use super::quota::{Owner, QuotaGuard};
 use super::refusal::Refusal;
+use super::replicas::{Recipient, ReplicasAway};
+use super::resume;
+use super::sealed::SealedSession;
 use super::service::{MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Sender, Service, events};
-use super::session::{Session, SessionOutbox, SessionUse};
+use super::session::{Session, SessionOutbox, SessionUse, random_id};
 use super::stream::{EventStream, Lease};
 use super::{Admitted, CredentialValidity};
 use crate::caller::Caller;
 use crate::connection::Connection;
-use crate::frame::{ErrorCode, Incoming, Message, RpcError};
+use crate::frame::{Entry, ErrorCode, Incoming, Message, RpcError};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::single;
+use crate::store::StoreHolder;
 
 /// A request of a session while it is answered, or the session's stream. A client that disconnects
 /// has cancelled nothing.
@@ -30,8 +35,19 @@ struct SessionExchange<H: Host> {
     mailbox: Arc<Mailbox>,
     /// The stream ends with the credential. A call is answered whatever becomes of it.
     validity: CredentialValidity,
-    _session: SessionUse<H>,
-    _guard: QuotaGuard,
+    /// The stream, if this is one and other replicas answer the session too.
+    _opened: Option<OpenStream>,
+    kind: StreamKind,
+    session: SessionUse<H>,
+    guard: Option<QuotaGuard>,
+}
+
+/// The stream that a session's exchange may become.
+enum StreamKind {
+    /// An answer's. Its id, once it has begun.
+    Answer(Option<Box<str>>),
+    /// The session's own.
+    Session,
 }
 
 impl<H: Host> Lease for SessionExchange<H> {
@@ -42,11 +58,33 @@ impl<H: Host> Lease for SessionExchange<H> {
     fn expire(&self) {
         self.mailbox.end(Ending::Nothing);
     }
+
+    fn begin(&mut self, mailbox: &Arc<Mailbox>) -> Option<Box<str>> {
+        if !self.session.connection.peer()?.revision.features().primed_streams {
+            return None;
+        }
+        match &mut self.kind {
+            StreamKind::Session => Some(self.session.answers.session_id()),
+            StreamKind::Answer(Some(id)) => Some(id.clone()),
+            StreamKind::Answer(none) => Some(none.insert(self.session.answers.begin(mailbox)).clone()),
+        }
+    }
+
+    fn release(&mut self, reader: u64, ended: bool) -> bool {
+        let StreamKind::Answer(Some(id)) = &self.kind else { return false };
+        if ended {
+            self.session.answers.ended(id);
+            return false;
+        }
+        self.session.answers.broke(id, reader, self.guard.take());
+        true
+    }
 }
 
 impl<H: Host> SessionExchange<H> {
     fn answering(mailbox: &Arc<Mailbox>, session: SessionUse<H>, guard: QuotaGuard) -> Self {
-        Self { mailbox: Arc::clone(mailbox), validity: CredentialValidity::default(), _session: session, _guard: guard }
+        let (validity, kind) = (CredentialValidity::default(), StreamKind::Answer(None));
+        Self { mailbox: Arc::clone(mailbox), validity, _opened: None, kind, session, guard: Some(guard) }
     }
 }
 
@@ -61,16 +99,16 @@ pub(super) fn begin<H: Host>(
     if id.is_none() && asks_for_session(&incoming) {
         return initialize(service, incoming, context);
     }
-    let Some(id) = id else { return Err(without_session(&incoming)) };
+    let Some(id) = id else { return Err(without_session(&incoming, era)) };
     let session = find(service, id, &context.caller, era)?;
+    let style = if asks(&incoming) { ResponseStyle::Legacy } else { ResponseStyle::Taken };
     let mailbox = Mailbox::new(context.accepted.events, service.limits.unread_bytes_max, None);
     let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&context.headers)));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     session.driving.set(context.is_alone);
     session.connection.take(incoming, &outbox);
     let lease = Box::new(SessionExchange::answering(&mailbox, session, context.guard));
-    let (accepted, style) = (context.accepted, ResponseStyle::Legacy);
-    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style }))
+    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: context.accepted, style }))
 }
 
 /// Opens the stream for a session's messages that belong to no request.
@@ -80,41 +118,119 @@ pub(super) fn listen<H: Host>(
     sender: Sender,
 ) -> Result<Response<ResponseContent>, Refusal> {
     let Sender { admitted: Admitted { caller, validity }, owner } = sender;
-    let session = of_headers(service, headers, &caller)?;
+    let id = session_id(headers)?.ok_or(Refusal::NoSession)?;
+    let session = find(service, id, &caller, Era::of(headers))?;
     if !Accepted::of(headers).events {
         return Err(Refusal::Accept);
     }
     let guard = service.quotas.streams.take(&owner)?;
+    if let Some(answer) = resume::wanted(headers) {
+        let mailbox = session.answers.take_up(answer).ok_or(Refusal::Resumption)?;
+        let kind = StreamKind::Answer(Some(answer.into()));
+        let lease = SessionExchange { kind, ..SessionExchange::answering(&mailbox, session, guard) };
+        return Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))));
+    }
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
-    session.outbox.open(&mailbox);
+    let opened = service.exchange.as_ref().map(|exchange| OpenStream::new(exchange, &service.key_of(id), &caller));
+    session.outbox.open(&mailbox, opened.as_ref().map(|stream| stream.name.as_str()));
+    if let Some(stream) = &opened {
+        session.connection.mark_ready();
+        stream.say(SessionNews::Opened(stream.name.clone()));
+    }
     if service.is_ending() {
         session.outbox.end();
     }
-    let lease = SessionExchange { validity, ..SessionExchange::answering(&mailbox, session, guard) };
+    let (kind, lease) = (StreamKind::Session, SessionExchange::answering(&mailbox, session, guard));
+    let lease = SessionExchange { validity, _opened: opened, kind, ..lease };
     Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))))
 }
 
-/// Ends a session.
-pub(super) fn end<H: Host>(
+/// Ends a session, everywhere.
+pub(super) async fn end<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
     caller: &Caller,
 ) -> Result<Response<ResponseContent>, Refusal> {
-    let session = of_headers(service, headers, caller)?;
-    service.sessions.remove(session_id(headers)?.unwrap_or_default());
+    let id = session_id(headers)?.ok_or(Refusal::NoSession)?;
+    let session = find(service, id, caller, Era::of(headers))?;
+    let key = service.key_of(id);
+    if let Some(exchange) = &service.exchange {
+        exchange.end((&key, caller.name()), session.left()).await.map_err(|ReplicasAway| Refusal::Away)?;
+    }
+    service.sessions.end(&key);
     drop(session);
+    if let Some(store) = service.server.store.get() {
+        // Where it fails, their own time ends them.
+        let _ = store.forget(&StoreHolder::session(caller.name(), &key)).await;
+    }
     let mut response = Response::new(ResponseContent::none());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
-fn of_headers<H: Host>(service: &Service<H>, headers: &HeaderMap, caller: &Caller) -> Result<SessionUse<H>, Refusal> {
-    let id = session_id(headers)?.ok_or(Refusal::NoSession)?;
-    find(service, id, caller, Era::of(headers))
+/// Tries of a session that others end meanwhile, or other sessions. Each takes one look-up.
+const MEET_TRIES_MAX: usize = 8;
+
+/// Makes a session known that another replica began. This replica asks once if it has ended, and
+/// hears of it from then on.
+pub(super) async fn meet<H: Host>(
+    service: &Service<H>,
+    headers: &HeaderMap,
+    caller: &Caller,
+    owner: &Owner,
+) -> Result<(), Refusal> {
+    let Some(exchange) = &service.exchange else { return Ok(()) };
+    let Some(id) = session_id(headers)? else { return Ok(()) };
+    let key = service.key_of(id);
+    if service.sessions.knows(&key) {
+        return Ok(());
+    }
+    let options = &service.server.options;
+    // Who needs the session is told that there is none.
+    let Some(sealed) = SealedSession::open(&options.state_key, id, caller) else { return Ok(()) };
+    let Some(peer) = sealed.peer(options.legacy_log_level) else { return Ok(()) };
+    for _ in 0..MEET_TRIES_MAX {
+        let ended = service.sessions.ended();
+        match exchange.replicas.has_ended(&key).await {
+            Ok(false) => {}
+            Ok(true) => return Ok(()),
+            Err(ReplicasAway) => return Err(Refusal::Away),
+        }
+        let line = Arc::<SessionOutbox>::default();
+        let (connection, driving) = open(service, caller, &line, false);
+        let connection = connection.resumed(peer.clone());
+        let connection = shared(exchange, connection, &key, caller);
+        let session = Session::new(connection, driving, line, caller.clone(), sealed.left());
+        if service.sessions.enter_unless_ended(&key, session, owner, &service.limits, Some(ended))? {
+            return Ok(());
+        }
+    }
+    Err(Refusal::Busy)
+}
+
+/// The connection of a session.
+fn open<H: Host>(
+    service: &Service<H>,
+    caller: &Caller,
+    line: &Arc<SessionOutbox>,
+    is_alone: bool,
+) -> (Connection<H>, Arc<DrivingExecutor>) {
+    let outbox: Arc<dyn Outbox> = Arc::<SessionOutbox>::clone(line);
+    let driving = DrivingExecutor::new(&service.executor, is_alone);
+    let executor: Arc<dyn Executor> = Arc::<DrivingExecutor>::clone(&driving);
+    let connection = Connection::open(Arc::clone(&service.server), caller.clone(), outbox, executor).listening();
+    (connection, driving)
+}
+
+/// A connection that shares its session with other replicas.
+fn shared<H: Host>(exchange: &Arc<Exchange>, connection: Connection<H>, key: &str, caller: &Caller) -> Connection<H> {
+    let address = exchange.address(connection.number());
+    let (exchange, session, caller) = (Arc::clone(exchange), key.to_owned(), caller.shared_name());
+    connection.sharing(&address, key, Arc::new(SessionElsewhere { exchange, session, caller }))
 }
 
 fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> Result<SessionUse<H>, Refusal> {
-    let session = service.sessions.find(id, caller).ok_or(Refusal::Session)?;
+    let session = service.sessions.find(&service.key_of(id), caller).ok_or(Refusal::Session)?;
     match era {
         Era::Unsaid | Era::Legacy => Ok(session),
         Era::Modern | Era::Unknown => Err(Refusal::Version),
@@ -123,7 +239,7 @@ fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> R
 
 /// The session that a request names, if it names one.
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let id = single(headers, &SESSION_ID).map_err(|_| Refusal::NoSession)?;
+    let id = single(headers, &SESSION_ID).map_err(|_| Refusal::Sessions)?;
     id.map(|id| id.to_str().map_err(|_| Refusal::Session)).transpose()
 }
 
@@ -131,17 +247,40 @@ fn asks_for_session(incoming: &Incoming<'_>) -> bool {
     matches!(incoming, Incoming::One(Ok(Message::Request(request))) if request.method.known() == Some(Method::Initialize))
 }
 
-/// The refusal of a message without a session, which may be meant for either era.
-fn without_session(incoming: &Incoming<'_>) -> Refusal {
-    let Incoming::One(Ok(Message::Request(request))) = incoming else { return Refusal::NoSession };
-    let fault = request.params.fault.clone().map(|fault| RpcError { code: ErrorCode::InvalidMeta, ..fault });
-    let error = fault.unwrap_or_else(|| {
-        RpcError::meta(format!(
-            "Missing in params._meta: {PROTOCOL_VERSION}, {CLIENT_CAPABILITIES}; before 2026-07-28, the header \
-             Mcp-Session-Id that initialize is answered with"
-        ))
-    });
-    Refusal::Message(Some(request.id.clone()), error)
+/// True if a message holds a request, whose answer somebody waits for.
+fn asks(incoming: &Incoming<'_>) -> bool {
+    let is_request = |entry: &Entry<'_>| !matches!(entry, Ok(Message::Notification { .. } | Message::Response { .. }));
+    match incoming {
+        Incoming::Blank => false,
+        Incoming::One(entry) => is_request(entry),
+        Incoming::Batch(entries) => entries.iter().any(is_request),
+    }
+}
+
+/// True if errors for this client have an `id` even where none could be read. The session tells its
+/// revision, or else a header.
+pub(super) fn wants_null<H: Host>(service: &Service<H>, context: &MessageContext) -> bool {
+    let session = session_id(&context.headers).ok().flatten();
+    let session = session.and_then(|id| service.sessions.find(&service.key_of(id), &context.caller));
+    let revision = session.and_then(|session| session.connection.peer()).map(|peer| peer.revision);
+    revision.or_else(|| headers::revision(&context.headers)).is_some_and(|revision| !revision.features().absent_ids)
+}
+
+/// The refusal of a message without a session. It may be meant for either era, unless the header
+/// names one.
+fn without_session(incoming: &Incoming<'_>, era: Era) -> Refusal {
+    let Incoming::One(Ok(Message::Request(request))) = incoming else {
+        return if era == Era::Modern { Refusal::NoRequest } else { Refusal::NoSession };
+    };
+    if let Some(fault) = request.params.fault.clone() {
+        return Refusal::Message(RpcError { code: ErrorCode::InvalidMeta, ..fault });
+    }
+    let older = match era {
+        Era::Modern => "",
+        _ => "; before 2026-07-28, the header Mcp-Session-Id that initialize is answered with",
+    };
+    let text = format!("Missing in params._meta: {PROTOCOL_VERSION}, {CLIENT_CAPABILITIES}{older}");
+    Refusal::Message(RpcError::meta(text))
 }
 
 fn initialize<H: Host>(
@@ -151,24 +290,66 @@ fn initialize<H: Host>(
 ) -> Result<MessageOutcome, Refusal> {
     let line = Arc::<SessionOutbox>::default();
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
-    let (outbox, told): (Arc<dyn Outbox>, Arc<dyn Outbox>) =
-        (Arc::<SessionOutbox>::clone(&line), Arc::<Mailbox>::clone(&mailbox));
-    let driving = DrivingExecutor::new(&service.executor, context.is_alone);
-    let executor: Arc<dyn Executor> = Arc::<DrivingExecutor>::clone(&driving);
-    let connection =
-        Connection::open(Arc::clone(&service.server), context.caller.clone(), outbox, executor).listening();
+    let told: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
+    let (connection, driving) = open(service, &context.caller, &line, context.is_alone);
     connection.take(incoming, &told);
     let ending = match mailbox.try_next() {
         Some(Next::End(ending)) => ending,
         _ => return Err(Refusal::Busy),
     };
     let mut style = ResponseStyle::Legacy;
-    let session = Session::new(connection, driving, line, context.caller);
-    if matches!(ending, Ending::Answer(_)) {
-        let id = service.sessions.enter(Arc::clone(&session), context.guard.owner(), &service.limits)?;
+    let (id, connection) = match matches!(ending, Ending::Answer(_)) {
+        true => named(service, connection, &context.caller).map(|(id, connection)| (Some(id), connection))?,
+        false => (None, connection),
+    };
+    let session = Session::new(connection, driving, line, context.caller, service.limits.session_time);
+    if let Some(id) = id {
+        let owner = context.guard.owner();
+        service.sessions.enter(&service.key_of(&id), Arc::clone(&session), owner, &service.limits)?;
         style = ResponseStyle::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
     }
     mailbox.end(ending);
     let lease = Box::new(SessionExchange::answering(&mailbox, SessionUse::of(session), context.guard));
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: context.accepted, style }))
+}
+
+/// The id of a session that has begun. Replicas read from it all that they need to go on with it.
+fn named<H: Host>(
+    service: &Service<H>,
+    connection: Connection<H>,
+    caller: &Caller,
+) -> Result<(String, Connection<H>), Refusal> {
+    let Some(exchange) = &service.exchange else {
+        return Ok((random_id().ok_or(Refusal::Busy)?, connection));
+    };
+    let peer = connection.peer().ok_or(Refusal::Busy)?;
+    let sealed = SealedSession::new(caller, &peer, service.limits.session_time);
+    let id = sealed.seal(&service.server.options.state_key).ok_or(Refusal::Busy)?;
+    let connection = shared(exchange, connection, &service.key_of(&id), caller);
+    Ok((id, connection))
+}
+
+/// The stream of a session, as the other replicas know it. They hear when it is dropped.
+struct OpenStream {
+    exchange: Arc<Exchange>,
+    session: String,
+    caller: Arc<str>,
+    name: String,
+}
+
+impl OpenStream {
+    fn new(exchange: &Arc<Exchange>, session: &str, caller: &Caller) -> Self {
+        let (session, caller, name) = (session.to_owned(), caller.shared_name(), exchange.stream_name());
+        Self { exchange: Arc::clone(exchange), session, caller, name }
+    }
+
+    fn say(&self, news: SessionNews) {
+        self.exchange.send(Recipient::All, (&self.session, &self.caller), news);
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.say(SessionNews::Closed(self.name.clone()));
+    }
 }

@@ -47,6 +47,9 @@ pub struct HttpLimits {
     pub session_idle: Duration,
     /// Longest life of a session. A day.
     pub session_time: Duration,
+    /// Time for which requests are still taken once the server is to end. None: a balancer in front
+    /// of it needs as long as it takes to send them elsewhere.
+    pub notice: Duration,
     /// Longest time that calls may run on during shutdown. 10 s: less than service managers wait.
     pub drain: Duration,
 }
@@ -103,6 +106,7 @@ impl Default for HttpLimits {
             stream_time: DAY,
             session_idle: Duration::from_secs(30 * 60),
             session_time: DAY,
+            notice: Duration::ZERO,
             drain: Duration::from_secs(10),
         }
     }

@@ -31,6 +31,8 @@ struct State {
     unread_since: Option<Instant>,
     /// Nobody reads any more.
     closed: bool,
+    /// The number of the reader: each takes over from the one before.
+    reader: u64,
     waker: Option<Waker>,
 }
 
@@ -65,8 +67,12 @@ impl Mailbox {
         self.takes_events
     }
 
-    pub(super) fn poll_next(&self, context: &Context<'_>) -> Poll<Next> {
+    /// The next item for this reader. For one that another has taken over from, it has ended.
+    pub(super) fn poll_next(&self, reader: u64, context: &Context<'_>) -> Poll<Next> {
         let mut state = self.state();
+        if state.reader != reader {
+            return Poll::Ready(Next::End(Ending::Nothing));
+        }
         if let Some(next) = state.next() {
             return Poll::Ready(next);
         }
@@ -99,7 +105,41 @@ impl Mailbox {
 
     /// Drops everything from now on: nobody reads any more.
     pub(super) fn close(&self) {
-        *self.state() = State { closed: true, ..State::default() };
+        let mut state = self.state();
+        *state = State { closed: true, reader: state.reader, ..State::default() };
+    }
+
+    /// True if it has ended without an answer, and holds nothing.
+    pub(super) fn ends_with_nothing(&self) -> bool {
+        let state = self.state();
+        state.events.is_empty() && matches!(state.ending, Some(Ending::Nothing))
+    }
+
+    /// The number of the reader.
+    pub(super) fn reader(&self) -> u64 {
+        self.state().reader
+    }
+
+    /// Makes room for another reader, which gets the full time for the next item.
+    pub(super) fn take_over(&self) {
+        let waker = {
+            let mut state = self.state();
+            state.reader += 1;
+            state.unread_since = state.unread_since.map(|_| Instant::now());
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Puts an event back that was not sent, in front of the others.
+    pub(super) fn put_back(&self, frame: Vec<u8>) {
+        let mut state = self.state();
+        if !state.closed {
+            state.bytes += frame.len();
+            state.events.push_front(frame);
+        }
     }
 
     /// True if nobody reads any more, or nothing more will come.
@@ -211,7 +251,10 @@ mod tests {
         mailbox.answer(b"four".to_vec());
         assert!(matches!(mailbox.try_next(), Some(Next::Event(frame)) if frame == b"one"));
         assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame == b"two"));
-        assert!(mailbox.poll_next(&context()).is_pending());
+        assert!(mailbox.poll_next(0, &context()).is_pending());
+        mailbox.take_over();
+        assert!(matches!(mailbox.poll_next(0, &context()), Poll::Ready(Next::End(Ending::Nothing))));
+        assert!(mailbox.poll_next(1, &context()).is_pending());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod accept;
 mod body;
 mod connections;
+mod exchange;
 mod executor;
 mod headers;
 mod legacy;
@@ -20,6 +21,9 @@ pub mod oauth;
 mod origin;
 mod quota;
 mod refusal;
+mod replicas;
+mod resume;
+mod sealed;
 mod serve;
 mod service;
 mod session;
@@ -40,6 +44,7 @@ use crate::cancellation::Cancellation;
 pub use limits::{CallerLimits, HttpLimits};
 pub use listener::Listener;
 pub use origin::{OriginError, OriginPolicy};
+pub use replicas::{Asked, HeardItem, Recipient, Replicas, ReplicasAway};
 pub use serve::{HttpOptions, Shutdown, serve};
 pub use tls::{Certificate, TlsError};
 pub use traffic::{Load, Traffic};
@@ -56,6 +61,15 @@ pub trait Gatekeeper: Send + Sync + 'static {
         None
     }
 }
+
+/// Finds out if the server can do its work, besides taking requests.
+pub trait Readiness: Send + Sync + 'static {
+    /// Looks. Anyone may have it look, as often as they like: its work is bounded.
+    fn look(&self) -> Looking<'_>;
+}
+
+/// A look at what the server needs, while it runs. It gives a word or two for the missing thing.
+pub type Looking<'r> = Pin<Box<dyn Future<Output = Option<&'static str>> + Send + 'r>>;
 
 /// The authentication of a caller, while it runs.
 pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, AuthFailure>> + Send + 'h>>;

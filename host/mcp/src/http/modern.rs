@@ -69,7 +69,7 @@ pub(super) fn begin<H: Host>(
         Incoming::One(Ok(Message::Request(request))) => {
             let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
             let checked = headers::check_modern(&headers, request, version);
-            checked.map_err(|error| Refusal::Message(Some(request.id.clone()), error))?;
+            checked.map_err(Refusal::Message)?;
             // The one method whose response stays open.
             if request.method.known() == Some(Method::Listen) {
                 guard = stream_guard(service, accepted, guard.owner())?;
@@ -77,13 +77,13 @@ pub(super) fn begin<H: Host>(
         }
         Incoming::One(Ok(Message::Notification { params, .. })) => {
             if let Some(version) = params.meta(PROTOCOL_VERSION) {
-                headers::check_version(&headers, version).map_err(|error| Refusal::Message(None, error))?;
+                headers::check_version(&headers, version).map_err(Refusal::Message)?;
             }
             // No notification of this era means anything over HTTP: a client cancels by closing the
             // response.
             return Ok(MessageOutcome::Taken);
         }
-        _ => return Err(Refusal::NoSession),
+        _ => return Err(Refusal::NoRequest),
     }
     let trace = TraceContext::of_headers(&headers);
     let mirrored = Some(Mirrored::of(headers));

@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, HOST, ORIGIN, VARY,
 };
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::body::ResponseContent;
-use super::refusal::{METHODS, Refusal};
+use super::refusal::Refusal;
 use crate::mirrored::single;
 
 /// Headers that a web page may send.
@@ -135,8 +135,9 @@ impl OriginPolicy {
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, PAGE_READS);
     }
 
-    /// The answer to a browser's preflight request.
-    pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseContent> {
+    /// The answer to OPTIONS, a browser's preflight request among them, where these methods are
+    /// allowed.
+    pub(super) fn preflight(headers: &HeaderMap, methods: &'static str) -> Response<ResponseContent> {
         let mut sends = PAGE_SENDS.to_owned();
         let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
         for name in asked.unwrap_or_default().split(',').map(str::trim) {
@@ -148,7 +149,8 @@ impl OriginPolicy {
         let mut response = Response::new(ResponseContent::none());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let told = response.headers_mut();
-        told.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+        told.insert(ALLOW, HeaderValue::from_static(methods));
+        told.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
         told.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_SECONDS);
         if let Ok(sends) = HeaderValue::from_str(&sends) {
             told.insert(ACCESS_CONTROL_ALLOW_HEADERS, sends);

@@ -9,10 +9,13 @@ use http::{HeaderValue, Response, StatusCode};
 use super::AuthFailure;
 use super::body::ResponseContent;
 use super::quota::QuotaError;
-use crate::frame::{ErrorCode, RequestId, RpcError, error_frame};
+use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, error_frame};
 
 /// The methods of the endpoint, both eras together.
-pub(super) const METHODS: &str = "POST, GET, DELETE";
+pub(super) const METHODS: &str = "POST, GET, DELETE, OPTIONS";
+
+/// The methods of the documents beside it.
+pub(super) const DOCUMENT_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Seconds after which a client should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -44,6 +47,8 @@ pub(super) enum Refusal {
     Slow,
     /// The body did not arrive whole.
     Broken,
+    /// The state that replicas share cannot be asked.
+    Away,
     /// Too much is going on.
     Busy,
     /// The caller has its share.
@@ -52,14 +57,24 @@ pub(super) enum Refusal {
     Stopping,
     /// A legacy request belongs to no session.
     NoSession,
+    /// A request names several sessions.
+    Sessions,
+    /// A message of a revision without sessions is neither a request nor a notification.
+    NoRequest,
     /// The session does not exist, has ended, or belongs to another caller.
     Session,
+    /// A stream cannot be taken up again.
+    Resumption,
     /// The header `MCP-Protocol-Version` names no revision that a session may have.
     Version,
     /// Authentication turned the caller away.
     AuthFailure(AuthFailure),
-    /// The message is refused, with this id and error.
-    Message(Option<RequestId>, RpcError),
+    /// The message is refused with this error.
+    Message(RpcError),
+    /// The request of this id is refused.
+    Request(RequestId, Box<Refusal>),
+    /// A message whose id cannot be read is refused, to a client whose revision wants one.
+    Nameless(Box<Refusal>),
 }
 
 impl From<QuotaError> for Refusal {
@@ -74,12 +89,13 @@ impl From<QuotaError> for Refusal {
 impl Refusal {
     /// The response.
     pub(super) fn response(self) -> Response<ResponseContent> {
-        let status = self.status();
-        let extra = match &self {
+        let refusal = self.bare();
+        let status = refusal.status();
+        let extra = match refusal {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
             // The bytes that follow may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
-            Self::Busy | Self::Share | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => {
+            Self::Away | Self::Busy | Self::Share | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => {
                 Some((RETRY_AFTER, RETRY_SECONDS))
             }
             Self::AuthFailure(AuthFailure::Unknown { challenge } | AuthFailure::NotAllowed { challenge }) => {
@@ -87,12 +103,24 @@ impl Refusal {
             }
             _ => None,
         };
-        let (id, error) = self.error();
-        let mut response = json(status, error_frame(id.as_ref(), &error));
+        let id = match &self {
+            Self::Request(id, _) => ErrorId::Of(id),
+            Self::Nameless(_) => ErrorId::Null,
+            _ => ErrorId::Absent,
+        };
+        let mut response = json(status, error_frame(id, &refusal.error()));
         if let Some((name, value)) = extra {
             response.headers_mut().insert(name, value);
         }
         response
+    }
+
+    /// The reason without the request's id.
+    fn bare(&self) -> &Self {
+        match self {
+            Self::Request(_, refusal) | Self::Nameless(refusal) => refusal.bare(),
+            refusal => refusal,
+        }
     }
 
     fn status(&self) -> StatusCode {
@@ -105,28 +133,39 @@ impl Refusal {
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Share => StatusCode::TOO_MANY_REQUESTS,
-            Self::Busy | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Away | Self::Busy | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::AuthFailure(AuthFailure::Unknown { .. }) => StatusCode::UNAUTHORIZED,
-            Self::NoHost | Self::Framing | Self::Broken | Self::NoSession | Self::Version => StatusCode::BAD_REQUEST,
-            Self::Message(_, error) => status_of(error.code),
+            Self::NoHost
+            | Self::Framing
+            | Self::Broken
+            | Self::NoSession
+            | Self::Sessions
+            | Self::NoRequest
+            | Self::Resumption
+            | Self::Version => StatusCode::BAD_REQUEST,
+            Self::Message(error) => status_of(error.code),
+            Self::Request(_, refusal) | Self::Nameless(refusal) => refusal.status(),
         }
     }
 
-    fn error(self) -> (Option<RequestId>, RpcError) {
+    fn error(&self) -> RpcError {
+        let internal = |text: &'static str| RpcError::new(ErrorCode::Internal, text);
         let text: Cow<'static, str> = match self {
-            Self::Message(id, error) => return (id, error),
-            Self::Busy => {
-                return (None, RpcError::new(ErrorCode::Internal, "The server is busy: try again in a second"));
-            }
+            Self::Message(error) => return error.clone(),
+            Self::Request(_, refusal) | Self::Nameless(refusal) => return refusal.error(),
+            Self::Away => return internal("The state that replicas share cannot be reached: try again in a second"),
+            Self::Busy => return internal("The server is busy: try again in a second"),
             Self::Share => {
-                let text = "The caller has its share of what this server does at once: wait for answers, close streams, or \
-                            try again in a second";
-                return (None, RpcError::new(ErrorCode::Internal, text));
+                return internal(
+                    "The caller has its share of what this server does at once: wait for answers, close streams, or \
+                     try again in a second",
+                );
             }
-            Self::Stopping => return (None, RpcError::new(ErrorCode::Internal, "The server is shutting down")),
+            Self::Stopping => return internal("The server is shutting down"),
             Self::AuthFailure(AuthFailure::NotNow) => {
-                let text = "Who calls cannot be found out just now: try again in a second";
-                return (None, RpcError::new(ErrorCode::Internal, text));
+                return internal("Who calls cannot be found out just now: try again in a second");
             }
             Self::Path => "Nothing is at this path".into(),
             Self::Method(allowed) => format!("The methods here are {allowed}").into(),
@@ -134,7 +173,7 @@ impl Refusal {
             Self::Host => "This server does not go by the host that was asked for".into(),
             Self::Origin => "Web pages of this origin may not ask this server".into(),
             Self::Framing => "The header Transfer-Encoding must be chunked and nothing else".into(),
-            Self::MediaType => "The header ResponseContent-Type must be application/json".into(),
+            Self::MediaType => "The header Content-Type must be application/json".into(),
             Self::Encoding => "The body must not be compressed".into(),
             Self::Accept => {
                 "The header Accept must allow application/json or text/event-stream, as the response needs".into()
@@ -142,13 +181,21 @@ impl Refusal {
             Self::TooLong(max) => format!("The body is longer than {max} bytes").into(),
             Self::Slow => "The body did not arrive in time".into(),
             Self::Broken => "The body did not arrive whole".into(),
-            Self::NoSession => "The header Mcp-Session-Id is missing".into(),
+            Self::NoSession => "The header Mcp-Session-Id is missing: initialize gives one".into(),
+            Self::Sessions => "The header Mcp-Session-Id must name one session".into(),
+            Self::NoRequest => {
+                "From 2026-07-28 on a body is one request or one notification: no response, and no batch".into()
+            }
             Self::Session => "There is no such session, or no longer: initialize a new one".into(),
+            Self::Resumption => {
+                "The stream that the header Last-Event-ID names has ended, or broke too long ago, or was another replica's"
+                    .into()
+            }
             Self::Version => "The header MCP-Protocol-Version names no revision that this session may have".into(),
             Self::AuthFailure(AuthFailure::Unknown { .. }) => "Who calls is not known".into(),
             Self::AuthFailure(AuthFailure::NotAllowed { .. }) => "The caller may not do this".into(),
         };
-        (None, RpcError::request(text))
+        RpcError::request(text)
     }
 }
 

@@ -9,16 +9,17 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::Gatekeeper;
 use super::connections::Connections;
+use super::exchange::{Exchange, hear};
 use super::executor::LoneRequests;
 use super::limits::HttpLimits;
 use super::listener::{Listener, take};
 use super::origin::OriginPolicy;
 use super::quota::Quotas;
+use super::replicas::Replicas;
 use super::service::{LiveRequests, Service};
-use super::session::Sessions;
 use super::traffic::{Load, Traffic};
+use super::{Gatekeeper, Readiness};
 use crate::host::{Executor, Host};
 use crate::server::Server;
 
@@ -42,6 +43,10 @@ pub struct HttpOptions {
     pub gatekeeper: Arc<dyn Gatekeeper>,
     /// The counters.
     pub traffic: Arc<Traffic>,
+    /// The check of what it needs besides itself, if anything.
+    pub readiness: Option<Arc<dyn Readiness>>,
+    /// The other replicas of this server; `None`: there are none. They share the server's key.
+    pub replicas: Option<Arc<dyn Replicas>>,
 }
 
 impl fmt::Debug for HttpOptions {
@@ -55,66 +60,105 @@ impl fmt::Debug for HttpOptions {
 
 /// Asks [`serve`] to end. Cheap to clone; once begun it stays so.
 #[derive(Clone, Debug)]
-pub struct Shutdown(Arc<watch::Sender<bool>>);
+pub struct Shutdown(Arc<watch::Sender<Stage>>);
+
+/// Stages of the end of serving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// It serves.
+    Serving,
+    /// It still takes requests, for [`HttpLimits::notice`].
+    Notice,
+    /// It takes none.
+    Ending,
+}
 
 impl Default for Shutdown {
     fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
+        Self(Arc::new(watch::Sender::new(Stage::Serving)))
     }
 }
 
 impl Shutdown {
-    /// Begins it. Calling it again does nothing.
+    /// Begins it. Calling it again ends the time in which requests are still taken.
     pub fn begin(&self) {
-        self.0.send_replace(true);
+        self.0.send_modify(|stage| {
+            *stage = if *stage == Stage::Serving { Stage::Notice } else { Stage::Ending };
+        });
     }
 
+    /// Ends the time in which requests are still taken.
+    fn close(&self) {
+        self.0.send_replace(Stage::Ending);
+    }
+
+    /// Waits until it begins.
+    fn begun(&self) -> Ends {
+        Ends(self.0.subscribe(), Stage::Notice)
+    }
+
+    /// Waits until no more requests are taken.
     fn ends(&self) -> Ends {
-        Ends(self.0.subscribe())
+        Ends(self.0.subscribe(), Stage::Ending)
     }
 }
 
-/// Waits for the end of serving.
+/// Waits for a stage of the end of serving.
 #[derive(Clone)]
-pub(super) struct Ends(watch::Receiver<bool>);
+pub(super) struct Ends(watch::Receiver<Stage>, Stage);
 
 impl Ends {
     pub(super) async fn over(mut self) {
+        let stage = self.1;
         // A dropped sender cannot announce an end any more.
-        let _ = self.0.wait_for(|over| *over).await;
+        let _ = self.0.wait_for(|reached| *reached >= stage).await;
     }
 }
 
-/// Serves until `shutdown` begins. Then it accepts no more connections and ends streams. Running
-/// calls may finish within [`HttpLimits::drain`], and are cancelled after it.
+/// Serves until `shutdown` begins. For [`HttpLimits::notice`] it then says that it ends, and goes
+/// on. After that it accepts no more connections and ends streams. Running calls may finish within
+/// [`HttpLimits::drain`], and are cancelled after it.
 pub async fn serve<H: Host>(
     server: &Arc<Server<H>>,
     options: HttpOptions,
     executor: impl Executor,
     shutdown: &Shutdown,
 ) {
-    let HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic } = options;
+    let HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, readiness, replicas } = options;
+    let exchange = replicas.map(|replicas| Exchange::new(replicas, server.options.state_key.clone()));
     let service = Arc::new(Service {
         server: Arc::clone(server),
         executor: Arc::new(executor),
         path,
         origin_policy,
         gatekeeper,
-        sessions: Sessions::default(),
+        sessions: Arc::default(),
+        exchange,
         live: LiveRequests::default(),
         quotas: Quotas::new(&limits),
         traffic,
+        readiness,
+        leaving: false.into(),
         ending: false.into(),
         lone_requests: LoneRequests::default(),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);
     report_load(&service, &connections);
+    // It is heard until the last answer is sent, and ends with this function.
+    let mut hearing = JoinSet::new();
+    if let Some(exchange) = &service.exchange {
+        hearing.spawn(hear(Arc::clone(exchange), Arc::clone(&service.sessions)));
+    }
     let mut takers = JoinSet::new();
     for listener in listeners {
         takers.spawn(take(listener, Arc::clone(&service), Arc::clone(&connections), shutdown.ends()));
     }
-    sweep_until(&service, shutdown.ends()).await;
+    sweep_until(&service, shutdown.begun()).await;
+    service.leaving.store(true, Ordering::SeqCst);
+    // A second call of `begin` ends this time.
+    let _ = timeout(service.limits.notice, sweep_until(&service, shutdown.ends())).await;
+    shutdown.close();
     service.ending.store(true, Ordering::SeqCst);
     announce_end(&service);
     let open = async {

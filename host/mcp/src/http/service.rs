@@ -1,6 +1,7 @@
 //! One request from its head to its response: its path, its caller, its era, and the form of the
 //! answer. Must not hold: sockets, or the meaning of messages.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -9,29 +10,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ORIGIN};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 
 use super::accept::{Accepted, check_content, check_framing};
 use super::body::{self, ResponseContent};
+use super::exchange::Exchange;
 use super::executor::LoneRequests;
 use super::headers::{Era, SESSION_ID};
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
 use super::origin::OriginPolicy;
 use super::quota::{Owner, QuotaGuard, Quotas};
-use super::refusal::{METHODS, Refusal, json, status_of};
+use super::refusal::{DOCUMENT_METHODS, METHODS, Refusal, json, status_of};
 use super::session::Sessions;
 use super::stream::{EventStream, Lease};
 use super::traffic::Traffic;
 use super::watch::RequestWatch;
-use super::{Admitted, CredentialValidity, Gatekeeper};
-use super::{legacy, modern};
+use super::{Admitted, CredentialValidity, Gatekeeper, Readiness};
+use super::{legacy, modern, sealed};
 use crate::caller::Caller;
 use crate::connection::Listener;
-use crate::frame::{ErrorCode, Incoming, RpcError, decode};
+use crate::frame::{ErrorCode, Incoming, Message, RefusedFrame, RpcError, decode};
 use crate::host::{Executor, Host};
 use crate::server::Server;
 
@@ -44,6 +46,9 @@ const LIVE: &str = "/healthz";
 /// The path that tells if it takes requests.
 const READY: &str = "/readyz";
 
+/// Tells a client of HTTP/1.1 that the connection takes no further request.
+const CLOSES: HeaderValue = HeaderValue::from_static("close");
+
 /// The state that all connections share.
 pub(super) struct Service<H: Host> {
     pub(super) server: Arc<Server<H>>,
@@ -52,10 +57,16 @@ pub(super) struct Service<H: Host> {
     pub(super) origin_policy: OriginPolicy,
     pub(super) limits: HttpLimits,
     pub(super) gatekeeper: Arc<dyn Gatekeeper>,
-    pub(super) sessions: Sessions<H>,
+    pub(super) sessions: Arc<Sessions<H>>,
+    /// The other replicas, if any of them answers a legacy session.
+    pub(super) exchange: Option<Arc<Exchange>>,
     pub(super) live: LiveRequests,
     pub(super) quotas: Quotas,
     pub(super) traffic: Arc<Traffic>,
+    pub(super) readiness: Option<Arc<dyn Readiness>>,
+    /// True once the server is to end. It may still take requests.
+    pub(super) leaving: AtomicBool,
+    /// True once it takes no more requests.
     pub(super) ending: AtomicBool,
     pub(super) lone_requests: LoneRequests,
 }
@@ -107,9 +118,19 @@ pub(super) struct Sender {
 /// The form of an answer besides its frame.
 pub(super) enum ResponseStyle {
     Modern,
+    /// To requests of a session.
     Legacy,
+    /// To messages of a session that ask for no answer.
+    Taken,
     /// It tells the client its session.
     NewSession(HeaderValue),
+}
+
+impl ResponseStyle {
+    /// True if a request waits for the answer.
+    const fn asks(&self) -> bool {
+        !matches!(self, Self::Taken)
+    }
 }
 
 impl<H: Host> Service<H> {
@@ -123,12 +144,33 @@ impl<H: Host> Service<H> {
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        let version = request.version();
+        let mut response = self.answer(request, arrival, open).await;
+        // A proxy would send its next request on a connection that is about to close. A connection
+        // of HTTP/2 says so itself.
+        if version < Version::HTTP_2 && self.leaving.load(Ordering::SeqCst) {
+            response.headers_mut().insert(CONNECTION, CLOSES);
+        }
+        response
+    }
+
+    async fn answer<B>(
+        &self,
+        request: Request<B>,
+        arrival: Arrival,
+        open: &mut RequestWatch,
+    ) -> Response<ResponseContent>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         if let Err(refusal) = check_framing(request.headers()) {
             return refusal.response();
         }
-        if let Some(response) = self.health(request.method(), request.uri().path()) {
-            self.traffic.answered(response.status());
-            return response;
+        if matches!(*request.method(), Method::GET | Method::HEAD)
+            && let Some((status, text)) = self.health(request.uri().path()).await
+        {
+            self.traffic.answered(status);
+            return plain(status, text);
         }
         let origin = request.headers().get(ORIGIN).cloned();
         let mut response = match self.route(request, arrival, open).await {
@@ -144,20 +186,29 @@ impl<H: Host> Service<H> {
         self.ending.load(Ordering::SeqCst)
     }
 
+    /// The name of a session in the table. Among replicas it is a digest of the id.
+    pub(super) fn key_of<'i>(&self, id: &'i str) -> Cow<'i, str> {
+        if self.exchange.is_some() { sealed::key_of(id).into() } else { id.into() }
+    }
+
     /// The health paths for operators. They tell nothing that a web page may not know.
-    fn health(&self, method: &Method, path: &str) -> Option<Response<ResponseContent>> {
-        let asks = matches!(*method, Method::GET | Method::HEAD);
-        let (status, text) = match path {
-            _ if !asks || (path != LIVE && path != READY) => return None,
-            READY if self.is_ending() => (StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
-            READY => (StatusCode::OK, "ready\n"),
-            _ => (StatusCode::OK, "ok\n"),
-        };
-        let mut response = Response::new(ResponseContent::whole(text.into()));
-        *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Some(response)
+    async fn health(&self, path: &str) -> Option<(StatusCode, String)> {
+        match path {
+            LIVE => Some((StatusCode::OK, "ok\n".to_owned())),
+            READY => Some(match self.missing().await {
+                None => (StatusCode::OK, "ready\n".to_owned()),
+                Some(missing) => (StatusCode::SERVICE_UNAVAILABLE, format!("{missing}\n")),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The reason to send requests elsewhere, if there is one.
+    async fn missing(&self) -> Option<&'static str> {
+        if self.leaving.load(Ordering::SeqCst) {
+            return Some("ending");
+        }
+        self.readiness.as_ref()?.look().await
     }
 
     async fn route<B>(
@@ -175,7 +226,7 @@ impl<H: Host> Service<H> {
             return self.metadata(&parts);
         }
         if parts.method == Method::OPTIONS {
-            return Ok(OriginPolicy::preflight(&parts.headers));
+            return Ok(OriginPolicy::preflight(&parts.headers, METHODS));
         }
         let streams = matches!(parts.method, Method::GET | Method::DELETE);
         if parts.method != Method::POST && !streams {
@@ -190,10 +241,11 @@ impl<H: Host> Service<H> {
         let admitted = self.admit(&parts.headers, arrival).await?;
         let owner = Owner::of(&admitted.caller, arrival.peer);
         open.assign_to(&owner, &self.quotas.connections)?;
+        legacy::meet(self, &parts.headers, &admitted.caller, &owner).await?;
         let sender = Sender { admitted, owner };
         match parts.method {
             Method::GET => legacy::listen(self, &parts.headers, sender),
-            Method::DELETE => legacy::end(self, &parts.headers, &sender.admitted.caller),
+            Method::DELETE => legacy::end(self, &parts.headers, &sender.admitted.caller).await,
             _ => {
                 check_content(&parts.headers)?;
                 let request = Request::from_parts(parts, body);
@@ -221,8 +273,8 @@ impl<H: Host> Service<H> {
         let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(Refusal::Path)?;
         match parts.method {
             Method::GET | Method::HEAD => Ok(json(StatusCode::OK, text.into_bytes())),
-            Method::OPTIONS => Ok(OriginPolicy::preflight(&parts.headers)),
-            _ => Err(Refusal::Method("GET, HEAD")),
+            Method::OPTIONS => Ok(OriginPolicy::preflight(&parts.headers, DOCUMENT_METHODS)),
+            _ => Err(Refusal::Method(DOCUMENT_METHODS)),
         }
     }
 
@@ -254,20 +306,38 @@ impl<H: Host> Service<H> {
 
     /// Decodes a message, once, and begins to answer it in its era.
     fn begin(&self, body: &[u8], context: MessageContext) -> Result<MessageOutcome, Refusal> {
-        let incoming = decode(body).map_err(|refused| Refusal::Message(refused.id, refused.error))?;
-        let incoming = match incoming {
-            Incoming::Blank => {
+        let incoming = match decode(body) {
+            Ok(Incoming::Blank) => {
                 let error = RpcError::new(ErrorCode::Parse, "Parse error: the body is empty");
-                return Err(Refusal::Message(None, error));
+                return Err(self.unread(&context, RefusedFrame { id: None, error }));
             }
-            Incoming::One(Err(refused)) => return Err(Refusal::Message(refused.id, refused.error)),
-            incoming => incoming,
+            Err(refused) | Ok(Incoming::One(Err(refused))) => return Err(self.unread(&context, refused)),
+            Ok(incoming) => incoming,
+        };
+        let id = match &incoming {
+            Incoming::One(Ok(Message::Request(request))) => Some(request.id.clone()),
+            _ => None,
         };
         let era = Era::of(&context.headers);
-        if modern::is_modern(&incoming, era) {
+        let begun = if modern::is_modern(&incoming, era) {
             modern::begin(self, incoming, context)
         } else {
             legacy::begin(self, incoming, context, era)
+        };
+        begun.map_err(|refusal| match id {
+            Some(id) => Refusal::Request(id, Box::new(refusal)),
+            None => refusal,
+        })
+    }
+
+    /// The refusal of a frame that is no message. Where no id could be read, the client's revision
+    /// decides what stands for it.
+    fn unread(&self, context: &MessageContext, RefusedFrame { id, error }: RefusedFrame) -> Refusal {
+        let refusal = Box::new(Refusal::Message(error));
+        match id {
+            Some(id) => Refusal::Request(id, refusal),
+            None if legacy::wants_null(self, context) => Refusal::Nameless(refusal),
+            None => *refusal,
         }
     }
 }
@@ -278,7 +348,8 @@ impl PendingResponse {
     /// dead.
     async fn respond(self, limits: &HttpLimits) -> Response<ResponseContent> {
         let Self { mailbox, lease, accepted, style } = self;
-        let next = poll_fn(|context| mailbox.poll_next(context));
+        let reader = mailbox.reader();
+        let next = poll_fn(|context| mailbox.poll_next(reader, context));
         let first =
             if mailbox.takes_events() { tokio::time::timeout(limits.beat, next).await.ok() } else { Some(next.await) };
         let mut response = match first {
@@ -288,6 +359,11 @@ impl PendingResponse {
                 events(EventStream::new(mailbox, Some(frame), limits, lease))
             }
             Some(Next::End(Ending::Refusal(frame, code))) => json(refused_status(code, &style), frame),
+            // A cancelled request has no answer, and 202 is for what asks for none.
+            Some(Next::End(Ending::Nothing)) if style.asks() && accepted.events => {
+                mailbox.end(Ending::Nothing);
+                events(EventStream::new(mailbox, None, limits, lease))
+            }
             Some(Next::End(Ending::Nothing)) => accepted_response(),
             Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
             None => events(EventStream::new(mailbox, None, limits, lease)),
@@ -307,6 +383,14 @@ fn refused_status(code: ErrorCode, style: &ResponseStyle) -> StatusCode {
         (StatusCode::BAD_REQUEST, _) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
+}
+
+fn plain(status: StatusCode, text: String) -> Response<ResponseContent> {
+    let mut response = Response::new(ResponseContent::whole(text.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 fn accepted_response() -> Response<ResponseContent> {

@@ -10,6 +10,7 @@ use super::executor::DrivingExecutor;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox};
 use super::quota::{Owner, QuotaError};
+use super::resume::AnswerStreams;
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::host::{Host, Outbox};
@@ -17,17 +18,20 @@ use crate::host::{Host, Outbox};
 /// Random bytes of an id: beyond guessing.
 const ID_BYTES: usize = 16;
 
-/// Frames kept while a client has no stream open. A server's only such message is that its list
-/// changed.
-const KEPT_FRAMES_MAX: usize = 8;
+/// Frames kept while a client has no stream open, each once. 264: changed lists, and as many
+/// resources as a session watches by default.
+const KEPT_FRAMES_MAX: usize = 264;
 
 /// One legacy session.
 pub(super) struct Session<H: Host> {
     pub(super) connection: Connection<H>,
     pub(super) driving: Arc<DrivingExecutor>,
     pub(super) outbox: Arc<SessionOutbox>,
+    pub(super) answers: AnswerStreams,
     caller: Caller,
     began: Instant,
+    /// Its longest life.
+    time: Duration,
     /// Nanoseconds from `began` to the last use. Several uses may fall into one millisecond, and
     /// their order decides which session makes room.
     used: AtomicU64,
@@ -43,20 +47,106 @@ pub(super) struct SessionOutbox(Mutex<UnsentFrames>);
 struct UnsentFrames {
     stream: Option<Arc<Mailbox>>,
     kept: VecDeque<Vec<u8>>,
+    /// The name of the stream among replicas.
+    name: Option<StreamName>,
+    /// The name of the stream that another replica has. It sends what this one would keep.
+    elsewhere: Option<String>,
+    /// The change that the client was told of last, or will be.
+    told: Option<u64>,
+}
+
+/// Messages that were kept for a stream, and the change that it was told of.
+pub(super) struct KeptFrames {
+    pub(super) frames: Vec<String>,
+    pub(super) told: Option<u64>,
+}
+
+/// The name of a stream among replicas.
+struct StreamName {
+    name: String,
+    /// All replicas know of it: a stream that another opens is a later one.
+    confirmed: bool,
+    /// Nothing that was kept for it has been sent on it.
+    adopts: bool,
 }
 
 impl SessionOutbox {
     /// Sends frames to this stream from now on. The one before it ends: one client reads one
-    /// stream.
-    pub(super) fn open(&self, stream: &Arc<Mailbox>) {
+    /// stream. `name` is its name among replicas, if there are any.
+    pub(super) fn open(&self, stream: &Arc<Mailbox>, name: Option<&str>) {
         let before = {
             let mut unsent = self.unsent();
+            let adopts = unsent.kept.is_empty();
             unsent.kept.drain(..).for_each(|frame| stream.queue(frame));
+            unsent.name = name.map(|name| StreamName { name: name.to_owned(), confirmed: false, adopts });
+            unsent.elsewhere = None;
             unsent.stream.replace(Arc::clone(stream))
         };
         if let Some(before) = before {
             before.end(Ending::Nothing);
         }
+    }
+
+    /// Notes that all replicas know of the stream of this name.
+    pub(super) fn confirm(&self, name: &str) {
+        if let Some(own) = self.unsent().name.as_mut().filter(|own| own.name == name) {
+            own.confirmed = true;
+        }
+    }
+
+    /// Another replica has the stream from now on. Returns what was kept for it, and what the
+    /// stream here was told. A stream that was opened here since is the later one, and stays.
+    pub(super) fn moved(&self, name: &str) -> Option<KeptFrames> {
+        let (before, kept, told) = {
+            let mut unsent = self.unsent();
+            let is_open = unsent.stream.as_ref().is_some_and(|stream| !stream.is_over());
+            if is_open && unsent.name.as_ref().is_some_and(|own| !own.confirmed) {
+                return None;
+            }
+            unsent.elsewhere = Some(name.to_owned());
+            unsent.name = None;
+            (unsent.stream.take(), std::mem::take(&mut unsent.kept), unsent.told)
+        };
+        let had_stream = before.is_some();
+        if let Some(before) = before {
+            before.end(Ending::Nothing);
+        }
+        let frames: Vec<String> = kept.into_iter().filter_map(|frame| String::from_utf8(frame).ok()).collect();
+        (had_stream || !frames.is_empty()).then_some(KeptFrames { frames, told })
+    }
+
+    /// The stream of this name, which another replica had, has ended.
+    pub(super) fn closed_elsewhere(&self, name: &str) {
+        let mut unsent = self.unsent();
+        if unsent.elsewhere.as_deref() == Some(name) {
+            unsent.elsewhere = None;
+        }
+    }
+
+    /// Forgets other replicas' streams, of which nothing was heard for a while.
+    pub(super) fn forget_elsewhere(&self) {
+        let mut unsent = self.unsent();
+        unsent.elsewhere = None;
+        if let Some(own) = &mut unsent.name {
+            own.confirmed = true;
+        }
+    }
+
+    /// Sends frames that another replica kept for the stream of this name, unless others were. All
+    /// replicas keep the same ones.
+    pub(super) fn adopt(&self, name: &str, kept: KeptFrames) {
+        let mut unsent = self.unsent();
+        let KeptFrames { frames, told } = kept;
+        let Some(own) = unsent.name.as_mut().filter(|own| own.name == name) else { return };
+        let is_new = !frames.is_empty() && std::mem::take(&mut own.adopts);
+        let knows = told.is_some() && unsent.told == told;
+        if is_new
+            && !knows
+            && let Some(stream) = &unsent.stream
+        {
+            frames.into_iter().take(KEPT_FRAMES_MAX).for_each(|frame| stream.queue(frame.into_bytes()));
+        }
+        unsent.told = told.or(unsent.told);
     }
 
     /// Ends the stream, if there is one.
@@ -73,13 +163,27 @@ impl SessionOutbox {
 
 impl Outbox for SessionOutbox {
     fn queue(&self, frame: Vec<u8>) {
+        self.unsent().queue(frame);
+    }
+
+    fn announce(&self, frames: Vec<Vec<u8>>, lists: Option<u64>) {
         let mut unsent = self.unsent();
-        if let Some(stream) = unsent.stream.as_ref().filter(|stream| !stream.is_over()) {
+        // Another replica has told the client of the same change.
+        if lists.is_some() && std::mem::replace(&mut unsent.told, lists) == lists {
+            return;
+        }
+        frames.into_iter().for_each(|frame| unsent.queue(frame));
+    }
+}
+
+impl UnsentFrames {
+    fn queue(&mut self, frame: Vec<u8>) {
+        if let Some(stream) = self.stream.as_ref().filter(|stream| !stream.is_over()) {
             return stream.queue(frame);
         }
-        unsent.stream = None;
-        if !unsent.kept.contains(&frame) && unsent.kept.len() < KEPT_FRAMES_MAX {
-            unsent.kept.push_back(frame);
+        self.stream = None;
+        if self.elsewhere.is_none() && !self.kept.contains(&frame) && self.kept.len() < KEPT_FRAMES_MAX {
+            self.kept.push_back(frame);
         }
     }
 }
@@ -90,15 +194,28 @@ impl<H: Host> Session<H> {
         driving: Arc<DrivingExecutor>,
         outbox: Arc<SessionOutbox>,
         caller: Caller,
+        time: Duration,
     ) -> Arc<Self> {
         let (used, uses) = (AtomicU64::new(0), AtomicUsize::new(0));
-        Arc::new(Self { connection, driving, outbox, caller, began: Instant::now(), used, uses })
+        let answers = AnswerStreams::new(connection.address());
+        Arc::new(Self { connection, driving, outbox, answers, caller, began: Instant::now(), time, used, uses })
+    }
+
+    /// The caller that began it.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Time until its life is over.
+    pub(super) fn left(&self) -> Duration {
+        self.time.saturating_sub(self.began.elapsed())
     }
 
     /// Ends everything that belongs to the session.
     fn end(&self) {
         self.outbox.end();
         self.connection.abandon();
+        self.answers.clear();
     }
 
     /// The time since which the session is idle; `None` while it is in use.
@@ -141,6 +258,8 @@ struct SessionTable<H: Host> {
     by_id: HashMap<Box<str>, SessionEntry<H>>,
     /// The sessions of each owner that has any.
     by_owner: HashMap<Owner, LastUses>,
+    /// Sessions that were ended so far, by whomever.
+    ended: u64,
 }
 
 /// The last known use of each session. The real one may be later.
@@ -155,7 +274,7 @@ struct SessionEntry<H: Host> {
 
 impl<H: Host> Default for Sessions<H> {
     fn default() -> Self {
-        Self(Mutex::new(SessionTable { by_id: HashMap::new(), by_owner: HashMap::new() }))
+        Self(Mutex::new(SessionTable { by_id: HashMap::new(), by_owner: HashMap::new(), ended: 0 }))
     }
 }
 
@@ -219,28 +338,70 @@ impl<H: Host> SessionTable<H> {
 }
 
 impl<H: Host> Sessions<H> {
-    /// Registers a session of this owner and returns its id. At the owner's share, or at the total,
-    /// an idle session ends.
+    /// Registers a session of this owner. At the owner's share, or at the total, an idle session
+    /// ends.
     ///
     /// # Errors
-    /// No session that could make room is idle, or the machine has no randomness.
+    /// No session that could make room is idle.
     pub(super) fn enter(
         &self,
+        id: &str,
         session: Arc<Session<H>>,
         owner: &Owner,
         limits: &HttpLimits,
-    ) -> Result<String, QuotaError> {
-        let id = random_id().ok_or(QuotaError::Whole)?;
+    ) -> Result<(), QuotaError> {
+        self.enter_unless_ended(id, session, owner, limits, None).map(drop)
+    }
+
+    /// Registers a session that another replica began, unless it is known. Returns false if a
+    /// session was ended since this many were: it may be this one.
+    ///
+    /// # Errors
+    /// No session that could make room is idle.
+    pub(super) fn enter_unless_ended(
+        &self,
+        id: &str,
+        session: Arc<Session<H>>,
+        owner: &Owner,
+        limits: &HttpLimits,
+        ended: Option<u64>,
+    ) -> Result<bool, QuotaError> {
         let evicted = {
             let mut kept = self.kept();
+            if ended.is_some_and(|ended| ended != kept.ended) {
+                return Ok(false);
+            }
+            if kept.by_id.contains_key(id) {
+                return Ok(true);
+            }
             let evicted = kept.make_room(owner, limits)?;
-            kept.insert(&id, session, owner);
+            kept.insert(id, session, owner);
             evicted
         };
         if let Some(evicted) = evicted {
             evicted.end();
         }
-        Ok(id)
+        Ok(true)
+    }
+
+    /// True if there is a session of this id.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.kept().by_id.contains_key(id)
+    }
+
+    /// The ids of all sessions.
+    pub(super) fn keys(&self) -> Vec<Box<str>> {
+        self.kept().by_id.keys().cloned().collect()
+    }
+
+    /// The session of this id, whoever has it.
+    pub(super) fn of_key(&self, id: &str) -> Option<Arc<Session<H>>> {
+        self.kept().by_id.get(id).map(|entry| Arc::clone(&entry.session))
+    }
+
+    /// The number of sessions that were ended so far.
+    pub(super) fn ended(&self) -> u64 {
+        self.kept().ended
     }
 
     /// The session of this id, if it belongs to this caller with unchanged scopes. With others, the
@@ -253,17 +414,22 @@ impl<H: Host> Sessions<H> {
     }
 
     /// Ends the session of this id.
-    pub(super) fn remove(&self, id: &str) {
-        let removed = self.kept().remove(id);
+    pub(super) fn end(&self, id: &str) {
+        let removed = {
+            let mut kept = self.kept();
+            kept.ended += 1;
+            kept.remove(id)
+        };
         if let Some(session) = removed {
             session.end();
         }
     }
 
-    /// Ends sessions that are too old, or were unused for too long.
+    /// Ends sessions that are too old, or were unused for too long, and streams that broke and were
+    /// not taken up again.
     pub(super) fn sweep(&self, limits: &HttpLimits) {
         let over = |session: &Session<H>| {
-            session.began.elapsed() > limits.session_time
+            session.began.elapsed() > session.time
                 || session.idle_since().is_some_and(|since| since.elapsed() > limits.session_idle)
         };
         let ended: Vec<_> = {
@@ -273,6 +439,7 @@ impl<H: Host> Sessions<H> {
             ids.iter().filter_map(|id| kept.remove(id)).collect()
         };
         ended.iter().for_each(|session| session.end());
+        self.all().iter().for_each(|session| session.answers.sweep(limits.write_time));
     }
 
     /// The number of sessions.
@@ -291,8 +458,107 @@ impl<H: Host> Sessions<H> {
 }
 
 /// An unguessable id in hexadecimal digits.
-fn random_id() -> Option<String> {
+pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0; ID_BYTES];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mailbox::Next;
+    use super::*;
+
+    const NEWS: &[u8] = b"the list has changed";
+
+    fn stream() -> Arc<Mailbox> {
+        Arc::new(Mailbox::new(true, 1_000, None))
+    }
+
+    /// The number of frames on a stream, and true if it has ended.
+    fn read(stream: &Mailbox) -> (usize, bool) {
+        let mut frames = 0;
+        loop {
+            match stream.try_next() {
+                Some(Next::Event(_)) => frames += 1,
+                Some(Next::End(_)) => return (frames, true),
+                None => return (frames, false),
+            }
+        }
+    }
+
+    fn kept(lists: Option<u64>) -> KeptFrames {
+        KeptFrames { frames: vec![String::from_utf8(NEWS.to_vec()).unwrap()], told: lists }
+    }
+
+    #[test]
+    fn a_replica_without_the_stream_hands_over_what_it_kept_and_keeps_nothing_more() {
+        let outbox = SessionOutbox::default();
+        outbox.announce(vec![NEWS.to_vec()], Some(1));
+        let handed = outbox.moved("b.1").unwrap();
+        assert_eq!((handed.frames.len(), handed.told), (1, Some(1)));
+        outbox.announce(vec![NEWS.to_vec()], Some(2));
+        let own = stream();
+        outbox.open(&own, Some("a.1"));
+        assert_eq!(read(&own), (0, false), "the other replica has told it");
+        assert!(outbox.moved("c.1").is_none(), "the own stream is the later one until all know of it");
+        outbox.confirm("a.0");
+        assert!(outbox.moved("c.1").is_none());
+        outbox.confirm("a.1");
+        assert!(outbox.moved("c.2").unwrap().frames.is_empty());
+        assert_eq!(read(&own), (0, true));
+    }
+
+    #[test]
+    fn messages_are_kept_again_once_the_other_stream_has_ended() {
+        for end in [|outbox: &SessionOutbox| outbox.closed_elsewhere("b.1"), SessionOutbox::forget_elsewhere] {
+            let outbox = SessionOutbox::default();
+            assert!(outbox.moved("b.1").is_none());
+            outbox.closed_elsewhere("b.0");
+            outbox.announce(vec![NEWS.to_vec()], Some(1));
+            end(&outbox);
+            outbox.announce(vec![NEWS.to_vec()], Some(2));
+            let own = stream();
+            outbox.open(&own, Some("a.1"));
+            assert_eq!(read(&own), (1, false));
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_once_whoever_kept_it() {
+        let (outbox, own) = (SessionOutbox::default(), stream());
+        outbox.open(&own, Some("a.1"));
+        outbox.adopt("a.0", kept(Some(1)));
+        assert_eq!(read(&own), (0, false), "it was for an earlier stream");
+        outbox.adopt("a.1", kept(Some(1)));
+        outbox.adopt("a.1", kept(Some(1)));
+        outbox.announce(vec![NEWS.to_vec()], Some(1));
+        assert_eq!(read(&own), (1, false));
+        outbox.announce(vec![NEWS.to_vec()], Some(2));
+        outbox.announce(vec![NEWS.to_vec()], Some(1));
+        assert_eq!(read(&own), (2, false), "a list that comes back is another change");
+
+        let (outbox, own) = (SessionOutbox::default(), stream());
+        outbox.open(&own, Some("a.1"));
+        outbox.announce(vec![NEWS.to_vec()], Some(1));
+        outbox.adopt("a.1", kept(Some(1)));
+        assert_eq!(read(&own), (1, false), "this replica was the first");
+
+        let (outbox, own) = (SessionOutbox::default(), stream());
+        outbox.open(&own, Some("a.1"));
+        outbox.adopt("a.1", KeptFrames { frames: Vec::new(), told: Some(1) });
+        outbox.announce(vec![NEWS.to_vec()], Some(1));
+        assert_eq!(read(&own), (0, false), "it was told on the stream before");
+    }
+
+    #[test]
+    fn without_replicas_each_change_is_told() {
+        let (outbox, own) = (SessionOutbox::default(), stream());
+        outbox.announce(vec![NEWS.to_vec()], None);
+        outbox.announce(vec![NEWS.to_vec()], None);
+        outbox.open(&own, None);
+        outbox.announce(vec![NEWS.to_vec()], None);
+        outbox.announce(vec![NEWS.to_vec()], None);
+        assert_eq!(read(&own), (3, false), "one was kept");
+    }
 }

@@ -26,11 +26,26 @@ pub(super) trait Lease: Send + Sync {
 
     /// The stream has reached its time limit: puts the end into its mailbox.
     fn expire(&self);
+
+    /// The stream begins, and something will come on it. Returns the id of its first event, which
+    /// has no data, if it has one.
+    fn begin(&mut self, _mailbox: &Arc<Mailbox>) -> Option<Box<str>> {
+        None
+    }
+
+    /// The stream has ended for this reader, or else its connection broke. Returns true if the
+    /// mailbox stays open, for a client that may come back.
+    fn release(&mut self, _reader: u64, _ended: bool) -> bool {
+        false
+    }
 }
 
 /// One open stream.
 pub(super) struct EventStream {
     mailbox: Arc<Mailbox>,
+    reader: u64,
+    /// The event that tells the client by which id it may come back.
+    prime: Option<Bytes>,
     /// A frame that came before the stream was begun.
     first: Option<Vec<u8>>,
     /// True until something was sent. The head of a response goes out with its first bytes.
@@ -50,14 +65,19 @@ impl EventStream {
         mailbox: Arc<Mailbox>,
         first: Option<Vec<u8>>,
         limits: &HttpLimits,
-        lease: Box<dyn Lease>,
+        mut lease: Box<dyn Lease>,
     ) -> Self {
+        // A stream that ends at once is nothing to come back to.
+        let id = if first.is_none() && mailbox.ends_with_nothing() { None } else { lease.begin(&mailbox) };
+        let prime = id.map(|id| Bytes::from(format!("id: {id}\ndata: \n\n")));
         let validity = lease.validity();
         let ends = Instant::now() + limits.stream_time;
         let ends = validity.until.map_or(ends, |until| ends.min(until.into()));
         Self {
+            reader: mailbox.reader(),
             mailbox,
-            fresh: first.is_none(),
+            fresh: first.is_none() && prime.is_none(),
+            prime,
             first,
             beat_every: limits.beat,
             beat: Box::pin(sleep(limits.beat)),
@@ -79,6 +99,9 @@ impl EventStream {
         if self.ended {
             return Poll::Ready(None);
         }
+        if let Some(prime) = self.prime.take() {
+            return Poll::Ready(Some(prime));
+        }
         if let Some(first) = self.first.take() {
             return self.event(&first);
         }
@@ -86,7 +109,7 @@ impl EventStream {
             return Poll::Ready(Some(Bytes::from_static(BEAT)));
         }
         loop {
-            match self.mailbox.poll_next(context) {
+            match self.mailbox.poll_next(self.reader, context) {
                 Poll::Ready(Next::Event(frame)) => return self.event(&frame),
                 Poll::Ready(Next::End(ending)) => {
                     self.ended = true;
@@ -132,6 +155,14 @@ impl EventStream {
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        self.mailbox.close();
+        if self.mailbox.reader() != self.reader {
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.mailbox.put_back(first);
+        }
+        if !self.lease.release(self.reader, self.ended) {
+            self.mailbox.close();
+        }
     }
 }

@@ -3,12 +3,13 @@
 use crate::content::{Icon, IconTheme, Map};
 use crate::frame::{Object, push_string};
 use crate::server::ServerInfo;
+use crate::task::TaskPlan;
 use crate::tool::{ToolDefinition, ToolHints};
 
 use super::{Features, Structured};
 
 /// Appends one entry of `tools/list`.
-pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, features: &Features) {
+pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, task: TaskPlan, features: &Features) {
     let mut object = Object::open(out);
     object.text("name", &definition.name);
     if features.titles {
@@ -27,6 +28,12 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, fe
     }
     if features.icons {
         push_icons(&mut object, &definition.icons);
+    }
+    // 2026-07-28 has the server decide, and says nothing of it in lists.
+    if let Some(support) = task.support().filter(|_| features.tasks && !features.typed_results) {
+        let mut execution = Object::open(object.key("execution"));
+        execution.text("taskSupport", support);
+        execution.close();
     }
     if features.metas {
         push_meta(&mut object, &definition.meta);

@@ -2,6 +2,7 @@
 //! This is the only folder in which revisions differ.
 
 mod definition;
+mod prompt;
 mod resource;
 mod result;
 
@@ -11,10 +12,13 @@ mod tests;
 use std::fmt;
 
 use crate::content::CallResult;
-use crate::tool::ToolDefinition;
+use crate::declared::DeclaredResource;
+use crate::task::TaskPlan;
+use crate::tool::{Tool, ToolDefinition};
 
 pub(crate) use definition::{push_definition, push_implementation};
-pub(crate) use resource::{push_declared, push_resource, push_resource_contents};
+pub(crate) use prompt::{push_prompt, push_prompt_result};
+pub(crate) use resource::{push_declared, push_entry, push_resource, push_resource_contents};
 pub(crate) use result::push_result;
 
 /// One published revision of the Model Context Protocol.
@@ -68,7 +72,23 @@ impl Revision {
     #[must_use]
     pub fn definition_json(self, definition: &ToolDefinition) -> String {
         let mut out = Vec::new();
-        push_definition(&mut out, definition, self.features());
+        push_definition(&mut out, definition, TaskPlan::Never, self.features());
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// The entry of `prompts/list` for this entry; `None` where it is no prompt.
+    #[must_use]
+    pub fn prompt_json(self, tool: &Tool) -> Option<String> {
+        let mut out = Vec::new();
+        push_prompt(&mut out, tool.definition(), tool.prompt()?, self.features());
+        Some(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// The entry of `resources/list` or `resources/templates/list` for this resource.
+    #[must_use]
+    pub fn resource_json(self, declared: &DeclaredResource) -> String {
+        let mut out = Vec::new();
+        push_declared(&mut out, declared, self.features());
         String::from_utf8_lossy(&out).into_owned()
     }
 
@@ -128,6 +148,12 @@ pub(crate) struct Features {
     pub(crate) rich_asks: bool,
     /// `resultType` and the server's identity on every result, caching hints on lists.
     pub(crate) typed_results: bool,
+    /// Errors that answer no readable request have no `id`.
+    pub(crate) absent_ids: bool,
+    /// Calls that become tasks.
+    pub(crate) tasks: bool,
+    /// A stream of a session begins with an event that has an id and no data.
+    pub(crate) primed_streams: bool,
 }
 
 /// The kind of structured results that a revision carries.
@@ -156,6 +182,9 @@ const V2024_11_05: Features = Features {
     elicitation: false,
     rich_asks: false,
     typed_results: false,
+    absent_ids: false,
+    tasks: false,
+    primed_streams: false,
 };
 
 const V2025_03_26: Features =
@@ -172,6 +201,8 @@ const V2025_06_18: Features = Features {
     ..V2025_03_26
 };
 
-const V2025_11_25: Features = Features { icons: true, rich_asks: true, ..V2025_06_18 };
+const V2025_11_25: Features =
+    Features { icons: true, rich_asks: true, absent_ids: true, tasks: true, primed_streams: true, ..V2025_06_18 };
 
-const V2026_07_28: Features = Features { structured: Structured::Any, typed_results: true, ..V2025_11_25 };
+const V2026_07_28: Features =
+    Features { structured: Structured::Any, typed_results: true, primed_streams: false, ..V2025_11_25 };

@@ -56,7 +56,7 @@ fn push_contents(out: &mut Vec<u8>, result: &CallResult, left_out: Option<&str>,
     out.push(b']');
 }
 
-fn push_content(out: &mut Vec<u8>, content: &Content, features: &Features) {
+pub(super) fn push_content(out: &mut Vec<u8>, content: &Content, features: &Features) {
     let mut object = Object::open(out);
     match &content.kind {
         ContentKind::Text(text) => push_text(&mut object, text),
@@ -70,7 +70,7 @@ fn push_content(out: &mut Vec<u8>, content: &Content, features: &Features) {
         ContentKind::ResourceLink(link) => push_text(&mut object, &format!("{}: {}", link.name, link.uri)),
         ContentKind::EmbeddedResource { uri, mime_type, body } => {
             object.text("type", "resource");
-            push_resource_contents(object.key("resource"), uri, mime_type.as_deref(), body);
+            push_resource_contents(object.key("resource"), (uri, mime_type.as_deref()), body, None);
         }
     }
     if let Some(annotations) = &content.annotations {
@@ -142,7 +142,7 @@ pub(super) fn push_annotations(object: &mut Object<'_>, annotations: &ContentAnn
 
 /// Appends the result's `_meta`: the host's keys without the protocol's own, and the server's
 /// identity.
-fn push_result_meta(object: &mut Object<'_>, meta: &Map, features: &Features, identity: &str) {
+pub(super) fn push_result_meta(object: &mut Object<'_>, meta: &Map, features: &Features, identity: &str) {
     let own: Vec<_> = meta.iter().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX)).collect();
     let identified = features.typed_results && !identity.is_empty();
     if own.is_empty() && !identified {

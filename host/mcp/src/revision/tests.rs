@@ -13,6 +13,7 @@ use crate::content::{
     CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, ResourceBody, ResourceLink, Role,
 };
 use crate::server::ServerInfo;
+use crate::task::TaskPlan;
 use crate::tool::{ToolDefinition, ToolHints};
 
 const IDENTITY: &str = r#"{"name":"s","version":"1"}"#;
@@ -111,8 +112,9 @@ fn content() -> impl Strategy<Value = Content> {
 fn result() -> impl Strategy<Value = CallResult> {
     let structured = option::of(prop_oneof![Just("{\"a\":[1]}"), Just("[1,2]"), Just("null")])
         .prop_map(|json| json.map(|json| RawValue::from_string(json.to_owned()).unwrap()));
-    (vec(content(), 0..4), structured, any::<bool>(), meta())
-        .prop_map(|(content, structured, is_error, meta)| CallResult { content, structured, is_error, meta })
+    (vec(content(), 0..4), structured, any::<bool>(), meta()).prop_map(|(content, structured, is_error, meta)| {
+        CallResult { content, structured, is_error, meta, ..CallResult::default() }
+    })
 }
 
 /// Decodes base64, independently of the encoder.
@@ -288,7 +290,7 @@ proptest! {
     #[test]
     fn a_definition_reads_back_in_every_revision(definition in definition()) {
         for revision in Revision::ALL {
-            let value = written(|out| push_definition(out, &definition, revision.features()));
+            let value = written(|out| push_definition(out, &definition, TaskPlan::Never, revision.features()));
             prop_assert_eq!(read_definition(&value), carried_definition(definition.clone(), revision), "{}", revision);
         }
     }

@@ -33,9 +33,9 @@ pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// that never reads uses no more.
 pub const OUTPUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Time for calls to finish after the input ended. 10 s: a client is likely to wait this long for
-/// its child.
-pub const DRAIN: Duration = Duration::from_secs(10);
+/// Time for calls to finish after the input ended. 1.5 s: clients wait for 2 s until they kill
+/// their child, and cancelled calls end within milliseconds.
+pub const DRAIN: Duration = Duration::from_millis(1_500);
 
 /// Time for calls to finish after shutdown began. 2 s: below the patience of service managers.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
@@ -122,8 +122,9 @@ pub fn serve<H: Host>(
     let output = Output::start(output, output_bytes_max, Arc::clone(&wake)).map_err(StdioError::Setup)?;
     let outbox: Arc<dyn Outbox> = Arc::<output::Shared>::clone(output.shared());
     let behind = MoreInput::default();
-    let executor = ReaderExecutor { executor, reader: std::thread::current().id(), behind: behind.clone() };
-    let connection = server.connect(outbox, Arc::new(executor));
+    let reader = std::thread::current().id();
+    let executor: Arc<dyn Executor> = Arc::new(ReaderExecutor { executor, reader, behind: behind.clone() });
+    let connection = server.connect(outbox, Arc::clone(&executor));
     let reader = Reader {
         input,
         line_bytes_max,
@@ -132,8 +133,10 @@ pub fn serve<H: Host>(
         wake: &wake,
         shutdown,
         behind,
+        executor: &*executor,
     };
     let ended = reader.run();
+    executor.leave();
     let time = if matches!(ended, Ok(End::Eof)) { drain } else { shutdown_grace };
     Drain { connection: &connection, output: output.shared(), wake: &wake, shutdown, shutdown_grace }.run(time);
     output.stop();

@@ -4,6 +4,7 @@
 //! others only queue their frames behind it, so that many replies share one system call. One writer
 //! thread takes the writes that would block.
 
+use std::cell::Cell;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,25 @@ const ROUNDS_MAX: usize = 4;
 
 /// A larger buffer is freed after writing.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+thread_local! {
+    /// True while frames of this thread wait for others.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does this with the frames of this thread held back until they are flushed by
+/// [`Shared::flush_held`], or after it.
+pub(super) fn hold<T>(work: impl FnOnce() -> T) -> T {
+    /// Ends it however the work ends.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            HOLDS.set(self.0);
+        }
+    }
+    let _before = Before(HOLDS.replace(true));
+    work()
+}
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -166,6 +186,28 @@ impl Outbox for Shared {
     }
 
     fn flush(&self) {
+        if !HOLDS.get() {
+            self.write_queued();
+        }
+    }
+
+    fn congested(&self) -> bool {
+        self.congested.load(Ordering::SeqCst)
+    }
+
+    fn notice(&self) {
+        self.wake.notice();
+    }
+}
+
+impl Shared {
+    /// Flushes, also on a thread that [`hold`]s its frames back.
+    pub(super) fn flush_held(&self) {
+        self.write_queued();
+    }
+
+    /// Writes what is queued, as far as that cannot block.
+    fn write_queued(&self) {
         let mut state = self.state();
         if !matches!(state.turn, WriteTurn::Free) || state.queue.is_empty() {
             return;
@@ -197,16 +239,6 @@ impl Outbox for Shared {
         self.handed.notify_one();
     }
 
-    fn congested(&self) -> bool {
-        self.congested.load(Ordering::SeqCst)
-    }
-
-    fn notice(&self) {
-        self.wake.notice();
-    }
-}
-
-impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

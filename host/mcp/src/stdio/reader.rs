@@ -2,12 +2,12 @@
 //! is full.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use super::lines::{Line, Lines};
@@ -24,6 +24,7 @@ pub(super) struct Reader<'r, H: Host> {
     pub(super) wake: &'r Wake,
     pub(super) shutdown: &'r Shutdown,
     pub(super) behind: MoreInput,
+    pub(super) executor: &'r dyn Executor,
 }
 
 /// The result of a poll.
@@ -88,18 +89,18 @@ impl<H: Host> Reader<'_, H> {
 
     /// Waits for events; for input only if more may be read.
     fn wait(&self, open: bool) -> io::Result<Ready> {
-        let mut fds = [
-            PollFd::from_borrowed_fd(self.shutdown.fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.wake.fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.input.as_fd(), PollFlags::IN),
-        ];
-        let watched = if open { fds.len() } else { fds.len() - 1 };
-        match poll(fds.get_mut(..watched).unwrap_or_default(), None) {
-            Ok(_) => {}
+        let fds = [self.shutdown.fd(), self.wake.fd(), self.input.as_fd()];
+        let watched = fds.get(..if open { 3 } else { 2 }).unwrap_or_default();
+        // Answers to several calls are written at once.
+        let flags = output::hold(|| self.executor.wait(watched, &mut || self.output.flush_held()));
+        self.output.flush();
+        let flags = match flags {
+            Ok(flags) => flags,
             Err(Errno::INTR) => return Ok(Ready { input: false, shutdown: false }),
             Err(error) => return Err(error.into()),
-        }
-        let [shutdown, wake, input] = fds.map(|fd| fd.revents());
+        };
+        let of = |at: usize| flags.get(at).copied().unwrap_or(PollFlags::empty());
+        let [shutdown, wake, input] = [of(0), of(1), of(2)];
         if !wake.is_empty() {
             self.wake.clear();
             self.connection.resume();
@@ -143,5 +144,18 @@ impl<E: Executor> Executor for ReaderExecutor<E> {
     fn run(&self, work: Work) {
         let alone = !self.behind.0.load(Ordering::Relaxed) && std::thread::current().id() == self.reader;
         if alone { self.executor.run_here(work) } else { self.executor.run(work) }
+    }
+
+    fn run_waiting(&self, work: Work) {
+        let is_reader = std::thread::current().id() == self.reader;
+        if is_reader { self.executor.run_waiting(work) } else { self.executor.run(work) }
+    }
+
+    fn wait(&self, fds: &[BorrowedFd<'_>], sent: &mut dyn FnMut()) -> Result<Vec<PollFlags>, Errno> {
+        self.executor.wait(fds, sent)
+    }
+
+    fn leave(&self) {
+        self.executor.leave();
     }
 }

@@ -10,6 +10,7 @@ use crate::content::CallResult;
 pub struct CheckedResult {
     result: CallResult,
     complaint: Option<String>,
+    blames_arguments: bool,
 }
 
 impl CheckedResult {
@@ -18,19 +19,30 @@ impl CheckedResult {
         Self::conforming(CallResult::error(text))
     }
 
-    pub(super) fn conforming(result: CallResult) -> Self {
-        Self { result, complaint: None }
+    pub(crate) fn conforming(result: CallResult) -> Self {
+        Self { result, complaint: None, blames_arguments: false }
     }
 
     /// An error in place of a result.
     pub(super) fn replaced(result: CallResult, complaint: String) -> Self {
-        Self { result, complaint: Some(complaint) }
+        Self { result, complaint: Some(complaint), blames_arguments: false }
     }
 
     /// The problem of the result that this error replaces.
     #[must_use]
     pub fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()
+    }
+
+    /// Notes that the arguments are the reason of the error. For a prompt that is another error.
+    #[must_use]
+    pub fn blaming_arguments(self, blames_arguments: bool) -> Self {
+        Self { blames_arguments, ..self }
+    }
+
+    /// True if the arguments are the reason of the error.
+    pub(crate) fn blames_arguments(&self) -> bool {
+        self.blames_arguments
     }
 
     /// The result.

@@ -1,13 +1,9 @@
 //! Definitions of tools, and the rules they must keep to be listed.
 
-use std::fmt;
-use std::time::Instant;
-
 use serde_json::Value;
+use toolcell_schema::{DefinitionProblem, Schema, SchemaBounds, sanitize};
 
 use crate::content::{Icon, Map};
-use crate::sanitize;
-use crate::schema::Schema;
 
 /// A tool's hints about its own behaviour. Clients must not trust these; the host never does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +43,14 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
+    /// The view that clients show for the tool's results (ext-apps, `McpUiToolMeta`), in either of
+    /// the forms that clients read.
+    #[must_use]
+    pub fn view(&self) -> Option<&str> {
+        let nested = self.meta.get("ui").and_then(|ui| ui.get("resourceUri"));
+        nested.or_else(|| self.meta.get("ui/resourceUri")).and_then(Value::as_str)
+    }
+
     /// A definition with the required members only.
     pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
         Self {
@@ -62,38 +66,6 @@ impl ToolDefinition {
     }
 }
 
-/// One problem of a definition.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct DefinitionProblem {
-    /// A field, with a JSON Pointer into a schema, such as `inputSchema/properties/city`.
-    pub field: String,
-    /// The problem.
-    pub message: String,
-    /// The correct form.
-    pub hint: Option<String>,
-}
-
-impl DefinitionProblem {
-    pub(crate) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into(), hint: None }
-    }
-
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-impl fmt::Display for DefinitionProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, " (hint: {hint})"),
-            None => Ok(()),
-        }
-    }
-}
-
 /// The bounds of a definition. Every client gets all of it, and every model reads it.
 #[derive(Clone, Debug)]
 pub struct DefinitionBounds {
@@ -104,26 +76,14 @@ pub struct DefinitionBounds {
     /// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than any model reads
     /// with profit.
     pub description_bytes_max: usize,
-    /// Largest schema, in bytes of compact JSON. 64 KiB: larger ones cost a model's whole
-    /// attention.
-    pub schema_bytes_max: usize,
-    /// Deepest nesting of subschemas. 32: hand-written ones stay below 10, generated ones below 20.
-    pub schema_depth_max: usize,
-    /// Most subschemas. 1,000: bounds the cost of one validation.
-    pub subschemas_max: usize,
-    /// Longest regular expression, in bytes. 1,024: matching is linear, compiling is not free.
-    pub pattern_bytes_max: usize,
     /// Most icons. 16: every size and theme there is.
     pub icons_max: usize,
     /// Longest icon URI, in bytes. 64 KiB: a `data:` URI of a 48-pixel picture is a tenth of it.
     pub icon_bytes_max: usize,
     /// Largest `_meta`, in bytes of compact JSON. 16 KiB, as the description.
     pub meta_bytes_max: usize,
-    /// Most memory of both compiled schemas, in bytes, roughly; patterns take most. 16 MiB: the two
-    /// largest schemas without patterns take 9.
-    pub memory_bytes_max: usize,
-    /// The deadline for compiling. None by default: nobody waits.
-    pub until: Option<Instant>,
+    /// The bounds of each schema; their memory is for both.
+    pub schemas: SchemaBounds,
 }
 
 impl Default for DefinitionBounds {
@@ -132,15 +92,10 @@ impl Default for DefinitionBounds {
             name_bytes_max: 64,
             title_bytes_max: 256,
             description_bytes_max: 16 * 1024,
-            schema_bytes_max: 64 * 1024,
-            schema_depth_max: 32,
-            subschemas_max: 1_000,
-            pattern_bytes_max: 1_024,
             icons_max: 16,
             icon_bytes_max: 64 * 1024,
             meta_bytes_max: 16 * 1024,
-            memory_bytes_max: 16 * 1024 * 1024,
-            until: None,
+            schemas: SchemaBounds::default(),
         }
     }
 }
@@ -187,7 +142,7 @@ fn check_name(name: &str, bounds: &DefinitionBounds, problems: &mut Vec<Definiti
     }
 }
 
-fn check_icons(icons: &[Icon], bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
+pub(super) fn check_icons(icons: &[Icon], bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
     if icons.len() > bounds.icons_max {
         problems.push(DefinitionProblem::new("icons", format!("more than {}", bounds.icons_max)));
         return;
@@ -201,43 +156,4 @@ fn check_icons(icons: &[Icon], bounds: &DefinitionBounds, problems: &mut Vec<Def
             problems.push(DefinitionProblem::new(&field, format!("longer than {} bytes", bounds.icon_bytes_max)));
         }
     }
-}
-
-/// Compiles the input schema.
-pub(super) fn input_schema(
-    definition: &ToolDefinition,
-    bounds: &DefinitionBounds,
-    problems: &mut Vec<DefinitionProblem>,
-) -> Option<Schema> {
-    if definition.input_schema.get("type").and_then(Value::as_str) != Some("object") {
-        let problem = DefinitionProblem::new("inputSchema/type", "must be \"object\"");
-        problems
-            .push(problem.hint("for a tool without arguments: {\"type\":\"object\",\"additionalProperties\":false}"));
-    }
-    compile("inputSchema", &definition.input_schema, bounds, problems)
-}
-
-/// Compiles the output schema, if there is one, in the memory that the input schema left.
-pub(super) fn output_schema(
-    definition: &ToolDefinition,
-    bounds: &DefinitionBounds,
-    input: Option<&Schema>,
-    problems: &mut Vec<DefinitionProblem>,
-) -> Option<Schema> {
-    let schema = definition.output_schema.as_ref()?;
-    let memory_bytes_max = bounds.memory_bytes_max.saturating_sub(input.map_or(0, Schema::bytes));
-    compile("outputSchema", schema, &DefinitionBounds { memory_bytes_max, ..bounds.clone() }, problems)
-}
-
-fn compile(
-    field: &str,
-    schema: &Value,
-    bounds: &DefinitionBounds,
-    problems: &mut Vec<DefinitionProblem>,
-) -> Option<Schema> {
-    if !schema.is_object() {
-        problems.push(DefinitionProblem::new(field, "must be a JSON object"));
-        return None;
-    }
-    Schema::compile(field, schema, bounds).map_err(|found| problems.extend(found)).ok()
 }

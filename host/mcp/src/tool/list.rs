@@ -1,12 +1,18 @@
-//! The tools of one generation: order, names, and their listing encoded once per revision.
+//! The tools and prompts of one generation: order, names, and their listings encoded once per
+//! revision.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
+use serde_json::value::RawValue;
+
 use super::Tool;
+use super::search::{OwnTool, Search, SearchBounds, SearchError};
+use crate::content::CallResult;
 use crate::frame::{RpcError, scan};
-use crate::revision::{Revision, push_definition};
+use crate::revision::{Revision, push_definition, push_prompt};
+use crate::task::TaskPlan;
 
 /// Two or more tools of one list have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +22,18 @@ pub struct NameCollisions {
     pub names: Vec<String>,
 }
 
-/// The tools of one generation, in the order they are listed.
+/// The entries that one method lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// Those of `tools/list`.
+    Tools,
+    /// Those of `prompts/list`.
+    Prompts,
+}
+
+/// The entries of one generation, in the order they are listed: tools, prompts, and what the host
+/// calls for other methods. A prompt stands under its [path](super::Prompt::path), so it never has
+/// a tool's name.
 #[derive(Debug)]
 pub struct ToolList {
     generation: u64,
@@ -24,10 +41,17 @@ pub struct ToolList {
     places: HashMap<Box<str>, usize>,
     /// The index of each tool in the whole list, if this is a part of one.
     whole: Option<Vec<usize>>,
-    listings: [OnceLock<Listing>; Revision::ALL.len()],
+    /// Present if clients search the tools instead of reading their list.
+    search: Option<Search>,
+    /// One for each revision, of tools and then of prompts.
+    listings: [[OnceLock<Listing>; Revision::ALL.len()]; 2],
+    /// True if any entry is a prompt.
+    has_prompts: bool,
+    /// True if calls of any entry may become tasks.
+    has_tasks: bool,
 }
 
-/// The entries of `tools/list`, encoded with commas between.
+/// The entries of a list, encoded with commas between.
 #[derive(Debug)]
 struct Listing {
     json: Vec<u8>,
@@ -38,7 +62,7 @@ struct Listing {
 }
 
 /// One page of a listing.
-pub(crate) struct ToolPage<'l> {
+pub(crate) struct ListPage<'l> {
     /// Entries with commas between.
     pub(crate) json: &'l [u8],
     pub(crate) next_cursor: Option<String>,
@@ -50,31 +74,48 @@ impl ToolList {
     /// # Errors
     /// Some names are not unique.
     pub fn new(generation: u64, tools: Vec<Arc<Tool>>) -> Result<Self, NameCollisions> {
-        let mut places = HashMap::with_capacity(tools.len());
-        let mut names = Vec::new();
-        for (place, tool) in tools.iter().enumerate() {
-            let name = &tool.definition().name;
-            if places.insert(Box::from(name.as_str()), place).is_some() {
-                names.push(name.clone());
-            }
-        }
+        let mut seen = HashSet::with_capacity(tools.len());
+        let named = tools.iter().map(|tool| &tool.definition().name);
+        let mut names: Vec<String> = named.filter(|name| !seen.insert(*name)).cloned().collect();
         if names.is_empty() {
-            return Ok(Self { generation, tools, places, whole: None, listings: Default::default() });
+            return Ok(Self::plain(generation, tools));
         }
         names.sort_unstable();
         names.dedup();
         Err(NameCollisions { names })
     }
 
+    /// A list of tools whose names are unique.
+    pub(super) fn plain(generation: u64, tools: Vec<Arc<Tool>>) -> Self {
+        let names = tools.iter().map(|tool| Box::from(tool.definition().name.as_str()));
+        let places = names.zip(0..).collect();
+        let has_prompts = tools.iter().any(|tool| tool.prompt().is_some());
+        let has_tasks = tools.iter().any(|tool| tool.task() != TaskPlan::Never);
+        let (whole, search, listings) = Default::default();
+        Self { generation, tools, places, whole, search, listings, has_prompts, has_tasks }
+    }
+
+    /// Has clients search this list instead of reading it. They see `find_tools`, `call_tool`, and
+    /// the tools at the places that `pinned` says. All others are there as before.
+    ///
+    /// # Errors
+    /// A tool has the name of one of these two.
+    pub fn searched(self, bounds: SearchBounds, pinned: impl Fn(usize) -> bool) -> Result<Self, SearchError> {
+        let pinned = (0..self.tools.len()).map(pinned).collect();
+        let search = Search::of(&self, bounds, pinned)?;
+        Ok(Self { search: Some(search), ..self })
+    }
+
     /// A list of the tools at some places of this one, in its order. Its [`find`](Self::find)
     /// returns places in this whole list.
     #[must_use]
     pub fn part(&self, has: impl Fn(usize) -> bool) -> Self {
-        let kept = self.tools.iter().enumerate().filter(|(place, _)| has(*place));
-        let (whole, tools): (Vec<usize>, Vec<Arc<Tool>>) = kept.map(|(place, tool)| (place, Arc::clone(tool))).unzip();
-        let names = tools.iter().map(|tool| Box::from(tool.definition().name.as_str()));
-        let places = names.zip(0..).collect();
-        Self { generation: self.generation, tools, places, whole: Some(whole), listings: Default::default() }
+        let kept: Vec<bool> = (0..self.tools.len()).map(has).collect();
+        let tools = self.tools.iter().enumerate().filter(|(place, _)| kept.get(*place) == Some(&true));
+        let (whole, tools): (Vec<usize>, Vec<Arc<Tool>>) = tools.map(|(place, tool)| (place, Arc::clone(tool))).unzip();
+        let part = Self { whole: Some(whole), ..Self::plain(self.generation, tools) };
+        let search = self.search.as_ref().map(|search| search.part(&part, kept));
+        Self { search, ..part }
     }
 
     /// The generation it was made for.
@@ -83,77 +124,138 @@ impl ToolList {
         self.generation
     }
 
-    /// The tools, in order.
+    /// The entries, in order.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Tool>] {
         &self.tools
     }
 
-    /// The tool of this name and its index, in the whole list if this is a part of one.
+    /// True if it has prompts.
+    #[must_use]
+    pub fn has_prompts(&self) -> bool {
+        self.has_prompts
+    }
+
+    /// True if calls of some tools may become tasks.
+    #[must_use]
+    pub fn has_tasks(&self) -> bool {
+        self.has_tasks
+    }
+
+    /// True if a prompt of it has arguments.
+    #[must_use]
+    pub fn has_arguments(&self) -> bool {
+        self.has_prompts && self.tools.iter().any(|tool| tool.prompt().is_some_and(|it| !it.arguments().is_empty()))
+    }
+
+    /// The entry of this name and its index, in the whole list if this is a part of one. A prompt
+    /// is found by its path.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(usize, &Arc<Tool>)> {
         let place = *self.places.get(name)?;
-        let in_whole = self.whole.as_ref().map_or(Some(place), |whole| whole.get(place).copied());
-        Some((in_whole?, self.tools.get(place)?))
+        Some((self.in_whole(place), self.tools.get(place)?))
     }
 
-    /// True if clients see the same list: equal definitions in the same order. The code behind them
-    /// may differ.
+    /// A digest of both lists, equal across processes.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let newest = Revision::V2026_07_28;
+        let tools = self.listing(Listed::Tools, newest).fingerprint;
+        if !self.has_prompts {
+            return tools;
+        }
+        let mut hasher = DefaultHasher::new();
+        (tools, self.listing(Listed::Prompts, newest).fingerprint).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The place in the whole list of the tool at a place of this one.
+    pub(super) fn in_whole(&self, place: usize) -> usize {
+        self.whole.as_ref().map_or(place, |whole| whole.get(place).copied().unwrap_or(usize::MAX))
+    }
+
+    /// The entries that clients see in lists: these, unless clients search the tools.
+    #[must_use]
+    pub fn shown(&self) -> &Self {
+        self.search.as_ref().map_or(self, Search::shown)
+    }
+
+    /// The host's own tool of this name, if clients search the list.
+    pub(crate) fn own(&self, name: &str) -> Option<OwnTool> {
+        self.search.as_ref()?.own(name)
+    }
+
+    /// The answer to a call of `find_tools`.
+    pub(crate) fn find_tools(&self, arguments: &RawValue, revision: Revision) -> CallResult {
+        let tool = |in_whole: usize| {
+            let place = match &self.whole {
+                Some(whole) => whole.binary_search(&in_whole).ok()?,
+                None => in_whole,
+            };
+            self.tools.get(place).map(Arc::clone)
+        };
+        match &self.search {
+            Some(search) => search.answer(tool, arguments, revision),
+            None => CallResult::error("this list is not searched"),
+        }
+    }
+
+    /// True if clients see the same list of tools: equal definitions in the same order. The code
+    /// behind them may differ.
     #[must_use]
     pub fn same_listing(&self, other: &Self) -> bool {
         self.same_listing_in(other, Revision::V2026_07_28)
     }
 
-    /// True if clients of one revision see the same list. They do not see every field of a
-    /// definition.
+    /// True if clients of one revision see the same list of tools. They do not see every field of
+    /// a definition.
     #[must_use]
     pub fn same_listing_in(&self, other: &Self, revision: Revision) -> bool {
-        self.listing(revision).json == other.listing(revision).json
+        self.same_in(other, Listed::Tools, revision)
+    }
+
+    /// True if clients of one revision see the same list of this kind.
+    pub(crate) fn same_in(&self, other: &Self, listed: Listed, revision: Revision) -> bool {
+        self.listing(listed, revision).json == other.listing(listed, revision).json
     }
 
     /// The page at a cursor (its JSON text); the first one without.
     ///
     /// A cursor is bound to the listing, not to the process: any replica that serves the same list
     /// takes it.
-    pub(crate) fn page(&self, revision: Revision, cursor: Option<&str>, size: usize) -> Result<ToolPage<'_>, RpcError> {
+    pub(crate) fn page(
+        &self,
+        listed: Listed,
+        revision: Revision,
+        cursor: Option<&str>,
+        size: usize,
+    ) -> Result<ListPage<'_>, RpcError> {
         // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves
         // entries.
-        let fingerprint = self.listing(Revision::V2026_07_28).fingerprint;
+        let fingerprint = self.listing(listed, Revision::V2026_07_28).fingerprint;
+        let listing = self.listing(listed, revision);
+        let entries = listing.ends.len();
         let first = match cursor {
-            Some(cursor) => self.first_of(cursor, fingerprint)?,
+            Some(cursor) => first_of(cursor, fingerprint, (listed.name(), entries))?,
             None => 0,
         };
-        let listing = self.listing(revision);
-        let last = first.saturating_add(size.max(1)).min(self.tools.len());
+        let last = first.saturating_add(size.max(1)).min(entries);
         let from = match first.checked_sub(1).and_then(|before| listing.ends.get(before)) {
             Some(end) => end + 1,
             None => 0,
         };
         let to = last.checked_sub(1).and_then(|place| listing.ends.get(place)).copied().unwrap_or(0);
-        let next_cursor = (last < self.tools.len()).then(|| format!("{fingerprint:016x}{last:x}"));
-        Ok(ToolPage { json: listing.json.get(from..to).unwrap_or_default(), next_cursor })
+        let next_cursor = (last < entries).then(|| format!("{fingerprint:016x}{last:x}"));
+        Ok(ListPage { json: listing.json.get(from..to).unwrap_or_default(), next_cursor })
     }
 
-    fn first_of(&self, cursor: &str, fingerprint: u64) -> Result<usize, RpcError> {
-        let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
-        let unknown = || RpcError::params("The cursor is not one that this server gave");
-        let (mark, place) = text.split_at_checked(16).ok_or_else(unknown)?;
-        let hex = |part: &str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if !hex(mark) || !hex(place) {
-            return Err(unknown());
-        }
-        let mark = u64::from_str_radix(mark, 16).map_err(|_| unknown())?;
-        let first = usize::from_str_radix(place, 16).map_err(|_| unknown())?;
-        if mark != fingerprint {
-            return Err(RpcError::params(
-                "The cursor is stale: the list of tools has changed; list again without a cursor",
-            ));
-        }
-        if first == 0 || first >= self.tools.len() { Err(unknown()) } else { Ok(first) }
-    }
-
-    fn listing(&self, revision: Revision) -> &Listing {
-        let [v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28] = &self.listings;
+    fn listing(&self, listed: Listed, revision: Revision) -> &Listing {
+        let shown = self.shown();
+        let [tools, prompts] = &shown.listings;
+        let [v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28] = match listed {
+            Listed::Tools => tools,
+            Listed::Prompts => prompts,
+        };
         let place = match revision {
             Revision::V2024_11_05 => v2024_11_05,
             Revision::V2025_03_26 => v2025_03_26,
@@ -161,23 +263,59 @@ impl ToolList {
             Revision::V2025_11_25 => v2025_11_25,
             Revision::V2026_07_28 => v2026_07_28,
         };
-        place.get_or_init(|| Listing::encode(&self.tools, revision))
+        place.get_or_init(|| Listing::encode(&shown.tools, listed, revision))
     }
 }
 
 impl Listing {
-    fn encode(tools: &[Arc<Tool>], revision: Revision) -> Self {
+    fn encode(tools: &[Arc<Tool>], listed: Listed, revision: Revision) -> Self {
         let mut json = Vec::new();
         let mut ends = Vec::with_capacity(tools.len());
-        for tool in tools {
+        let is_listed = |tool: &&Arc<Tool>| match listed {
+            Listed::Tools => tool.is_tool(),
+            Listed::Prompts => tool.prompt().is_some(),
+        };
+        for tool in tools.iter().filter(is_listed) {
             if !json.is_empty() {
                 json.push(b',');
             }
-            push_definition(&mut json, tool.definition(), revision.features());
+            match tool.prompt() {
+                Some(prompt) => push_prompt(&mut json, tool.definition(), prompt, revision.features()),
+                None => push_definition(&mut json, tool.definition(), tool.task(), revision.features()),
+            }
             ends.push(json.len());
         }
         let mut hasher = DefaultHasher::new();
         json.hash(&mut hasher);
         Self { json, ends, fingerprint: hasher.finish() }
     }
+}
+
+impl Listed {
+    /// The list's name: its member of the answer.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// The first entry of the page at this cursor, of a list with so many.
+pub(crate) fn first_of(cursor: &str, fingerprint: u64, (name, entries): (&str, usize)) -> Result<usize, RpcError> {
+    let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
+    let unknown = || RpcError::params("The cursor is not one that this server gave");
+    let (mark, place) = text.split_at_checked(16).ok_or_else(unknown)?;
+    let hex = |part: &str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !hex(mark) || !hex(place) {
+        return Err(unknown());
+    }
+    let mark = u64::from_str_radix(mark, 16).map_err(|_| unknown())?;
+    let first = usize::from_str_radix(place, 16).map_err(|_| unknown())?;
+    if mark != fingerprint {
+        return Err(RpcError::params(format!(
+            "The cursor is stale: the list of {name} has changed; list again without a cursor"
+        )));
+    }
+    if first == 0 || first >= entries { Err(unknown()) } else { Ok(first) }
 }

@@ -4,16 +4,26 @@ mod checked;
 mod definition;
 mod list;
 mod parameter;
+mod prompt;
+mod resource;
+mod search;
+
+use std::fmt;
 
 use serde_json::value::RawValue;
+use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, Schema, Schemas};
 
 use crate::content::{CallResult, Content, ContentKind};
 use crate::frame::scan;
-use crate::schema::{ArgumentProblems, Patience, Schema};
+use crate::task::TaskPlan;
 
 pub use checked::CheckedResult;
-pub use definition::{DefinitionBounds, DefinitionProblem, ToolDefinition, ToolHints};
+pub use definition::{DefinitionBounds, ToolDefinition, ToolHints};
+pub(crate) use list::{Listed, first_of};
 pub use list::{NameCollisions, ToolList};
+pub use prompt::{PROMPT_ARGUMENTS_MAX, PROMPT_VALUES_MAX, Prompt, PromptArgument};
+pub use search::{CALL_TOOL, FIND_TOOLS, SearchBounds, SearchError};
+pub(crate) use search::{InnerCall, OwnTool};
 
 /// Deepest nesting of a tool's structured result: a client's 128 without the frame around it.
 const STRUCTURED_DEPTH_MAX: usize = 120;
@@ -21,15 +31,19 @@ const STRUCTURED_DEPTH_MAX: usize = 120;
 /// Bytes of JSON that any reader takes about 50 µs for.
 const LONG_BYTES: usize = 16 * 1024;
 
-/// One tool with its schemas compiled.
+/// One tool, with its schemas compiled unless another process applies them.
 #[derive(Debug)]
 pub struct Tool {
     definition: ToolDefinition,
-    input: Schema,
-    output: Option<Schema>,
+    /// `None`: they are compiled and applied elsewhere.
+    schemas: Option<Schemas>,
     checks_arguments: bool,
     /// The parameters that HTTP clients repeat in headers.
     parameters: Vec<parameter::Parameter>,
+    offered: prompt::Offered,
+    task: TaskPlan,
+    /// Clients show a view for its results.
+    has_view: bool,
 }
 
 impl Tool {
@@ -38,16 +52,49 @@ impl Tool {
     /// # Errors
     /// Every problem found, not only the first.
     pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
+        Self::of(definition, bounds, |definition| {
+            let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
+            Schemas::compile(input, output, &bounds.schemas).map(Some)
+        })
+    }
+
+    /// Checks a definition whose schemas were compiled by another process, with these problems, and
+    /// are applied by another. Here they are looked at, in time proportional to their size, and not
+    /// compiled.
+    ///
+    /// The catalog passes its results through [`finish_checked`](Self::finish_checked).
+    ///
+    /// # Errors
+    /// Every problem, as [`compile`](Self::compile) would give it.
+    pub fn checked_elsewhere(
+        definition: ToolDefinition,
+        bounds: &DefinitionBounds,
+        found: Vec<DefinitionProblem>,
+    ) -> Result<Self, Vec<DefinitionProblem>> {
+        Self::of(definition, bounds, |definition| {
+            let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
+            // Whoever found nothing may have looked at something else.
+            let found = if found.is_empty() { Schemas::look_at(input, output, &bounds.schemas) } else { found };
+            if found.is_empty() { Ok(None) } else { Err(found) }
+        })
+    }
+
+    fn of(
+        definition: ToolDefinition,
+        bounds: &DefinitionBounds,
+        schemas: impl FnOnce(&ToolDefinition) -> Result<Option<Schemas>, Vec<DefinitionProblem>>,
+    ) -> Result<Self, Vec<DefinitionProblem>> {
         let (definition, mut problems) = definition::checked(definition, bounds);
-        let input = definition::input_schema(&definition, bounds, &mut problems);
-        let output = definition::output_schema(&definition, bounds, input.as_ref(), &mut problems);
+        let schemas = schemas(&definition).unwrap_or_else(|found| {
+            problems.extend(found);
+            None
+        });
         let parameters = parameter::parameters(&definition.input_schema, &mut problems);
-        match input {
-            Some(input) if problems.is_empty() => {
-                Ok(Self { definition, input, output, checks_arguments: true, parameters })
-            }
-            _ => Err(problems),
-        }
+        let offered = prompt::Offered::default();
+        let has_view = definition.view().is_some();
+        let task = TaskPlan::Never;
+        let tool = Self { definition, schemas, checks_arguments: true, parameters, offered, task, has_view };
+        if problems.is_empty() { Ok(tool) } else { Err(problems) }
     }
 
     /// Leaves the check of arguments to the tool. It must refuse exactly what the input schema
@@ -57,19 +104,42 @@ impl Tool {
         Self { checks_arguments: false, ..self }
     }
 
+    /// Has calls of it become tasks.
+    #[must_use]
+    pub fn in_tasks(self, task: TaskPlan) -> Self {
+        Self { task, ..self }
+    }
+
+    /// The calls of it that become tasks.
+    #[must_use]
+    pub fn task(&self) -> TaskPlan {
+        self.task
+    }
+
     /// The definition as clients see it.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// Memory of its schemas, in bytes, roughly.
+    /// Memory of its schemas here, in bytes, roughly.
     #[must_use]
     pub fn schemas_bytes(&self) -> usize {
-        self.input.bytes() + self.output.as_ref().map_or(0, Schema::bytes)
+        self.schemas.as_ref().map_or(0, Schemas::bytes)
     }
 
-    /// Checks arguments against the input schema, unless the tool does that itself. A check takes
+    /// True if another process applies its schemas.
+    #[must_use]
+    pub fn is_checked_elsewhere(&self) -> bool {
+        self.schemas.is_none()
+    }
+
+    /// The schema that arguments are held to here.
+    fn input(&self) -> Option<&Schema> {
+        self.schemas.as_ref().filter(|_| self.checks_arguments).map(Schemas::input)
+    }
+
+    /// Checks arguments against the input schema, unless that is done elsewhere. A check takes
     /// 100,000,000 steps at most, about a tenth of a second. It is given up at the end of
     /// `patience`.
     ///
@@ -77,27 +147,27 @@ impl Tool {
     /// Each failing place with the rule it breaks, up to a bound; or that the check would take
     /// longer.
     pub fn check_arguments(&self, arguments: &RawValue, patience: &Patience) -> Result<(), ArgumentProblems> {
-        if self.checks_arguments { self.input.check(arguments.get(), patience) } else { Ok(()) }
+        self.input().map_or(Ok(()), |input| input.check(arguments.get(), patience))
     }
 
     /// True if checking these arguments may take longer than a thread with other duties can spare,
     /// a tenth of a millisecond.
     pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
         let text = arguments.get();
-        if self.checks_arguments { self.input.is_long(text) } else { text.len() > LONG_BYTES }
+        self.input().map_or(text.len() > LONG_BYTES, |input| input.is_long(text))
     }
 
     /// True if [`finish`](Self::finish) may take longer than a thread with other duties can spare.
     #[must_use]
     pub fn finishing_takes_long(&self, result: &CallResult) -> bool {
         let Some(value) = &result.structured else { return false };
-        let schema = self.output.as_ref().filter(|_| !result.is_error);
+        let schema = self.schemas.as_ref().and_then(Schemas::output).filter(|_| !result.is_error);
         value.get().len() > LONG_BYTES || schema.is_some_and(|schema| schema.is_long(value.get()))
     }
 
     /// The result for arguments that did not pass [`check_arguments`](Self::check_arguments).
     #[must_use]
-    pub fn refuse_arguments(&self, problems: &ArgumentProblems) -> CallResult {
+    pub fn refuse_arguments(&self, problems: &impl fmt::Display) -> CallResult {
         let name = &self.definition.name;
         CallResult::error(format!("The arguments do not fit the input schema of {name}:\n{problems}"))
     }
@@ -107,8 +177,27 @@ impl Tool {
     /// cannot be checked in the time of [`check_arguments`](Self::check_arguments), becomes an
     /// error result.
     #[must_use]
-    pub fn finish(&self, mut result: CallResult, patience: &Patience) -> CheckedResult {
-        if let Some(complaint) = self.complaint(&result, patience) {
+    pub fn finish(&self, result: CallResult, patience: &Patience) -> CheckedResult {
+        self.finish_by(result, |schemas, text| match schemas {
+            Some(schemas) => schemas.output()?.check(text, patience).err().map(|problems| problems.to_string()),
+            None => Some("- (root): nothing has checked it".to_owned()),
+        })
+    }
+
+    /// Finishes a result as [`finish`](Self::finish) does, where the tool's schemas are applied
+    /// elsewhere: `problems` are what was found there.
+    #[must_use]
+    pub fn finish_checked(&self, result: CallResult, problems: Option<String>) -> CheckedResult {
+        self.finish_by(result, |_, _| problems)
+    }
+
+    /// Finishes a result. `check` returns the problems of a structured part by the output schema.
+    fn finish_by(
+        &self,
+        mut result: CallResult,
+        check: impl FnOnce(Option<&Schemas>, &str) -> Option<String>,
+    ) -> CheckedResult {
+        if let Some(complaint) = self.complaint(&result, check) {
             let meta = std::mem::take(&mut result.meta);
             let text = format!("The result of {} is unusable: {complaint}", self.definition.name);
             return CheckedResult::replaced(CallResult { meta, ..CallResult::error(text) }, complaint);
@@ -120,21 +209,34 @@ impl Tool {
         CheckedResult::conforming(result)
     }
 
-    /// The problem of the structured part of a result, if there is one.
-    fn complaint(&self, result: &CallResult, patience: &Patience) -> Option<String> {
+    /// True if the tool has a view, and clients that show none would get no word (ext-apps,
+    /// "Graceful Degradation"). A structured part is mirrored in a text.
+    fn lacks_text(&self, result: &CallResult) -> bool {
+        let says = |content: &Content| matches!(&content.kind, ContentKind::Text(text) if !text.trim().is_empty());
+        self.has_view && !result.is_error && result.structured.is_none() && !result.content.iter().any(says)
+    }
+
+    /// The problem of a result, if there is one.
+    fn complaint(
+        &self,
+        result: &CallResult,
+        check: impl FnOnce(Option<&Schemas>, &str) -> Option<String>,
+    ) -> Option<String> {
+        let has_schema = self.definition.output_schema.is_some() && !result.is_error;
+        if self.lacks_text(result) {
+            return Some("it has a view, so its result needs a text for clients that show none".to_owned());
+        }
         let Some(value) = &result.structured else {
-            let missing = self.output.is_some() && !result.is_error;
-            return missing.then(|| "its output schema asks for structured content, and there is none".to_owned());
+            return has_schema.then(|| "its output schema asks for structured content, and there is none".to_owned());
         };
         match scan::check_value(value.get(), STRUCTURED_DEPTH_MAX) {
             Err(fault) => return Some(format!("its structured content is {fault}")),
-            Ok(scan::Value { duplicate: Some(key), .. }) => {
+            Ok(scan::Value { duplicate: Some(key) }) => {
                 return Some(format!("its structured content has the key {key:?} twice in one object"));
             }
             Ok(_) => {}
         }
-        let schema = self.output.as_ref().filter(|_| !result.is_error)?;
-        let problems = schema.check(value.get(), patience).err()?;
+        let problems = has_schema.then(|| check(self.schemas.as_ref(), value.get())).flatten()?;
         Some(format!("its structured content does not fit its output schema:\n{problems}"))
     }
 }

@@ -7,8 +7,9 @@ use std::collections::HashSet;
 use http::HeaderName;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toolcell_schema::DefinitionProblem;
 
-use super::{DefinitionProblem, Tool};
+use super::Tool;
 use crate::frame::RpcError;
 use crate::mirrored::{Mirrored, Mismatch};
 
@@ -20,6 +21,16 @@ const PREFIX: &str = "Mcp-Param-";
 
 /// Longest name, in bytes. Headers that proxies route by are much shorter.
 const NAME_BYTES_MAX: usize = 128;
+
+/// Problems of a definition after which no more of them are told.
+const PROBLEMS_MAX: usize = 100;
+
+/// Bytes told of a place.
+const PLACE_BYTES_MAX: usize = 300;
+
+/// Bytes of the names on the way to all parameters of a tool. A hundred of ordinary names take a
+/// fortieth of it.
+const PATHS_BYTES_MAX: usize = 128 * 1024;
 
 /// 2^53: not every reader of JSON tells larger integers apart.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -42,24 +53,52 @@ pub(super) struct Parameter {
 /// Finds the parameters of an input schema, and the problems of their declarations. Clients must
 /// leave out a tool with wrong declarations, so it is not loaded.
 pub(super) fn parameters(schema: &Value, problems: &mut Vec<DefinitionProblem>) -> Vec<Parameter> {
-    let mut search = Search { found: Vec::new(), names: HashSet::new(), problems };
-    search.schema(schema, &mut Vec::new(), true, "inputSchema");
+    let mut search = Search { found: Vec::new(), names: HashSet::new(), paths_bytes: 0, problems };
+    search.schema(schema, &mut Vec::new(), true, &Place { within: None, name: "inputSchema" });
     search.found
 }
 
 struct Search<'p> {
     found: Vec<Parameter>,
     names: HashSet<String>,
+    paths_bytes: usize,
     problems: &'p mut Vec<DefinitionProblem>,
+}
+
+/// A place in the schema, written out only where it is told: names on the way to thousands of
+/// places may be long.
+struct Place<'p> {
+    within: Option<&'p Place<'p>>,
+    name: &'p str,
+}
+
+impl Place<'_> {
+    fn within<'p>(&'p self, name: &'p str) -> Place<'p> {
+        Place { within: Some(self), name }
+    }
+
+    /// As people read it; of a very long one, its end.
+    fn written(&self) -> String {
+        let (mut names, mut bytes, mut place) = (Vec::new(), 0, Some(self));
+        while let Some(here) = place.filter(|_| bytes <= PLACE_BYTES_MAX) {
+            bytes += here.name.len() + 1;
+            names.push(here.name);
+            place = here.within;
+        }
+        names.reverse();
+        let text = names.join("/");
+        let from = text.ceil_char_boundary(text.len().saturating_sub(PLACE_BYTES_MAX));
+        if from == 0 && place.is_none() { text } else { format!("…{}", text.get(from..).unwrap_or_default()) }
+    }
 }
 
 impl Search<'_> {
     /// Looks through one schema at `place`. `reached`: by `properties` alone.
-    fn schema(&mut self, schema: &Value, path: &mut Vec<String>, reached: bool, place: &str) {
+    fn schema(&mut self, schema: &Value, path: &mut Vec<String>, reached: bool, place: &Place<'_>) {
         match schema {
             Value::Object(keywords) => {
                 for (keyword, value) in keywords {
-                    let place = format!("{place}/{keyword}");
+                    let place = place.within(keyword);
                     if keyword == KEYWORD {
                         self.declared(schema, path, reached, &place);
                     } else if NAMED.contains(&keyword.as_str()) {
@@ -74,15 +113,18 @@ impl Search<'_> {
         }
     }
 
-    fn named(&mut self, schemas: &Value, path: &mut Vec<String>, reached: bool, place: &str) {
+    fn named(&mut self, schemas: &Value, path: &mut Vec<String>, reached: bool, place: &Place<'_>) {
         for (name, schema) in schemas.as_object().into_iter().flatten() {
             path.push(name.clone());
-            self.schema(schema, path, reached, &format!("{place}/{name}"));
+            self.schema(schema, path, reached, &place.within(name));
             path.pop();
         }
     }
 
-    fn declared(&mut self, schema: &Value, path: &[String], reached: bool, place: &str) {
+    fn declared(&mut self, schema: &Value, path: &[String], reached: bool, place: &Place<'_>) {
+        if self.problems.len() >= PROBLEMS_MAX {
+            return;
+        }
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         let name = schema.get(KEYWORD).and_then(Value::as_str).unwrap_or_default();
         let shown = format!("{PREFIX}{name}");
@@ -97,9 +139,15 @@ impl Search<'_> {
                 "may only stand on a property of type string, integer or boolean"
             }
             Some(_) if !self.names.insert(name.to_ascii_lowercase()) => "is the name of another property's header",
-            Some(header) => return self.found.push(Parameter { header, shown, path: path.to_vec() }),
+            Some(header) => {
+                self.paths_bytes += path.iter().map(|name| name.len() + size_of::<String>()).sum::<usize>();
+                if self.paths_bytes <= PATHS_BYTES_MAX {
+                    return self.found.push(Parameter { header, shown, path: path.to_vec() });
+                }
+                "is reached by too many names, or too long ones"
+            }
         };
-        self.problems.push(DefinitionProblem::new(place, wrong));
+        self.problems.push(DefinitionProblem::new(place.written(), wrong));
     }
 }
 
@@ -238,6 +286,14 @@ mod tests {
             let problems = tool(schema.clone()).unwrap_err();
             assert!(problems.iter().any(|problem| problem.field.ends_with("x-mcp-header")), "{schema}: {problems:?}");
         }
+        let long = "n".repeat(2_000);
+        let many: serde_json::Map<String, Value> = (0..100)
+            .map(|number| (format!("{long}{number}"), json!({"type": "string", "x-mcp-header": format!("A{number}")})))
+            .collect();
+        let problems = tool(json!({"type": "object", "properties": many})).unwrap_err();
+        let told = problems.iter().map(|problem| problem.field.len() + problem.message.len()).max();
+        assert!(problems.iter().any(|problem| problem.message.starts_with("is reached by")), "{}", problems.len());
+        assert!(told.is_some_and(|bytes| bytes < 400), "{told:?}");
         let data = json!({"type": "object", "properties": {
             "x-mcp-header": {"type": "string"}, "a": {"const": {"x-mcp-header": "A"}}
         }});

@@ -404,9 +404,11 @@ fn a_modern_client_without_the_capability_is_told_what_is_required() {
         (json!({"elicitation": {"url": {}}, "sampling": {}}), json!({"elicitation": {"form": {}}, "roots": {}})),
     ] {
         let answer = ModernCall::new(&client, &rounds).declaring(&declared).answer();
-        let data = json!({"requiredCapabilities": required});
-        let error = json!({"code": -32021, "message": "Missing required client capability", "data": data});
-        assert_eq!(answer["error"], error, "{declared}");
+        let error = &answer["error"];
+        assert_eq!((&error["code"], &error["data"]), (&json!(-32021), &json!({"requiredCapabilities": required})));
+        let message = error["message"].as_str().unwrap();
+        let start = "The tool \"ask\" needs an answer, and this client cannot be asked for it: it does not declare ";
+        assert!(message.starts_with(start), "{declared}: {message}");
     }
 }
 
@@ -546,17 +548,41 @@ fn sampling_needs_what_every_revision_needs() {
             "messages/0 must be an object with role (user or assistant) and content",
         ),
         (json!({"messages": [message], "maxTokens": 1, "task": {}}), "its params have no member \"task\""),
-        (
-            json!({"messages": [message], "maxTokens": 1, "tools": []}),
-            "the client does not declare sampling with tools, so \"tools\" and \"toolChoice\" cannot be sent",
-        ),
-        (
-            json!({"messages": [message], "maxTokens": 1, "includeContext": "allServers"}),
-            "the client does not declare sampling with context, so \"includeContext\" can only be \"none\"",
-        ),
     ] {
         legacy_ask(&client, 7, &json!([{"it": {"sampling": params}}]));
         let text = parse(&client.next())["result"]["content"][0]["text"].clone();
         assert_eq!(text, format!("the question is not well formed: {told}"), "{params}");
+    }
+}
+
+#[test]
+fn sampling_with_tools_or_context_is_a_capability_of_its_own() {
+    let message = json!({"role": "user", "content": {"type": "text", "text": "A poem"}});
+    for (member, value, required, name) in [
+        (
+            "tools",
+            json!([]),
+            json!({"tools": {}}),
+            "sampling with tools, so \"tools\" and \"toolChoice\" cannot be sent",
+        ),
+        (
+            "includeContext",
+            json!("allServers"),
+            json!({"context": {}}),
+            "sampling with context, so \"includeContext\" can only be \"none\"",
+        ),
+    ] {
+        let mut params = json!({"messages": [message], "maxTokens": 1});
+        params[member] = value;
+        let rounds = json!([{"it": {"sampling": params}}]);
+        let legacy = Client::declaring("2025-11-25", r#"{"sampling":{}}"#);
+        legacy_ask(&legacy, 7, &rounds);
+        let text = parse(&legacy.next())["result"]["content"][0]["text"].clone();
+        assert_eq!(text, format!("the client cannot be asked this: it does not declare {name}"));
+        let client = Client::new();
+        let ask = |declared| ModernCall::new(&client, &rounds).declaring(&json!({"sampling": declared})).answer();
+        let error = &ask(json!({}))["error"];
+        assert_eq!((&error["code"], &error["data"]["requiredCapabilities"]["sampling"]), (&json!(-32021), &required));
+        assert_eq!(ask(required)["result"]["resultType"], "input_required", "{member}");
     }
 }

@@ -1,17 +1,17 @@
 //! Arrays of messages: only revision 2025-03-26 accepts them.
 
-use crate::host::{Client, MODERN, error, legacy_text_result};
+use crate::host::{Client, MODERN, error, legacy_text_result, no_id};
 
 #[test]
 fn only_revision_2025_03_26_takes_batches() {
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
-    let refused = error("null", -32600, "Only revision 2025-03-26 has batches");
-    assert_eq!(Client::new().ask(batch), refused, "before any era is known");
+    let refused = |id: &str| error(id, -32600, "Only revision 2025-03-26 has batches");
+    assert_eq!(Client::new().ask(batch), refused(""), "before any era is known");
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
-        assert_eq!(Client::legacy(revision).ask(batch), refused, "{revision}");
+        assert_eq!(Client::legacy(revision).ask(batch), refused(no_id(revision)), "{revision}");
     }
     let modern = format!(r#"[{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{MODERN}}}}}]"#);
-    assert_eq!(Client::new().ask(&modern), refused);
+    assert_eq!(Client::new().ask(&modern), refused(""));
     assert_eq!(Client::legacy("2025-03-26").ask(batch), r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#);
 }
 

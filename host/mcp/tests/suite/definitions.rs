@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolcell_mcp::{ArgumentProblems, CallResult, DefinitionBounds, Icon, Patience, Tool, ToolDefinition};
+use toolcell_schema::Schemas;
 
 use crate::host::plain;
 
@@ -262,4 +263,49 @@ fn results_are_finished_the_same_way_everywhere() {
         (refused.is_error, refused.structured.is_none(), refused.meta.get("usage")),
         (true, true, Some(&json!(1)))
     );
+}
+
+#[test]
+fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
+    let bounds = DefinitionBounds::default();
+    let problems = |definition: &ToolDefinition| {
+        let here = Tool::compile(definition.clone(), &bounds).unwrap_err();
+        let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
+        let found = Schemas::compile(input, output, &bounds.schemas).unwrap_err();
+        let elsewhere = Tool::checked_elsewhere(definition.clone(), &bounds, found).unwrap_err();
+        assert_eq!(here, elsewhere);
+        // Whoever says that it found nothing is not believed as far as that is seen at a glance.
+        Tool::checked_elsewhere(definition.clone(), &bounds, Vec::new()).map_err(|problems| problems.len())
+    };
+    let mut definition = ToolDefinition::new("no good", "d", json!({"type": "array", "pattern": "("}));
+    definition.output_schema = Some(json!([]));
+    assert!(matches!(problems(&definition), Err(3)), "its name, its type, and what is no object");
+    let large = json!({"type": "object", "description": "x".repeat(70_000)});
+    assert!(matches!(problems(&ToolDefinition::new("t", "d", large)), Err(1)));
+    let mut definition = ToolDefinition::new("t", "d", json!({"type": "object", "required": ["a"]}));
+    definition.output_schema = Some(json!({"type": "object", "required": ["n"]}));
+    let here = compile(definition.clone()).unwrap();
+    let elsewhere = Tool::checked_elsewhere(definition, &bounds, Vec::new()).unwrap();
+    assert!(elsewhere.is_checked_elsewhere() && !here.is_checked_elsewhere());
+    assert_eq!((elsewhere.schemas_bytes(), check(&elsewhere, "{}")), (0, Ok(())));
+    let refused = check(&here, "{}").unwrap_err();
+    let shown = |result: CallResult| format!("{result:?}");
+    assert_eq!(shown(here.refuse_arguments(&refused)), shown(elsewhere.refuse_arguments(&refused.to_string())));
+    let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
+    let unfit = "- (root): \"n\" is required";
+    for (result, found) in [
+        (CallResult::structured(raw(r#"{"n":1}"#)), None),
+        (CallResult::structured(raw("{}")), Some(unfit)),
+        (CallResult::structured(raw(r#"{"n":1,"n":1}"#)), None),
+        (CallResult::structured(raw(r#"{"n":1,"n":1}"#)), Some(unfit)),
+        (CallResult::text("nothing structured"), Some(unfit)),
+        (CallResult { is_error: true, ..CallResult::structured(raw("{}")) }, Some(unfit)),
+    ] {
+        let finished = here.finish(result.clone(), &Patience::default());
+        let checked = elsewhere.finish_checked(result, found.map(str::to_owned));
+        assert_eq!(finished.complaint(), checked.complaint());
+        assert_eq!(shown(finished.into_result()), shown(checked.into_result()));
+    }
+    let unchecked = elsewhere.finish(CallResult::structured(raw(r#"{"n":1}"#)), &Patience::default());
+    assert!(unchecked.is_error && unchecked.complaint().is_some_and(|text| text.contains("nothing has checked it")));
 }

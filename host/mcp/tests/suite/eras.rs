@@ -13,7 +13,7 @@ fn initialized(revision: &str) -> String {
 
 fn discovered(id: u32) -> String {
     format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{{"logging":{{}},"tools":{{"listChanged":true}}}},"ttlMs":3600000,"cacheScope":"public",{IDENTITY}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{{"logging":{{}},"tools":{{"listChanged":true}}}},"ttlMs":0,"cacheScope":"public",{IDENTITY}}}}}"#
     )
 }
 

@@ -8,8 +8,9 @@ use std::sync::mpsc::{self, Receiver};
 
 use serde_json::{Value, json};
 use toolcell_mcp::{
-    Call, CallResult, Caller, Catalog, CheckedResult, Connection, DeclaredResource, DefinitionBounds, Host, Method,
-    Patience, Server, ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList,
+    Call, CallResult, Caller, Catalog, CheckedResult, Connection, DeclaredResource, DefinitionBounds, FolderChild,
+    Host, Method, Patience, ResourceMore, ResourceReader, Server, ServerInfo, ServerOptions, Skill, Tool,
+    ToolDefinition, ToolList,
 };
 
 use crate::host::{Frames, MODERN, PATIENCE, RUNTIME};
@@ -19,6 +20,7 @@ struct Generation {
     number: u64,
     tools: ToolList,
     resources: Vec<DeclaredResource>,
+    skills: Vec<Skill>,
 }
 
 /// Returns another catalog at every look.
@@ -34,8 +36,10 @@ impl Host for Restless {
         let number = self.looks.fetch_add(1, Ordering::SeqCst) + 1;
         let definition = |name: String| ToolDefinition::new(name, "Reads.", json!({"type": "object"}));
         let definitions = [definition(format!("reader_{number}")), definition("stays".to_owned())];
-        let tools =
-            definitions.map(|definition| Arc::new(Tool::compile(definition, &DefinitionBounds::default()).unwrap()));
+        let bounds = DefinitionBounds::default();
+        let tools = definitions.map(|definition| Arc::new(Tool::compile(definition, &bounds).unwrap()));
+        let prompt = Tool::compile(definition("asks".to_owned()), &bounds).unwrap().into_prompt(Vec::new(), &bounds);
+        let tools: Vec<_> = tools.into_iter().chain([Arc::new(prompt.unwrap())]).collect();
         let resource = |uri: &str, is_template: bool| DeclaredResource {
             uri: uri.to_owned(),
             is_template,
@@ -43,11 +47,14 @@ impl Host for Restless {
             title: None,
             description: None,
             mime_type: None,
-            tool: format!("reader_{number}"),
-            argument: "uri".to_owned(),
+            reader: ResourceReader::Tool { tool: format!("reader_{number}"), argument: "uri".to_owned() },
+            variables: if is_template { vec![("y".to_owned(), Vec::new())] } else { Vec::new() },
+            more: ResourceMore::default(),
         };
         let resources = vec![resource("a:/x", false), resource("a:/{y}", true)];
-        Arc::new(Generation { number, tools: ToolList::new(number, tools.into()).unwrap(), resources })
+        let uri = "skill://s/SKILL.md".to_owned();
+        let skills = vec![Skill { entry: "stays".to_owned(), uri, json: "{}".to_owned() }];
+        Arc::new(Generation { number, tools: ToolList::new(number, tools).unwrap(), resources, skills })
     }
 }
 
@@ -70,6 +77,18 @@ impl Catalog for Generation {
 
     fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
         self.resources.first().filter(|resource| resource.uri == uri)
+    }
+
+    fn offers_skills(&self) -> bool {
+        true
+    }
+
+    fn skills(&self) -> &[Skill] {
+        &self.skills
+    }
+
+    fn folder(&self, _: &str, _: &ToolList) -> Option<Vec<FolderChild>> {
+        Some(Vec::new())
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
@@ -115,27 +134,55 @@ fn params(method: Method) -> &'static str {
         }
         Method::CallTool => r#""name":"stays","#,
         Method::Listen => r#""notifications":{},"#,
-        Method::ReadResource => r#""uri":"a:/x","#,
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => r#""uri":"a:/x","#,
+        Method::GetSkill => r#""uri":"skill://s/SKILL.md","#,
+        Method::ReadDirectory => r#""uri":"skill://s","#,
+        Method::GetPrompt => r#""name":"asks","#,
+        Method::Complete => r#""ref":{"type":"ref/resource","uri":"a:/{y}"},"argument":{"name":"y","value":""},"#,
         Method::SetLevel => r#""level":"info","#,
-        Method::Ping | Method::Discover | Method::ListTools | Method::ListResources | Method::ListTemplates => "",
+        Method::Ping
+        | Method::Discover
+        | Method::ListTools
+        | Method::ListResources
+        | Method::ListTemplates
+        | Method::ListSkills
+        | Method::ListPrompts
+        | Method::ListTasks => "",
+        Method::GetTask | Method::UpdateTask | Method::CancelTask | Method::TaskResult => r#""taskId":"a","#,
     }
 }
 
 #[test]
 fn every_request_of_every_method_looks_at_one_catalog() {
     let looks_of = |method: Method| match method {
-        Method::Ping | Method::SetLevel | Method::Listen => 0,
+        Method::Ping | Method::SetLevel => 0,
         Method::Initialize
         | Method::Discover
+        | Method::Listen
+        | Method::Subscribe
+        | Method::Unsubscribe
         | Method::ListTools
         | Method::CallTool
         | Method::ListResources
         | Method::ListTemplates
-        | Method::ReadResource => 1,
+        | Method::ReadResource
+        | Method::ListPrompts
+        | Method::GetPrompt
+        | Method::Complete
+        | Method::GetTask
+        | Method::UpdateTask
+        | Method::CancelTask
+        | Method::TaskResult
+        | Method::ListTasks
+        | Method::ReadDirectory
+        | Method::ListSkills
+        | Method::GetSkill => 1,
     };
     let (modern, legacy) = (Client::new(), Client::new());
-    for method in Method::ALL {
-        let is_legacy = [Method::Initialize, Method::Ping, Method::SetLevel].contains(&method);
+    // Nothing here runs as a task.
+    for method in Method::ALL.into_iter().filter(|method| !method.name().starts_with("tasks/")) {
+        let legacy_only = [Method::Initialize, Method::Ping, Method::SetLevel, Method::Subscribe, Method::Unsubscribe];
+        let is_legacy = legacy_only.contains(&method);
         if !is_legacy {
             let (answer, looks) = modern.ask(method, &format!("{}{MODERN}", params(method)));
             assert!(answer["error"].is_null(), "{answer}");

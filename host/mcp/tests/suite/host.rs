@@ -205,6 +205,7 @@ fn questions(round: &Value) -> Vec<Ask> {
 fn ask_terms(arguments: &Value) -> AskTerms<'static> {
     AskTerms {
         asker: Some("The tool \"ask\""),
+        need: "The tool \"ask\" needs an answer",
         answer_bytes_max: 1_000,
         answered_within: Duration::from_millis(arguments["within_ms"].as_u64().unwrap_or(600_000)),
         only_if_asked: arguments["only_if_asked"] == true,
@@ -382,7 +383,13 @@ impl Client {
 
 /// The error frame with this id (as JSON), code and message.
 pub fn error(id: &str, code: i32, message: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{}}}}}"#, Value::from(message))
+    let id = if id.is_empty() { String::new() } else { format!(r#","id":{id}"#) };
+    format!(r#"{{"jsonrpc":"2.0"{id},"error":{{"code":{code},"message":{}}}}}"#, Value::from(message))
+}
+
+/// The id of an error without a readable one, for clients of this revision.
+pub fn no_id(revision: &str) -> &'static str {
+    if revision < "2025-11-25" { "null" } else { "" }
 }
 
 /// The modern result frame of a call that gave one text.

@@ -14,3 +14,4 @@ mod malformed;
 mod results;
 mod stdio;
 mod subscriptions;
+mod watching;

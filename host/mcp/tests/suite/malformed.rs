@@ -1,6 +1,6 @@
 //! The answers to malformed input: exactly one, or none if none is due, and the connection lives.
 
-use crate::host::{Client, MODERN, error, legacy_text_result, text_result};
+use crate::host::{Client, MODERN, error, legacy_text_result, no_id, text_result};
 
 #[test]
 fn an_id_that_appears_twice_beside_another_key_is_not_echoed() {
@@ -10,12 +10,15 @@ fn an_id_that_appears_twice_beside_another_key_is_not_echoed() {
         r#"{"params":{"a":1,"a":2},"jsonrpc":"2.0","id":1,"method":"ping","id":2}"#,
         r#"{"extra":{"a":1,"a":2},"jsonrpc":"2.0","id":1,"method":"ping","id":1}"#,
     ] {
-        assert_eq!(Client::new().ask(frame), error("null", -32600, "Duplicate key: id"), "{frame}");
-        assert_eq!(Client::legacy("2025-11-25").ask(frame), error("null", -32600, "Duplicate key: id"), "{frame}");
+        assert_eq!(Client::new().ask(frame), error("", -32600, "Duplicate key: id"), "{frame}");
+        for revision in ["2025-06-18", "2025-11-25"] {
+            let expected = error(no_id(revision), -32600, "Duplicate key: id");
+            assert_eq!(Client::legacy(revision).ask(frame), expected, "{frame}");
+        }
     }
 }
 
-/// Frames that are refused in every era, with code and message; the id is `null` unless given.
+/// Frames that are refused in every era, with code and message; no id could be read unless given.
 #[test]
 fn what_is_not_a_request_gets_its_error_in_every_era() {
     let deep = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));
@@ -24,64 +27,64 @@ fn what_is_not_a_request_gets_its_error_in_every_era() {
     );
     let table: &[(&str, &str, i32, &str)] = &[
         // Not JSON that this host reads.
-        ("garbage", "null", -32700, "Parse error: not valid JSON at byte 0"),
-        ("{", "null", -32700, "Parse error: not valid JSON at byte 1"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}}"#, "null", -32700, "Parse error: not valid JSON at byte 40"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#, "null", -32700, "Parse error: not valid JSON at byte 40"),
-        (r#"{'jsonrpc':"2.0"}"#, "null", -32700, "Parse error: not valid JSON at byte 1"),
-        (r#"{"jsonrpc":"2.0","id":01,"method":"ping"}"#, "null", -32700, "Parse error: not valid JSON at byte 23"),
-        (r#"{"jsonrpc":"2.0","id":+1,"method":"ping"}"#, "null", -32700, "Parse error: not valid JSON at byte 22"),
-        (r#"{"jsonrpc":"2.0","id":NaN,"method":"ping"}"#, "null", -32700, "Parse error: not valid JSON at byte 22"),
+        ("garbage", "", -32700, "Parse error: not valid JSON at byte 0"),
+        ("{", "", -32700, "Parse error: not valid JSON at byte 1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}}"#, "", -32700, "Parse error: not valid JSON at byte 40"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#, "", -32700, "Parse error: not valid JSON at byte 40"),
+        (r#"{'jsonrpc':"2.0"}"#, "", -32700, "Parse error: not valid JSON at byte 1"),
+        (r#"{"jsonrpc":"2.0","id":01,"method":"ping"}"#, "", -32700, "Parse error: not valid JSON at byte 23"),
+        (r#"{"jsonrpc":"2.0","id":+1,"method":"ping"}"#, "", -32700, "Parse error: not valid JSON at byte 22"),
+        (r#"{"jsonrpc":"2.0","id":NaN,"method":"ping"}"#, "", -32700, "Parse error: not valid JSON at byte 22"),
         (
             "{\"jsonrpc\":\"2.0\",\"id\":\"a\tb\",\"method\":\"ping\"}",
-            "null",
+            "",
             -32700,
             "Parse error: not valid JSON at byte 24",
         ),
-        ("\u{feff}{}", "null", -32700, "Parse error: not valid JSON at byte 0"),
+        ("\u{feff}{}", "", -32700, "Parse error: not valid JSON at byte 0"),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":1e400}}"#,
-            "null",
+            "",
             -32700,
             "Parse error: a number at byte 54 is too large for a 64-bit float",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":-1E+999}}"#,
-            "null",
+            "",
             -32700,
             "Parse error: a number at byte 54 is too large for a 64-bit float",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud800"}}"#,
-            "null",
+            "",
             -32700,
             "Parse error: an unpaired surrogate at byte 55",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ude00\ud83d"}}"#,
-            "null",
+            "",
             -32700,
             "Parse error: an unpaired surrogate at byte 55",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud83dx"}}"#,
-            "null",
+            "",
             -32700,
             "Parse error: an unpaired surrogate at byte 55",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\x41"}}"#,
-            "null",
+            "",
             -32700,
             "Parse error: not valid JSON at byte 56",
         ),
-        (&deep, "null", -32700, "Parse error: nested deeper than 128 levels"),
-        (&deep_arguments, "null", -32700, "Parse error: nested deeper than 128 levels"),
+        (&deep, "", -32700, "Parse error: nested deeper than 128 levels"),
+        (&deep_arguments, "", -32700, "Parse error: nested deeper than 128 levels"),
         // JSON, but not a message.
-        ("1", "null", -32600, "A message is one JSON object"),
-        ("null", "null", -32600, "A message is one JSON object"),
-        (r#""ping""#, "null", -32600, "A message is one JSON object"),
-        ("{}", "null", -32600, r#"The member jsonrpc must be "2.0""#),
+        ("1", "", -32600, "A message is one JSON object"),
+        ("null", "", -32600, "A message is one JSON object"),
+        (r#""ping""#, "", -32600, "A message is one JSON object"),
+        ("{}", "", -32600, r#"The member jsonrpc must be "2.0""#),
         (r#"{"id":1,"method":"ping"}"#, "1", -32600, r#"The member jsonrpc must be "2.0""#),
         (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "1", -32600, r#"The member jsonrpc must be "2.0""#),
         (r#"{"jsonrpc":2.0,"id":"x","method":"ping"}"#, r#""x""#, -32600, r#"The member jsonrpc must be "2.0""#),
@@ -95,18 +98,19 @@ fn what_is_not_a_request_gets_its_error_in_every_era() {
             "A message has either a method or a result",
         ),
         // Ids.
-        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":1e3,"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":-9007199254740993,"method":"ping"}"#, "null", -32600, ID),
-        (r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":1e-1,"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":9007199254740992.5,"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":-9007199254740993,"method":"ping"}"#, "", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#, "", -32600, ID),
         // Duplicate keys outside the params.
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}"#, "1", -32600, "Duplicate key: method"),
-        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "null", -32600, "Duplicate key: id"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "", -32600, "Duplicate key: id"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","\u006dethod":"x"}"#, "1", -32600, "Duplicate key: method"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}"#, "1", -32600, "Duplicate key: params"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","extra":{"a":1,"a":2}}"#, "1", -32600, "Duplicate key: a"),
@@ -134,10 +138,11 @@ fn what_is_not_a_request_gets_its_error_in_every_era() {
             "Duplicate key: a",
         ),
     ];
-    for client in
-        [Client::new(), Client::legacy("2024-11-05"), Client::legacy("2025-03-26"), Client::legacy("2025-11-25")]
-    {
+    let legacy = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+    let clients = legacy.map(|revision| (Client::legacy(revision), no_id(revision)));
+    for (client, no_id) in std::iter::once((Client::new(), "")).chain(clients) {
         for (frame, id, code, message) in table {
+            let id = if id.is_empty() { no_id } else { id };
             assert_eq!(client.ask(frame), error(id, *code, message), "{frame:.200}");
             client.expect_silence();
         }
@@ -150,7 +155,7 @@ const ID: &str = "The id must be a string or an integer within ±2^53";
 fn bytes_that_are_not_utf8_are_a_parse_error() {
     let client = Client::new();
     client.connection.receive(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}");
-    assert_eq!(client.next(), error("null", -32700, "Parse error: not valid UTF-8"));
+    assert_eq!(client.next(), error("", -32700, "Parse error: not valid UTF-8"));
     client.expect_silence();
 }
 
@@ -160,7 +165,7 @@ fn a_frame_full_of_keys_the_protocol_has_no_use_for_is_refused() {
     let client = Client::new();
     let answer = client.ask(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{{}}}}}"#, keys.join(",")));
     let text = "Invalid request: more than 1024 members in the envelope, params and _meta";
-    assert_eq!(answer, error("null", -32600, text));
+    assert_eq!(answer, error("", -32600, text));
     client.expect_silence();
 }
 
@@ -203,6 +208,10 @@ fn ids_come_back_exactly() {
     ] {
         let answer = client.ask(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
         assert_eq!(answer, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+    for (written, echoed) in [("1.0", "1"), ("-2.000", "-2"), ("1e3", "1000"), ("90e-1", "9"), ("-0.0", "0")] {
+        let answer = client.ask(&format!(r#"{{"jsonrpc":"2.0","id":{written},"method":"ping"}}"#));
+        assert_eq!(answer, format!(r#"{{"jsonrpc":"2.0","id":{echoed},"result":{{}}}}"#), "the same integer");
     }
     let escaped = client.ask(r#"{"jsonrpc":"2.0","id":"\u0061\u0007","method":"ping"}"#);
     assert_eq!(escaped, r#"{"jsonrpc":"2.0","id":"a\u0007","result":{}}"#, "the same string, escaped as it must be");

@@ -129,7 +129,7 @@ fn a_conversation_ends_with_its_input() {
     for over in [Over::Pipes, Over::Sockets] {
         let (process, mut ends) = start(over, ServerOptions::default(), |_| {});
         assert_eq!(ends.ask(&call(1, "echo", r#"{"n":1}"#)), text_result("1", r#"{"n":1}"#));
-        assert_eq!(ends.ask("garbage"), error("null", -32700, "Parse error: not valid JSON at byte 0"));
+        assert_eq!(ends.ask("garbage"), error("", -32700, "Parse error: not valid JSON at byte 0"));
         assert_eq!(ends.ask(&call(2, "panic", "{}")), error("2", -32603, "Internal error"));
         assert_eq!(ends.ask(&format!("\n\r\n{}\r", call(3, "echo", "{}"))), text_result("3", "{}"));
         ends.send(&call(4, "hold", "{}"));
@@ -263,7 +263,7 @@ fn an_overlong_line_is_answered_and_skipped() {
     });
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
-    assert_eq!(line.trim_end(), error("null", -32700, "Parse error: the message is longer than 16777216 bytes"));
+    assert_eq!(line.trim_end(), error("", -32700, "Parse error: the message is longer than 16777216 bytes"));
     line.clear();
     output.read_line(&mut line).unwrap();
     assert_eq!(line.trim_end(), text_result("1", "{}"));
@@ -281,7 +281,7 @@ fn a_line_of_the_greatest_length_is_served() {
     assert_eq!(line.len(), 100_000);
     assert_eq!(ends.ask(&line), text_result("1", &format!(r#"{{"s":"{filler}"}}"#)));
     let longer = call(1, "echo", &format!(r#"{{"s":"{filler}x"}}"#));
-    assert_eq!(ends.ask(&longer), error("null", -32700, "Parse error: the message is longer than 100000 bytes"));
+    assert_eq!(ends.ask(&longer), error("", -32700, "Parse error: the message is longer than 100000 bytes"));
     drop(ends);
     assert!(matches!(process.end(), End::Eof));
 }
@@ -333,6 +333,7 @@ fn shutdown_ends_subscriptions_and_calls() {
         process.shutdown.begin();
         let meta = IDENTITY.replacen('{', r#"{"io.modelcontextprotocol/subscriptionId":1,"#, 1);
         assert_eq!(ends.next(), format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete",{meta}}}}}"#));
+        assert!(ends.next().contains(r#""method":"notifications/cancelled","params":{"requestId":1"#));
         assert!(ends.next().contains("stopped"));
         assert_eq!(process.end(), End::Shutdown, "with the input still open");
     }

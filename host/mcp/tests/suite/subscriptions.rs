@@ -103,6 +103,9 @@ fn subscriptions_end_with_a_result_when_the_server_does() {
     client.connection.end_subscriptions();
     let meta = IDENTITY.replacen('{', r#"{"io.modelcontextprotocol/subscriptionId":7,"#, 1);
     assert_eq!(client.next(), format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"resultType":"complete",{meta}}}}}"#));
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"The server ends"}}"#;
+    assert_eq!(client.next(), cancelled, "all messages of the connection share one channel");
     client.server.catalog_changed();
     client.connection.end_subscriptions();
     client.expect_silence();
@@ -115,12 +118,17 @@ fn what_cannot_be_subscribed_to_is_refused() {
         ("", "params.notifications must be an object"),
         (r#""notifications":[],"#, "params.notifications must be an object"),
         (
-            r#""notifications":{"toolsListChanged":1},"#,
-            "params.notifications is ill-typed: invalid type: integer `1`, expected a boolean",
+            r#""notifications":{"promptsListChanged":"yes"},"#,
+            "params.notifications.promptsListChanged must be true or false",
         ),
         (
+            r#""notifications":{"resourceSubscriptions":"x"},"#,
+            "params.notifications.resourceSubscriptions must be a list of strings",
+        ),
+        (r#""notifications":{"toolsListChanged":1},"#, "params.notifications.toolsListChanged must be true or false"),
+        (
             r#""notifications":{"resourceSubscriptions":[1]},"#,
-            "params.notifications is ill-typed: invalid type: integer `1`, expected a string",
+            "params.notifications.resourceSubscriptions must be a list of strings",
         ),
     ] {
         assert_eq!(client.ask_modern(1, "subscriptions/listen", params), error("1", -32602, text));
@@ -128,7 +136,7 @@ fn what_cannot_be_subscribed_to_is_refused() {
     client.ask_modern(2, "subscriptions/listen", r#""notifications":{},"#);
     assert_eq!(
         client.ask_modern(3, "subscriptions/listen", r#""notifications":{},"#),
-        error("3", -32602, "At most 1 subscriptions may be open")
+        error("3", -32603, "At most 1 subscriptions of one connection may be open: cancel one first")
     );
     assert_eq!(
         client.ask_modern(2, "tools/list", ""),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
-use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, ToolPolicy};
+use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, TaskRule, ToolPolicy};
 
 /// The version of the text's form. It changes when the same keys would be written in another way; a
 /// new key changes the text by itself.
@@ -33,12 +33,18 @@ struct Canonical<'a> {
     instance: Instance,
     /// Instances kept ready for each tool in use.
     prewarm: usize,
+    /// Only where the manifest names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall: Option<&'a str>,
     /// Nothing for a component that reaches nothing.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     grants: serde_json::Value,
     /// Nothing where no call is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Confirmed>,
+    /// Only where calls become tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
     /// Resources that its tools read, by address; none are not written.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     resources: BTreeMap<&'a str, Resource<'a>>,
@@ -46,11 +52,17 @@ struct Canonical<'a> {
     tools: BTreeMap<&'a str, Tool>,
 }
 
-/// A resource and the tool that reads it.
+/// A resource and the tool, the mount or the state that it is read from.
 #[derive(Serialize)]
 struct Resource<'a> {
-    tool: &'a str,
-    argument: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argument: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Files<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keyvalue: Option<Entries<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,6 +71,24 @@ struct Resource<'a> {
     description: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    values: &'a BTreeMap<String, Vec<String>>,
+}
+
+/// Files of a mount; the mount itself is among the grants.
+#[derive(Serialize)]
+struct Files<'a> {
+    mount: &'a str,
+    file_size: u64,
+    files: usize,
+}
+
+/// Entries of state; the state itself is among the grants.
+#[derive(Serialize)]
+struct Entries<'a> {
+    bucket: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
 }
 
 /// The part of a tool's policy that differs from its component's.
@@ -79,6 +109,11 @@ struct Tool {
     grants: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Confirmed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+    /// The view of its results, and who calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    view: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// The calls that are confirmed; the time in milliseconds where a confirmation holds for more than
@@ -127,6 +162,9 @@ impl ComponentPolicy {
     #[must_use]
     pub fn canonical(&self) -> String {
         let grants = grants::form(self.grants());
+        // A later limit changes nothing in policies that do not say it.
+        let said =
+            |limit: &LoadLimit| *limit != LoadLimit::CompileMemory || self.load().get(*limit) != limit.spec().default;
         let tools =
             self.tools().iter().filter_map(|tool| Some((tool.name(), differing(self, &grants, tool)?))).collect();
         let canonical = Canonical {
@@ -136,11 +174,17 @@ impl ComponentPolicy {
             skip_unsupported: self.typed().skip_unsupported(),
             describe: self.typed().descriptions().iter().map(|text| (text.key(), text.text())).collect(),
             limits: table(self.limits()),
-            load: LoadLimit::ALL.into_iter().map(|limit| row(limit.spec(), self.load().get(limit))).collect(),
+            load: LoadLimit::ALL
+                .into_iter()
+                .filter(said)
+                .map(|limit| row(limit.spec(), self.load().get(limit)))
+                .collect(),
             instance: instance(self.instance()),
             prewarm: self.prewarm(),
+            wall: self.wall().name(),
             grants,
             approval: (self.approval().policy() != ApprovalPolicy::Never).then(|| confirmed(self.approval())),
+            task: (self.task() != TaskRule::Never).then(|| self.task().show()),
             resources: self.resources().iter().map(|rule| (rule.uri().as_str(), resource(rule))).collect(),
             tools,
         };
@@ -157,15 +201,25 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let hints: BTreeMap<_, _> = tool.hints().said().into_iter().collect();
     let program = tool.program().map(|program| program.canonical());
     let approval = (tool.approval() != component.approval()).then(|| confirmed(tool.approval()));
-    let tool = Tool { title, description, hints, program, limits, grants, approval };
-    let Tool { title, description, hints, program, limits, grants, approval } = &tool;
-    let says = title.is_some() || description.is_some() || !hints.is_empty() || program.is_some();
-    (says || limits.is_some() || grants.is_some() || approval.is_some()).then_some(tool)
+    let task = (tool.task() != component.task()).then(|| tool.task().show());
+    let view = tool.view().is_said().then(|| tool.view().meta());
+    let tool = Tool { title, description, hints, program, limits, grants, approval, task, view };
+    let Tool { title, description, hints, program, limits, grants, approval, task, view } = &tool;
+    let says = title.is_some() || description.is_some() || !hints.is_empty() || program.is_some() || view.is_some();
+    (says || limits.is_some() || grants.is_some() || approval.is_some() || task.is_some()).then_some(tool)
 }
 
 fn resource(rule: &ResourceRule) -> Resource<'_> {
-    let (tool, argument, name, title) = (rule.tool(), rule.argument(), rule.name(), rule.title());
-    Resource { tool, argument, name, title, description: rule.description(), mime_type: rule.mime_type() }
+    let (tool, name, title) = (rule.tool(), rule.name(), rule.title());
+    let (description, mime_type, values) = (rule.description(), rule.mime_type(), rule.values());
+    let argument = (!rule.is_read_by_host()).then(|| rule.argument());
+    let keyvalue = rule.entries().map(|entries| Entries { bucket: &entries.bucket, key: entries.key.as_deref() });
+    let files = rule.files().map(|files| Files {
+        mount: files.mount(),
+        file_size: files.file_bytes_max(),
+        files: files.files_max(),
+    });
+    Resource { tool, argument, files, keyvalue, name, title, description, mime_type, values }
 }
 
 fn confirmed(approval: Approval) -> Confirmed {
@@ -183,7 +237,9 @@ fn instance(policy: InstancePolicy) -> Instance {
 }
 
 fn table(limits: &Limits) -> Table {
-    Limit::ALL.into_iter().map(|limit| row(limit.spec(), limits.get(limit))).collect()
+    // A later limit changes nothing in policies that do not say it.
+    let said = |limit: &Limit| *limit != Limit::TaskDeadline || limits.get(*limit) != limit.spec().default;
+    Limit::ALL.into_iter().filter(said).map(|limit| row(limit.spec(), limits.get(limit))).collect()
 }
 
 fn row(spec: &Spec, value: u64) -> (&'static str, Value) {

@@ -19,6 +19,9 @@ pub(crate) const ENVIRONMENT: &str = "env";
 /// The words of requests that are never granted; see [`Network::never_listens`](crate::Network).
 const LISTENS: [&str; 2] = [" bind ", " listen "];
 
+/// Bytes of a file's path in a denial: some of the longest paths behind one another.
+const FILE_BYTES_MAX: usize = 64 << 10;
+
 accessors! {
     /// An answer: allowed by a rule, or denied.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,12 +206,28 @@ impl Grants {
         if capability == Capability::Env && asked == ENVIRONMENT {
             return self.no_environment();
         }
+        if capability == Capability::Filesystem
+            && let Some(denial) = self.file_elsewhere(asked)
+        {
+            return denial;
+        }
         let again = Ask::parse(asked).ok().and_then(|ask| self.explain(&ask).denial().cloned());
         again.filter(|denial| denial.capability() == capability).unwrap_or_else(|| {
             let listens = LISTENS.iter().any(|verb| asked.contains(verb));
             let reason = if listens { Reason::NeverListens } else { Reason::NoRule };
             Denial::new(capability, asked.to_owned(), reason, self.subject())
         })
+    }
+
+    /// The denial of a file. Names of files have any characters, so the text is not read as one
+    /// that a person wrote.
+    fn file_elsewhere(&self, asked: &str) -> Option<Denial> {
+        let (verb, path) = asked.split_once(' ')?;
+        let all = [FileAccess::Read, FileAccess::Write, FileAccess::Create, FileAccess::Remove];
+        let want = all.into_iter().find(|want| want.name() == verb)?;
+        let is_path = path.starts_with('/') && path.len() <= FILE_BYTES_MAX;
+        let denial = is_path.then(|| self.file(want, path).err())??;
+        (denial.asked() == asked).then_some(denial)
     }
 
     /// The denial of a name that the manifest does not give.

@@ -31,6 +31,11 @@ limits! {
     /// Wall clock from start to end, waits included.
     Deadline deadline: Duration = "deadline" Millis { min: 1, default: 30 * SECOND, max: HOUR }, like ["5s"],
         "Clients commonly give up after 30 to 60 seconds. Work past that reaches nobody.";
+    /// Wall clock of a call that may become a task for its client, in place of `deadline`.
+    TaskDeadline task_deadline: Duration = "task_deadline" Millis { min: 1, default: 10 * MINUTE, max: DAY },
+        like ["1h"],
+        "Nobody waits at a connection for it. The default is longer than any client waits for an answer. A task is \
+         forgotten with its `ttl`, however long it runs.";
     /// All memories and tables together. How many there are is fixed: at most 64 instances, 64
     /// memories and 128 tables in a call.
     Memory memory_bytes: u64 = "memory" Bytes { min: 64 * KIB, default: 64 * MIB, max: 4 * GIB }, like ["128MiB"],
@@ -84,6 +89,12 @@ limits! {
         "progress" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() }, like ["5/s"],
         "Nobody reads more than the default. A dropped last report costs nothing: the result says that the work is \
          done.";
+    /// Completions that one caller asks for, of all prompts and addresses of a component. Those of
+    /// the manifest's own prompts count together.
+    CompletionRate completion_rate: Rate =
+        "completion_rate" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() },
+        like ["5/s"],
+        "Clients ask at each keystroke, and nobody types faster than the default. Each may run the component.";
     /// HTTP requests.
     HttpRequests http_requests: usize = "http_requests" Count { min: 0, default: 64, max: 10_000 }, like [4],
         "A tool that answers a question asks a few times. The default stops one that crawls. Denied requests do not \
@@ -137,6 +148,15 @@ limits! {
     AskWait ask_wait: Duration = "ask_wait" Millis { min: SECOND, default: 5 * MINUTE, max: DAY }, like ["30s"],
         "People need minutes. With clients of 2026-07-28 it bounds each round. The call keeps its place among the \
          tool's `concurrency`.";
+}
+
+impl Limits {
+    /// These, with another deadline, such as [`task_deadline`](Self::task_deadline).
+    #[must_use]
+    pub fn within(mut self, deadline: Duration) -> Self {
+        self.set(Limit::Deadline, u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
 }
 
 const PER_MINUTE_600: u64 = Rate { count: 600, per: Per::Minute }.number();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::limits;
-use crate::quantity::{HOUR, KIB, MIB, MINUTE};
+use crate::quantity::{GIB, HOUR, KIB, MIB, MINUTE};
 use crate::table::table;
 
 table! {
@@ -23,11 +23,16 @@ limits! {
     ComponentSize component_bytes: u64 = "component_size" Bytes { min: KIB, default: 128 * MIB, max: 128 * MIB },
         like ["8MiB"],
         "Compiling takes memory and time in proportion. The largest language runtime measured (CPython) makes 18 MB.";
-    /// Wall clock of making native code of it. A compiler cannot be stopped: its work is thrown
-    /// away once it is done.
+    /// Wall clock of making native code of it. With walls the process that compiles is killed then.
+    /// Without them a compiler cannot be stopped: its work is thrown away once it is done.
     CompileTime compile_time: Duration = "compile_time" Millis { min: 1, default: 2 * MINUTE, max: HOUR },
         like ["30s"],
         "Compiling takes about a second per megabyte. A component that takes longer is refused.";
+    /// Memory of each process that loads it, held by the kernel. Without walls no process does, and
+    /// nothing holds it.
+    CompileMemory compile_memory_bytes: u64 = "compile_memory" Bytes { min: 64 * MIB, default: 4 * GIB, max: 256 * GIB },
+        like ["1GiB"],
+        "The largest components measured take half a GiB on two cores. Each further core adds what one function takes.";
     /// Tools it may list.
     Tools tools: usize = "tools" Count { min: 1, default: 1_000, max: 10_000 }, like [50],
         "A model cannot choose among more, and each costs a compiled schema.";

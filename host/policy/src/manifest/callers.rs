@@ -57,6 +57,8 @@ accessors! {
         /// The scopes that it is for.
         pub(crate) scopes: Vec<String> => &[String],
         pub(crate) tools: Vec<(ToolPattern, Span)>,
+        pub(crate) prompts: Vec<(ToolPattern, Span)>,
+        pub(crate) skills: Vec<(ToolPattern, Span)>,
         pub(crate) rate: Option<u64>,
         pub(crate) concurrency: Option<usize>,
     }
@@ -67,7 +69,7 @@ accessors! {
 pub enum ToolPattern {
     /// `*`: all.
     All,
-    /// `weather/*`: those of one component.
+    /// `weather/*`: those of one component; of skills those of one folder.
     Component(String),
     /// `weather/forecast`: one tool of a component, by its own name.
     Own(String, String),
@@ -75,10 +77,42 @@ pub enum ToolPattern {
     Exposed(String),
 }
 
-/// One tool, as rules name it.
+/// The list in which clients find something that they call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callable {
+    /// That of tools.
+    Tool,
+    /// That of prompts.
+    Prompt,
+    /// That of skills.
+    Skill,
+}
+
+impl Callable {
+    /// Its name for people.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Skill => "skill",
+        }
+    }
+
+    /// The thing that it belongs to.
+    const fn holder(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "component",
+            Self::Skill => "folder",
+        }
+    }
+}
+
+/// One tool, prompt or skill, as rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolName<'n> {
-    /// Its component.
+    /// Tells tools, prompts and skills apart.
+    pub kind: Callable,
+    /// Its component; of a skill the folder that it lies in.
     pub component: &'n str,
     /// Its own name, without prefix.
     pub own: &'n str,
@@ -133,20 +167,24 @@ impl Callers {
         Rights { rules: Some(numbered().filter(|(_, rule)| rule.name == DEFAULT).collect()) }
     }
 
-    /// Compares what the rules name with the tools there are. Gives every name that no tool has.
+    /// Compares what the rules name with the tools and prompts there are. Gives every name that
+    /// none has.
     #[must_use]
     pub fn check_tools(&self, tools: &[ToolName<'_>]) -> Vec<Diagnostic> {
-        let patterns = self.rules().iter().flat_map(|rule| &rule.tools);
-        let unknown = patterns.filter(|(pattern, _)| !tools.iter().any(|tool| pattern.takes(tool)));
-        let problems = unknown.filter_map(|(pattern, span)| pattern.unknown(tools, span));
-        problems.collect()
+        let of_kind = |kind: Callable| {
+            let known: Vec<ToolName<'_>> = tools.iter().filter(|tool| tool.kind == kind).copied().collect();
+            let patterns = self.rules().iter().flat_map(|rule| rule.patterns(kind));
+            let unknown = patterns.filter(|(pattern, _)| !known.iter().any(|tool| pattern.takes(tool)));
+            unknown.filter_map(|(pattern, span)| pattern.unknown(kind, &known, span)).collect::<Vec<_>>()
+        };
+        [Callable::Tool, Callable::Prompt, Callable::Skill].map(of_kind).concat()
     }
 
     /// Who may call one tool, a line for each rule, sorted: a line more is a right more. Nothing
     /// where everybody may.
     #[must_use]
     pub fn words(&self, tool: &ToolName<'_>) -> Vec<String> {
-        let rules = self.rules().iter().filter(|rule| rule.tools.iter().any(|(pattern, _)| pattern.takes(tool)));
+        let rules = self.rules().iter().filter(|rule| rule.takes(tool));
         let mut lines: Vec<String> = rules.map(|rule| format!("be called by {}", rule.whom())).collect();
         lines.sort();
         lines
@@ -181,8 +219,12 @@ impl Callers {
 struct Canonical {
     concurrency: Option<usize>,
     names: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prompts: Vec<String>,
     rate: Option<String>,
     scopes: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<String>,
     tools: Vec<String>,
 }
 
@@ -199,7 +241,21 @@ impl CallerRule {
             rate: self.rate.map(|rate| Rate::of_number(rate).to_string()),
             scopes: sorted(self.scopes.clone()),
             tools: sorted(self.tools.iter().map(|(pattern, _)| pattern.to_string()).collect()),
+            prompts: sorted(self.prompts.iter().map(|(pattern, _)| pattern.to_string()).collect()),
+            skills: sorted(self.skills.iter().map(|(pattern, _)| pattern.to_string()).collect()),
         }
+    }
+
+    fn patterns(&self, kind: Callable) -> &[(ToolPattern, Span)] {
+        match kind {
+            Callable::Tool => &self.tools,
+            Callable::Prompt => &self.prompts,
+            Callable::Skill => &self.skills,
+        }
+    }
+
+    fn takes(&self, tool: &ToolName<'_>) -> bool {
+        self.patterns(tool.kind).iter().any(|(pattern, _)| pattern.takes(tool))
     }
 
     /// Whom it is for, in words.
@@ -229,24 +285,29 @@ impl ToolPattern {
 
     /// The problem of a name that is no tool's. `*` and `COMPONENT/*` never have it, even where
     /// they match nothing.
-    fn unknown(&self, tools: &[ToolName<'_>], span: &Span) -> Option<Diagnostic> {
+    fn unknown(&self, kind: Callable, tools: &[ToolName<'_>], span: &Span) -> Option<Diagnostic> {
+        let what = kind.name();
         let (message, meant) = match self {
             Self::All | Self::Component(_) => return None,
             Self::Own(component, own) => {
                 let of_component = tools.iter().filter(|tool| tool.component == component).map(|tool| tool.own);
                 let meant = did_you_mean(own, of_component).map(|own| format!("{component}/{own}"));
-                (format!("component {component:?} has no tool {own:?}"), meant)
+                (format!("{} {component:?} has no {what} {own:?}", kind.holder()), meant)
             }
             Self::Exposed(exposed) => {
                 let meant = did_you_mean(exposed, tools.iter().map(|tool| tool.exposed)).map(str::to_owned);
-                (format!("there is no tool {exposed:?}"), meant)
+                (format!("there is no {what} {exposed:?}"), meant)
             }
         };
         let problem = Diagnostic::error("callers::unknown_tool", message).at(span.clone());
         Some(match meant {
             Some(name) => problem.hint(format!("did you mean \"{name}\"?")),
-            None => problem
-                .hint("write a tool's name as `toolcell list` shows it, \"COMPONENT/TOOL\", \"COMPONENT/*\" or \"*\""),
+            None => {
+                let (one, all) = (what.to_ascii_uppercase(), kind.holder().to_ascii_uppercase());
+                problem.hint(format!(
+                    "write a {what}'s name as `toolcell list` shows it, \"{all}/{one}\", \"{all}/*\" or \"*\""
+                ))
+            }
         })
     }
 }
@@ -263,11 +324,11 @@ impl std::fmt::Display for ToolPattern {
 }
 
 impl Rights<'_> {
-    /// True if the caller sees and calls this tool.
+    /// True if the caller sees and calls this tool, or sees and gets this prompt.
     #[must_use]
     pub fn take(&self, tool: &ToolName<'_>) -> bool {
         let Some(rules) = &self.rules else { return true };
-        rules.iter().any(|(_, rule)| rule.tools.iter().any(|(pattern, _)| pattern.takes(tool)))
+        rules.iter().any(|(_, rule)| rule.takes(tool))
     }
 
     /// Tells the rights of callers apart: equal ones of the same [`Callers`] are equal rights.
@@ -312,9 +373,9 @@ mod tests {
     }
 
     const TOOLS: [ToolName<'static>; 3] = [
-        ToolName { component: "wx", own: "now", exposed: "wx_now" },
-        ToolName { component: "wx", own: "soon", exposed: "wx_soon" },
-        ToolName { component: "b", own: "now", exposed: "now" },
+        ToolName { kind: Callable::Tool, component: "wx", own: "now", exposed: "wx_now" },
+        ToolName { kind: Callable::Tool, component: "wx", own: "soon", exposed: "wx_soon" },
+        ToolName { kind: Callable::Tool, component: "b", own: "now", exposed: "now" },
     ];
 
     fn seen(callers: &Callers, name: &str, scopes: &[&str]) -> Vec<&'static str> {

@@ -2,17 +2,25 @@
 //! Must not hold: how it was written, beyond the places that later problems point at.
 
 pub(crate) mod approval;
+pub(crate) mod apps;
 pub(crate) mod audit;
 pub(crate) mod callers;
+pub(crate) mod discovery;
 pub(crate) mod hints;
 pub(crate) mod http;
+pub(crate) mod icons;
 pub(crate) mod instance;
 pub(crate) mod login;
 pub(crate) mod oauth;
+pub(crate) mod prompts;
 pub(crate) mod resources;
 pub(crate) mod server;
+pub(crate) mod skills;
+pub(crate) mod state;
+pub(crate) mod tasks;
 pub(crate) mod telemetry;
 pub(crate) mod typed;
+pub(crate) mod wall;
 
 use std::sync::Arc;
 
@@ -24,17 +32,25 @@ use crate::program::Program;
 use crate::settings::accessors;
 
 pub use approval::{Approval, ApprovalPolicy};
+pub use apps::{APPS_MAX, AppRule, ToolView};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
-pub use callers::{CallerRule, Callers, Rights, ToolName, ToolPattern};
+pub use callers::{Callable, CallerRule, Callers, Rights, ToolName, ToolPattern};
+pub use discovery::Discovery;
 pub use hints::Hints;
 pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
+pub use icons::IconRule;
 pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy};
-pub use resources::{RESOURCES_MAX, ResourceRule, ToolArguments, UriTemplate};
+pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
+pub use resources::{MountFiles, RESOURCES_MAX, ResourceRule, StateEntries, ToolArguments, UriTemplate};
 pub use server::{Server, Walls};
+pub use skills::SkillsPolicy;
+pub use state::{RatesWhileAway, SharedServer, StatePolicy};
+pub use tasks::{TaskRule, TasksPolicy};
 pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
+pub use wall::Wall;
 
 accessors! {
     /// A checked manifest. Only [`crate::parse`] makes one.
@@ -48,6 +64,10 @@ accessors! {
         pub(crate) metrics: Option<MetricsPolicy> => Option<&MetricsPolicy>,
         /// The section `[traces]`, if the manifest has one.
         pub(crate) traces: Option<TracesPolicy> => Option<&TracesPolicy>,
+        /// The section `[state]`, if the manifest has one.
+        pub(crate) state: Option<StatePolicy> => Option<&StatePolicy>,
+        /// The section `[tasks]`.
+        pub(crate) tasks: TasksPolicy => &TasksPolicy,
         /// The sections `[oauth.NAME]`, in the order of the file.
         pub(crate) logins: Vec<Arc<LoginPolicy>> => &[Arc<LoginPolicy>],
         /// The section `[audit]`.
@@ -57,6 +77,12 @@ accessors! {
         pub(crate) defaults: Limits,
         /// The text that it was read from.
         pub(crate) text: Arc<str> => &Arc<str>,
+        /// The prompts of the manifest itself, in the order of the file.
+        pub(crate) prompts: Vec<PromptRule> => &[PromptRule],
+        /// The section `[skills]`, if the manifest has one.
+        pub(crate) skills: Option<SkillsPolicy> => Option<&SkillsPolicy>,
+        /// The views of tools' results, in the order of the file.
+        pub(crate) apps: Vec<AppRule> => &[AppRule],
         /// The components, in the order of the file. Names are unique.
         pub(crate) components: Vec<ComponentPolicy> => &[ComponentPolicy],
     }
@@ -89,10 +115,16 @@ accessors! {
         /// for instantiation: 0 to 64, 4 by default, none where calls share instances. A tool's are
         /// given up after ten seconds without a call.
         pub(crate) prewarm: usize => usize,
+        /// The group of sandbox processes that its calls run in.
+        pub(crate) wall: Wall => &Wall,
+        pub(crate) wall_span: Span,
         /// The component's grants; its tools may reach no more.
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
         /// The approval of tools that have no table of their own.
         pub(crate) approval: Approval => Approval,
+        pub(crate) listed: discovery::Listed,
+        /// The calls that become tasks, of tools that have no table of their own.
+        pub(crate) task: TaskRule => TaskRule,
         /// Resources that its tools read, in the order of the file.
         pub(crate) resources: Vec<ResourceRule> => &[ResourceRule],
         /// The tools the manifest says something of, in the order of the file. The component may
@@ -132,6 +164,11 @@ accessors! {
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
         /// The calls of it that a person confirms.
         pub(crate) approval: Approval => Approval,
+        pub(crate) listed: discovery::Listed,
+        /// The calls of it that become tasks.
+        pub(crate) task: TaskRule => TaskRule,
+        /// The view of its results, and who calls it.
+        pub(crate) view: ToolView => &ToolView,
     }
 }
 
@@ -197,6 +234,20 @@ impl ComponentPolicy {
     #[must_use]
     pub fn tool_approval(&self, tool: &str) -> Approval {
         self.tool(tool).map_or(self.approval, |tool| tool.approval)
+    }
+
+    /// The calls of one tool that become tasks, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool_task(&self, tool: &str) -> TaskRule {
+        self.tool(tool).map_or(self.task, |tool| tool.task)
+    }
+
+    /// True if one tool is listed where clients search for tools, by the tool's own name, without
+    /// prefix.
+    #[must_use]
+    pub fn is_listed(&self, tool: &str) -> bool {
+        let own = self.tool(tool).and_then(|tool| tool.listed.as_ref());
+        own.or(self.listed.as_ref()).is_some_and(|(listed, _)| *listed)
     }
 
     /// The grants of one tool, by the tool's own name, without prefix: the component's grants, less

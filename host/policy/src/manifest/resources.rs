@@ -1,9 +1,15 @@
-//! The resources that a component's tools read: their addresses, and the tool for each. Must not
-//! hold: how they are read, or what a tool answers.
+//! The resources of a component: their addresses, and the tool or the mount that each is read from.
+//! Must not hold: how they are read, or what a tool answers.
+
+use std::collections::BTreeMap;
 
 use crate::diagnostic::{Diagnostic, Span};
+use crate::grants::{Grants, MountKind};
+use crate::limits::{Spec, Unit};
+use crate::manifest::prompts::read_values;
 use crate::names::{self, did_you_mean};
-use crate::read::{Entry, Problems, Section, texts};
+use crate::quantity::MIB;
+use crate::read::{Entry, Problems, Section, paths, texts};
 use crate::settings::accessors;
 use crate::table::table;
 
@@ -12,6 +18,27 @@ pub const RESOURCES_MAX: usize = 64;
 
 /// Longest address, in bytes: what clients and proxies take.
 pub(crate) const URI_BYTES_MAX: usize = 2_048;
+
+/// Bytes of a file that is read as a resource.
+pub(crate) const FILE_SIZE: Spec = Spec {
+    key: "file_size",
+    unit: Unit::Bytes,
+    default: MIB,
+    min: 1,
+    max: 16 * MIB,
+    reason: "A larger file is not read: the host keeps the whole of it in memory, and a model reads less.",
+};
+
+/// Files of a mount that are listed.
+pub(crate) const FILES_LISTED: Spec = Spec {
+    key: "files",
+    unit: Unit::Count,
+    default: 1_000,
+    min: 1,
+    max: 10_000,
+    reason: "Further files can be read, and are not listed. The host keeps each one's name in memory, and looks at \
+             all of them after a change.",
+};
 
 /// Most variables of an address.
 const VARIABLES_MAX: usize = 8;
@@ -50,8 +77,8 @@ pub struct UriTemplate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    Segment,
-    Rest,
+    Segment(String),
+    Rest(String),
 }
 
 impl UriTemplate {
@@ -98,11 +125,50 @@ impl UriTemplate {
         self.parts.iter().any(|part| !matches!(part, Part::Text(_)))
     }
 
+    /// The names of its variables, in order.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Segment(name) | Part::Rest(name) => Some(name.as_str()),
+        })
+    }
+
+    /// The text before the variable, where `{+name}` at its end is its only variable: the form that
+    /// a folder's files have.
+    #[must_use]
+    pub fn folder(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [Part::Text(text), Part::Rest(_)] if text.ends_with('/') => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text before its only variable and the text behind it, and true for `{+name}`.
+    #[must_use]
+    pub fn around_variable(&self) -> Option<(&str, &str, bool)> {
+        let (text, variable, behind) = match self.parts.as_slice() {
+            [Part::Text(text), variable] => (text, variable, ""),
+            [Part::Text(text), variable, Part::Text(behind)] => (text, variable, behind.as_str()),
+            _ => return None,
+        };
+        match variable {
+            Part::Text(_) => None,
+            Part::Segment(_) => Some((text, behind, false)),
+            Part::Rest(_) => Some((text, behind, true)),
+        }
+    }
+
     /// True if it stands for this address. Takes steps in proportion to the address, for each part.
     #[must_use]
     pub fn matches(&self, uri: &str) -> bool {
         let bytes = uri.as_bytes();
         if bytes.len() > URI_BYTES_MAX {
+            return false;
+        }
+        // Most addresses begin as no template does.
+        if let Some(Part::Text(text)) = self.parts.first()
+            && !uri.starts_with(text.as_str())
+        {
             return false;
         }
         // Where the parts so far may end.
@@ -128,12 +194,12 @@ impl Part {
             return Ok((Self::Text(plain.to_owned()), rest));
         };
         let (name, rest) = inside.split_once('}').ok_or("has a { without a }")?;
-        let (part, name) = match name.strip_prefix('+') {
+        let (part, name): (fn(String) -> Self, _) = match name.strip_prefix('+') {
             Some(name) => (Self::Rest, name),
             None => (Self::Segment, name),
         };
         let named = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if named { Ok((part, rest)) } else { Err("has a variable other than {name} and {+name}") }
+        if named { Ok((part(name.to_owned()), rest)) } else { Err("has a variable other than {name} and {+name}") }
     }
 
     /// The positions at which it may end, from those at which it may begin.
@@ -151,7 +217,7 @@ impl Part {
             if let Some(end) = ends.get_mut(place) {
                 *end = inside;
             }
-            let stops = *self == Self::Segment && bytes.get(place).is_some_and(|byte| b"/?#".contains(byte));
+            let stops = matches!(self, Self::Segment(_)) && bytes.get(place).is_some_and(|byte| b"/?#".contains(byte));
             inside = (inside || *begin) && !stops;
         }
         ends
@@ -165,8 +231,13 @@ accessors! {
         /// The addresses that the rule is for.
         pub(crate) uri: UriTemplate => &UriTemplate,
         pub(crate) span: Span,
-        /// The tool that reads them, by its own name, without prefix.
-        pub(crate) tool: String => &str,
+        /// The tool that reads them, by its own name, without prefix. Where the host reads a mount
+        /// or state, the tool whose callers read it; `None`: callers of all tools of the component.
+        pub(crate) tool: Option<String> => Option<&str>,
+        /// The mount whose files they are; `None`: they are no files.
+        pub(crate) files: Option<MountFiles> => Option<&MountFiles>,
+        /// The entries of state that they are; `None`: they are none.
+        pub(crate) entries: Option<StateEntries> => Option<&StateEntries>,
         /// The argument of the tool that is given the address.
         pub(crate) argument: String => &str,
         /// Its name for programs; `None`: the last part of its address.
@@ -177,7 +248,33 @@ accessors! {
         pub(crate) description: Option<String> => Option<&str>,
         /// Its media type.
         pub(crate) mime_type: Option<String> => Option<&str>,
+        /// Values that are offered for variables of its address, by their names.
+        pub(crate) values: BTreeMap<String, Vec<String>> => &BTreeMap<String, Vec<String>>,
     }
+}
+
+accessors! {
+    /// The files of a mount, as resources.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct MountFiles {
+        /// The mount's path in the guest's tree.
+        pub(crate) mount: String => &str,
+        /// The folder of the host, relative to the manifest, as it was written.
+        pub(crate) path: String => &str,
+        /// The bytes of the largest file that is read.
+        pub(crate) file_bytes_max: u64 => u64,
+        /// Most files that are listed.
+        pub(crate) files_max: usize => usize,
+    }
+}
+
+/// Entries of a component's state (`wasi:keyvalue`), as resources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateEntries {
+    /// The name of the bucket.
+    pub bucket: String,
+    /// The key of the one entry; `None`: the variable of the address is the key.
+    pub key: Option<String>,
 }
 
 /// A tool that a component has, and what its input schema says of its arguments.
@@ -196,18 +293,27 @@ impl ResourceRule {
     #[must_use]
     pub fn check(&self, component: &str, tools: &[ToolArguments<'_>]) -> Option<Diagnostic> {
         let uri = &self.uri.text;
-        let Some(tool) = tools.iter().find(|tool| tool.name == self.tool) else {
-            let message = format!("component {component:?} has no tool {:?} to read {uri}", self.tool);
-            return Some(self.unknown(message, &self.tool, tools.iter().map(|tool| tool.name).collect()));
+        let name = self.tool.as_deref()?;
+        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+            let message = format!("component {component:?} has no tool {name:?} to read {uri}");
+            return Some(self.unknown(message, name, tools.iter().map(|tool| tool.name).collect()));
         };
+        if self.is_read_by_host() {
+            return None;
+        }
         if !tool.known.is_empty() && !tool.known.contains(&self.argument) {
-            let message =
-                format!("tool {:?} takes no argument {:?} for the address of {uri}", self.tool, self.argument);
+            let message = format!("tool {name:?} takes no argument {:?} for the address of {uri}", self.argument);
             return Some(self.unknown(message, &self.argument, tool.known.iter().map(String::as_str).collect()));
         }
         let other = tool.required.iter().find(|required| **required != self.argument)?;
-        let message = format!("tool {:?} asks for {other:?} as well, so it cannot read {uri}", self.tool);
+        let message = format!("tool {name:?} asks for {other:?} as well, so it cannot read {uri}");
         Some(self.problem(message).hint("only a tool that needs no argument but the address can read resources"))
+    }
+
+    /// True if the host reads them by itself: no call does.
+    #[must_use]
+    pub fn is_read_by_host(&self) -> bool {
+        self.files.is_some() || self.entries.is_some()
     }
 
     fn unknown(&self, message: String, wrong: &str, known: Vec<&str>) -> Diagnostic {
@@ -225,19 +331,40 @@ impl ResourceRule {
 /// The argument that is given the address where the manifest names none.
 const ARGUMENT: &str = "uri";
 
+/// Bytes of a bucket's name, as guests may open them.
+const BUCKET_BYTES_MAX: usize = 64;
+
+/// Bytes of a key, as state takes them.
+const KEY_BYTES_MAX: usize = 512;
+
 /// Longest MIME type, in characters.
 const MIME_TYPE_CHARS_MAX: usize = 127;
 
 table! {
-    /// The resources of one address, which a call of a tool reads.
+    /// The resources of one address, read by a call of a tool, from the files of a mount, or from
+    /// state: `tool`, `mount` or `keyvalue`.
     pub(crate) RESOURCE "Resource" {
         /// The tool that reads them, by its own name, without prefix. What it embeds, or else its
-        /// texts, pictures and sounds, is what they hold.
-        "tool" required: Text, {"pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["notebook_read"]};
+        /// texts, pictures and sounds, is what they hold. Beside `mount` or `keyvalue`: the tool
+        /// whose callers read them, in place of all tools of the component.
+        "tool": Text, {"pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["notebook_read"]};
+        /// The mount of the component whose files they are. The address ends with `/{+path}`, which
+        /// stands for the file's path in the mount.
+        "mount": Text, {"pattern": "^/", "examples": ["/docs"]};
+        /// Bytes of the largest file of the mount that is read.
+        "file_size": Limit(&FILE_SIZE), {"examples": ["64KiB"]};
+        /// Files of the mount that are listed.
+        "files": Limit(&FILES_LISTED), {"examples": [100]};
+        /// The bucket of the component's state whose entries they are, such as `default`. The
+        /// address ends with its only variable, `{key}` or `{+key}`, which stands for the key.
+        "keyvalue": Text, {"minLength": 1, "maxLength": BUCKET_BYTES_MAX, "examples": ["default"]};
+        /// The key of the one entry that the address stands for: it has no variable.
+        "key": Text, {"minLength": 1, "maxLength": KEY_BYTES_MAX, "examples": ["index"]};
         /// The argument of the tool that is given the address.
         "argument": Text,
             {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "default": "uri", "examples": ["note"]};
-        /// A name for programs; the last part of the address by default.
+        /// A name for programs. By default the last part of the address; for a template its title,
+        /// or else the tool.
         "name": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["index"]};
         /// A name for people.
         "title": Text,
@@ -246,20 +373,24 @@ table! {
         "description": Text, {"examples": ["All notes, with a line on each."]};
         /// The media type of the data.
         "mime_type": Text, {"maxLength": MIME_TYPE_CHARS_MAX, "examples": ["text/markdown"]};
+        /// Values that clients offer for variables of the address while a person types, by the
+        /// variable's name.
+        "values": Named(&List(&Text)), {"maxProperties": VARIABLES_MAX, "examples": [{"topic": ["disk", "network"]}]};
     }
     other names {
         "type" => "mime_type", "mimeType" => "mime_type", "read" => "tool", "arg" => "argument",
+        "folder" => "mount", "path" => "mount", "size" => "file_size", "bucket" => "keyvalue", "state" => "keyvalue",
     }
 }
 
 /// The rules of a component, in the order of the file.
-pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> Vec<ResourceRule> {
+pub(crate) fn read(section: &Section<'_>, grants: &Grants, problems: &mut Problems) -> Vec<ResourceRule> {
     let Some(entry) = section.get("resources") else { return Vec::new() };
     let entries = entry.entries(RESOURCES_MAX, "resources::too_many", "entries", problems);
-    entries.iter().filter_map(|entry| read_one(entry, problems)).collect()
+    entries.iter().filter_map(|entry| read_one(entry, grants, problems)).collect()
 }
 
-fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResourceRule> {
+fn read_one(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems) -> Option<ResourceRule> {
     let uri = UriTemplate::parse(entry.key).map_err(|wrong| {
         let message = format!("the address {:?} {wrong}", entry.key);
         let problem = entry.key_error("resources::uri", message);
@@ -267,7 +398,20 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResourceRule> 
             .add(problem.hint("write an address such as \"note:///index\", or a template such as \"note:///{name}\""));
     });
     let section = entry.table(&RESOURCE, problems)?;
-    let tool = read_tool(entry, &section, problems);
+    let (is_folder, is_state) = (section.get("mount").is_some(), section.get("keyvalue").is_some());
+    let files = is_folder.then(|| read_files(entry, (&section, grants), uri.as_ref().ok(), problems));
+    let entries = is_state.then(|| read_entries(entry, (&section, grants), uri.as_ref().ok(), problems));
+    if !is_folder {
+        refuse_keys(&section, &["file_size", "files"], "without mount", problems);
+    }
+    if !is_state {
+        refuse_keys(&section, &["key"], "without keyvalue", problems);
+    }
+    let tool = if is_folder || is_state {
+        section.get("tool").map(|tool| tool_name(&tool, problems))
+    } else {
+        Some(read_tool(entry, &section, problems))
+    };
     let argument = match section.get("argument") {
         Some(argument) => texts::line(&argument, "resources::text", problems)?,
         None => ARGUMENT.to_owned(),
@@ -277,7 +421,25 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResourceRule> 
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "resources::text", problems));
     let mime_type = section.get("mime_type").and_then(|entry| read_mime_type(&entry, problems));
     let (uri, span) = (uri.ok()?, entry.key_span.clone());
-    Some(ResourceRule { uri, span, tool: tool?, argument, name, title, description, mime_type })
+    let values = section.get("values").map(|entry| read_variables(&entry, &uri, problems)).unwrap_or_default();
+    // Each is wrong, there, or not wanted.
+    let tool = tool.map_or(Some(None), |tool| tool.map(Some))?;
+    let files = files.map_or(Some(None), |files| files.map(Some))?;
+    let entries = entries.map_or(Some(None), |entries| entries.map(Some))?;
+    Some(ResourceRule { uri, span, tool, files, entries, argument, name, title, description, mime_type, values })
+}
+
+/// Values of variables that the address has.
+fn read_variables(entry: &Entry<'_>, uri: &UriTemplate, problems: &mut Problems) -> BTreeMap<String, Vec<String>> {
+    let mut values = BTreeMap::new();
+    for entry in entry.entries(VARIABLES_MAX, "resources::too_many", "variables", problems) {
+        if uri.variables().all(|name| name != entry.key) {
+            let message = format!("the address {} has no variable {{{}}}", uri.as_str(), entry.key);
+            problems.add(entry.key_error("resources::values", message));
+        }
+        values.insert(entry.key.to_owned(), read_values(&entry, problems));
+    }
+    values
 }
 
 fn read_tool(entry: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<String> {
@@ -286,14 +448,115 @@ fn read_tool(entry: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) 
         return problems.refuse(
             entry
                 .key_error("manifest::missing", message)
-                .hint("add tool = \"NAME\", a tool of this component, without its prefix"),
+                .hint("add tool = \"NAME\", a tool of this component, without its prefix, or mount = \"/FOLDER\", or keyvalue = \"BUCKET\""),
         );
     };
+    tool_name(&tool, problems)
+}
+
+fn tool_name(tool: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let name = tool.string(problems)?;
     if let Err(error) = names::check_tool(name) {
         return problems.refuse(tool.error("tools::name", format!("tool name {name:?} {error}")));
     }
     Some(name.to_owned())
+}
+
+/// Keys that can never apply.
+fn refuse_keys(section: &Section<'_>, keys: &[&str], beside: &str, problems: &mut Problems) {
+    for entry in keys.iter().filter_map(|key| section.get(key)) {
+        let message = format!("{} {beside} can never apply", entry.key);
+        problems.add(entry.key_error("resources::mount", message).hint("remove it"));
+    }
+}
+
+/// Entries of the component's state.
+fn read_entries(
+    entry: &Entry<'_>,
+    (section, grants): (&Section<'_>, &Grants),
+    uri: Option<&UriTemplate>,
+    problems: &mut Problems,
+) -> Option<StateEntries> {
+    refuse_keys(section, &["argument", "mount"], "with keyvalue", problems);
+    let written = section.get("keyvalue")?;
+    let bucket = written.string(problems)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if !(1..=BUCKET_BYTES_MAX).contains(&bucket.len()) || !bucket.bytes().all(plain) {
+        let message = format!("{bucket:?} is no name of a bucket: 1 to {BUCKET_BYTES_MAX} of A-Z a-z 0-9 . _ -");
+        return problems
+            .refuse(written.error("resources::keyvalue", message).hint("a guest that names none uses \"default\""));
+    }
+    if grants.keyvalue().is_none() {
+        let problem = written.error("resources::keyvalue", "the component keeps no state");
+        return problems.refuse(problem.hint("grant it some: keyvalue = { quota = \"1MiB\" }"));
+    }
+    let key = match section.get("key") {
+        None => None,
+        Some(named) => {
+            let text = named.string(problems)?;
+            if !(1..=KEY_BYTES_MAX).contains(&text.len()) {
+                let message = format!("a key has 1 to {KEY_BYTES_MAX} bytes, and this one {}", text.len());
+                return problems.refuse(named.error("resources::keyvalue", message));
+            }
+            Some(text.to_owned())
+        }
+    };
+    let (fits, hint) = match &key {
+        Some(_) => (uri.is_none_or(|uri| !uri.has_variables()), "use no variable where `key` is named"),
+        None => (
+            uri.is_none_or(|uri| uri.around_variable().is_some_and(|(_, behind, _)| behind.is_empty())),
+            "end it with its only variable, such as \"note:///{+key}\", or name one `key`",
+        ),
+    };
+    if !fits {
+        let message = format!("the address {:?} does not say which key it stands for", entry.key);
+        problems.add(entry.key_error("resources::keyvalue", message).hint(hint));
+        return None;
+    }
+    Some(StateEntries { bucket: bucket.to_owned(), key })
+}
+
+/// The files of a mount of the component's own.
+fn read_files(
+    entry: &Entry<'_>,
+    (section, grants): (&Section<'_>, &Grants),
+    uri: Option<&UriTemplate>,
+    problems: &mut Problems,
+) -> Option<MountFiles> {
+    refuse_keys(section, &["argument"], "with mount", problems);
+    let mut number = |spec: &'static Spec| section.number(spec, problems).unwrap_or(spec.default);
+    let (file_bytes_max, files_max) = (number(&FILE_SIZE), number(&FILES_LISTED));
+    let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
+    if uri.is_some_and(|uri| uri.folder().is_none()) {
+        let message = format!("the address {:?} has no place for the path of a file of the mount", entry.key);
+        let hint = "end it with /{+path} and use no other variable, such as \"file:///docs/{+path}\"";
+        problems.add(entry.key_error("resources::mount", message).hint(hint));
+    }
+    let written = section.get("mount")?;
+    let mount = written.string(problems)?;
+    let guest = paths::guest_path(mount)
+        .map_err(|wrong| problems.add(written.error("resources::mount", format!("the mount {mount:?} {wrong}"))))
+        .ok()?;
+    let found = grants.files().iter().find(|known| known.guest() == guest);
+    match found.map(|found| found.kind()) {
+        Some(MountKind::Host { path, .. }) => {
+            Some(MountFiles { mount: guest, path: path.clone(), file_bytes_max, files_max })
+        }
+        Some(MountKind::Scratch { .. }) => {
+            let message = format!("{mount:?} is scratch space, which is gone after each call");
+            problems.refuse(written.error("resources::mount", message).hint("name a mount with a path"))
+        }
+        None => {
+            let message = format!("the component has no mount {mount:?}");
+            let problem = written.error("resources::mount", message);
+            let known = grants.files().iter().map(|mount| mount.guest());
+            problems.refuse(match did_you_mean(mount, known) {
+                Some(meant) => problem.hint(format!("did you mean \"{meant}\"?")),
+                None => problem
+                    .hint(format!("add it to the component's filesystem table: {mount:?} = {{ path = \"FOLDER\" }}")),
+            })
+        }
+    }
 }
 
 fn read_mime_type(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {

@@ -2,11 +2,14 @@
 //! those of a connection and of the process. Must not hold: how they are enforced.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
 use crate::limits::Spec;
-use crate::quantity::{GIB, KIB, MIB};
+use crate::manifest::discovery::{self, Discovery};
+use crate::manifest::icons::{self, ICON, ICONS_MAX, IconRule};
+use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND};
 use crate::read::{Entry, Problems, paths, secrets, texts};
 use crate::settings::settings;
 use crate::table::Shape;
@@ -17,6 +20,12 @@ const DNS_MAX: usize = 8;
 /// The port of name servers.
 const DNS_PORT: u16 = 53;
 
+/// The longest description, in characters: clients show it beside the name.
+const DESCRIPTION_CHARS_MAX: usize = 1_024;
+
+/// The longest address of the server's page, in bytes. Browsers and proxies accept this much.
+const WEBSITE_BYTES_MAX: usize = 2_048;
+
 settings! {
     /// The server's name and texts for clients, and the bounds of a connection and of the process.
     Server SERVER "Server" {
@@ -26,6 +35,15 @@ settings! {
         /// A name for people.
         title: Option<String> => Option<&str> = "title" (Text, line, else None),
             {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Tools of Acme"]};
+        /// A sentence or two on the server, for people.
+        description: Option<String> => Option<&str> = "description" (Text, about, else None),
+            {"minLength": 1, "maxLength": DESCRIPTION_CHARS_MAX, "examples": ["Orders and stock of Acme's shop."]};
+        /// The server's page on the web.
+        website: Option<String> => Option<&str> = "website" (Text, website, else None),
+            {"pattern": "^https?://", "maxLength": WEBSITE_BYTES_MAX, "examples": ["https://acme.example/tools"]};
+        /// Pictures for user interfaces.
+        icons: Vec<IconRule> => &[IconRule] = "icons" (List(&Table(&ICON)), icons::read, else Vec::new()),
+            {"maxItems": ICONS_MAX, "examples": [[{"src": "https://acme.example/icon.png", "sizes": ["48x48"]}]]};
         /// A text that the model reads before it uses the tools.
         instructions: Option<String> => Option<&str> = "instructions" (Text, lines, else None),
             {"examples": ["Ask for the weather before planning a trip."]};
@@ -34,6 +52,33 @@ settings! {
             Count { min: 1, default: 500, max: 1_000 },
             "Nearly every list fits the default; more than 1,000 definitions make frames that clients refuse."
         ), {"examples": [50]};
+        /// The way in which clients get to know the tools: `"list"`, `tools/list` has all of them;
+        /// `"search"`, it has `find_tools`, `call_tool` and the tools that are `listed`.
+        discovery: Discovery => Discovery = "discovery" (
+            Words(&[discovery::LIST, discovery::SEARCH]), discovery::read, else Discovery::default()
+        ), {"default": discovery::LIST, "examples": [discovery::SEARCH]};
+        /// The longest query of `find_tools`, as a size.
+        find_query_bytes: usize => usize = "find_query" (
+            Bytes { min: 64, default: KIB, max: 64 * KIB },
+            "A query is a sentence; the default holds a paragraph. The first 32 different words count."
+        ), {"examples": ["256B"]};
+        /// Tools in one answer of `find_tools`. It gives five where a call names no number.
+        find_results: usize => usize = "find_results" (
+            Count { min: 1, default: 20, max: 1_000 },
+            "More than the default is a list again, which a model has to read."
+        ), {"examples": [10]};
+        /// Definitions in one answer of `find_tools`, as a size. A tool that does not fit is left
+        /// out.
+        find_output_bytes: usize => usize = "find_output" (
+            Bytes { min: KIB, default: 64 * KIB, max: 16 * MIB },
+            "The default is about 16,000 tokens, and each definition alone may have as much."
+        ), {"examples": ["256KiB"]};
+        /// Texts of one tool that `find_tools` searches, as a size: its name, title, description,
+        /// then its parameters.
+        find_text_bytes: usize => usize = "find_text" (
+            Bytes { min: 64, default: 8 * KIB, max: MIB },
+            "Most definitions have less. The index of all tools takes a few times their texts."
+        ), {"examples": ["32KiB"]};
         /// The longest line of input, as a size.
         line_bytes_max: usize => usize = "line_max" (
             Bytes { min: 4 * KIB, default: 16 * MIB, max: 256 * MIB },
@@ -51,6 +96,28 @@ settings! {
             Count { min: 0, default: 1_024, max: 100_000 },
             "Each holds its arguments in memory."
         ), {"examples": [128]};
+        /// Subscriptions (`subscriptions/listen`) that a client over stdio may have open. Over HTTP
+        /// each is a stream: see `streams` in `[http]`.
+        subscriptions_max: usize => usize = "subscriptions_max" (
+            Count { min: 1, default: 32, max: 10_000 },
+            "A client needs one; each costs a message for each change."
+        ), {"examples": [4]};
+        /// Resources that a session (`resources/subscribe`) or one `subscriptions/listen` watches.
+        watched_max: usize => usize = "watched_max" (
+            Count { min: 1, default: 256, max: 4_096 },
+            "More than a person has open; each is compared with each change."
+        ), {"examples": [16]};
+        /// Resources that all sessions and subscriptions of one caller watch together.
+        caller_watched_max: usize => usize = "caller_watched_max" (
+            Count { min: 1, default: 4_096, max: 100_000 },
+            "Sixteen sessions at the default of `watched_max`. Each keeps its address in memory."
+        ), {"examples": [256]};
+        /// Time for which calls may run on once the input has ended, over stdio. Then they are
+        /// cancelled. Over HTTP see `drain` in `[http]`.
+        drain: Duration => Duration = "drain" (
+            Millis { min: 0, default: 1_500, max: HOUR },
+            "Clients wait two seconds for the end of their child process before they kill it."
+        ), {"examples": ["30s"]};
         /// Calls of all tools that run at once in the process; each takes address space for its
         /// memories.
         calls: usize => usize = "calls" (
@@ -82,7 +149,14 @@ settings! {
         /// kernel, or no start; `"best"`, with the walls that this machine gives; `"none"`, the
         /// host's own process.
         walls: Walls => Walls = "walls" (Words(&[NONE, BEST, REQUIRED]), walls, else Walls::default()),
-            {"default": NONE, "examples": [BEST]};
+            {"default": BEST, "examples": [REQUIRED]};
+        /// Time without a call after which a sandbox process is ended. The next call starts
+        /// another.
+        wall_idle: Duration => Duration = "wall_idle" (
+            Millis { min: SECOND, default: 5 * MINUTE, max: DAY },
+            "The default outlasts the pause of a model that thinks. A process that waits for its next call takes some \
+             megabytes; another starts within milliseconds."
+        ), {"examples": ["30s"]};
         /// True ends running calls whose tool may reach less after the manifest changed. With false
         /// they run on as they began.
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
@@ -93,16 +167,19 @@ settings! {
         state_key: Option<SecretSource> => Option<&SecretSource> = "state_key" (Text, state_key, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_STATE_KEY", "file:state.key"]};
     }
-    other names { "description" => "instructions" }
+    other names {
+        "website_url" => "website", "websiteUrl" => "website", "url" => "website", "icon" => "icons",
+        "listens_max" => "subscriptions_max",
+    }
 }
 
 /// The processes that calls run in. `walls` in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Walls {
-    /// `"none"`, the default: the host's own process.
-    #[default]
+    /// `"none"`: the host's own process.
     None,
-    /// `"best"`: sandbox processes, with the walls that the machine gives.
+    /// `"best"`, the default: sandbox processes, with the walls that the machine gives.
+    #[default]
     Best,
     /// `"required"`: sandbox processes with every wall; without one the host does not start.
     Required,
@@ -138,6 +215,26 @@ fn line(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 
 fn lines(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     texts::lines(entry, "server::text", problems)
+}
+
+fn about(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = texts::lines(entry, "server::text", problems)?;
+    if !text.trim().is_empty() && text.chars().count() <= DESCRIPTION_CHARS_MAX {
+        return Some(text);
+    }
+    let message = format!("{} must have 1 to {DESCRIPTION_CHARS_MAX} characters", entry.key);
+    problems.refuse(entry.error("server::text", message))
+}
+
+fn website(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = entry.string(problems)?;
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).unwrap_or_default();
+    let is_address = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'\\');
+    if text.len() <= WEBSITE_BYTES_MAX && !rest.is_empty() && rest.bytes().all(is_address) {
+        return Some(text.to_owned());
+    }
+    let message = format!("{} must be an https: or http: address of at most {WEBSITE_BYTES_MAX} bytes", entry.key);
+    problems.refuse(entry.error("server::website", message))
 }
 
 fn state_key(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {

@@ -23,9 +23,11 @@ settings! {
     /// The address at which Prometheus reads the server's figures.
     MetricsPolicy METRICS "Metrics" {
         /// The address and port; `serve --metrics ADDRESS` wins. One that other machines reach
-        /// needs `--insecure-public`.
+        /// needs `public`, or `--insecure-public`.
         listen: Option<SocketAddr> => Option<SocketAddr> = "listen" (Text, listen, else None),
             {"minLength": 1, "examples": ["127.0.0.1:9464"]};
+        /// True allows an address that other machines reach: anyone there can read the figures.
+        public: bool => bool = "public" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
         /// Names that the address goes by, beside itself; with a port where only that one is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};

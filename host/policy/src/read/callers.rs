@@ -37,6 +37,12 @@ table! {
         /// The tools that these callers see and call: `*` for all, `COMPONENT/*`, `COMPONENT/TOOL`,
         /// or a tool's name as clients see it. Others are unknown to them.
         "tools" required: List(&Text), {"maxItems": LISTED_MAX, "examples": [["weather/*", "echo"]]};
+        /// The prompts that these callers see and get: `*` for all, `COMPONENT/*`,
+        /// `COMPONENT/PROMPT`, or a prompt's name as clients see it. None by default.
+        "prompts": List(&Text), {"maxItems": LISTED_MAX, "examples": [["review"], ["*"]]};
+        /// The skills that these callers see and read: `*` for all, `FOLDER/*` for those directly
+        /// in a folder, or a skill's path. None by default.
+        "skills": List(&Text), {"maxItems": LISTED_MAX, "examples": [["acme/billing/*"], ["*"]]};
         /// The rate of one caller, all tools together.
         "rate": Limit(&RATE), {"examples": ["600/min"]};
         /// Calls of one caller that run at once, all tools together. Those past it wait as for
@@ -45,7 +51,7 @@ table! {
     }
     other names {
         "name" => "names", "tokens" => "names", "subjects" => "names", "scope" => "scopes", "tool" => "tools",
-        "allow" => "tools",
+        "allow" => "tools", "prompt" => "prompts", "skill" => "skills",
     }
 }
 
@@ -129,6 +135,8 @@ fn rule(
         names: names.into_iter().map(|(name, _)| name).collect(),
         scopes: scopes.into_iter().map(|(scope, _)| scope).collect(),
         tools: tools(entry, &section, context.components, problems),
+        prompts: section.get("prompts").map(|entry| patterns(&entry, context.components, problems)).unwrap_or_default(),
+        skills: section.get("skills").map(|entry| skills(&entry, problems)).unwrap_or_default(),
         rate,
         concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
     })
@@ -230,7 +238,11 @@ fn tools(
         );
         return Vec::new();
     };
-    let texts = tools.strings(LISTED_MAX, problems).unwrap_or_default();
+    patterns(&tools, components, problems)
+}
+
+fn patterns(entry: &Entry<'_>, components: &[ComponentPolicy], problems: &mut Problems) -> Vec<(ToolPattern, Span)> {
+    let texts = entry.strings(LISTED_MAX, problems).unwrap_or_default();
     texts.into_iter().filter_map(|(text, span)| Some((pattern(text, &span, components, problems)?, span))).collect()
 }
 
@@ -262,8 +274,28 @@ fn pattern(text: &str, span: &Span, components: &[ComponentPolicy], problems: &m
     })
 }
 
+/// Patterns of skills: their paths are those of folders.
+fn skills(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(ToolPattern, Span)> {
+    let is_path = |path: &str| path.split('/').all(|part| !part.is_empty() && !part.contains('*'));
+    let texts = entry.strings(LISTED_MAX, problems).unwrap_or_default();
+    let patterns = texts.into_iter().filter_map(|(text, span)| {
+        let pattern = match text.rsplit_once('/') {
+            _ if text == "*" => ToolPattern::All,
+            Some((folder, "*")) if is_path(folder) => ToolPattern::Component(folder.to_owned()),
+            _ if is_path(text) => ToolPattern::Exposed(text.to_owned()),
+            _ => {
+                let problem = Diagnostic::error("callers::skill", format!("{text:?} names no skills")).at(span);
+                let hint = "write \"*\", \"FOLDER/*\", or a skill's path as `toolcell list` shows it";
+                return problems.refuse(problem.hint(hint));
+            }
+        };
+        Some((pattern, span))
+    });
+    patterns.collect()
+}
+
 fn no_pattern(text: &str, span: &Span) -> Diagnostic {
-    Diagnostic::error("callers::tool", format!("{text:?} names no tools"))
+    Diagnostic::error("callers::tool", format!("{text:?} names no tools or prompts"))
         .at(span.clone())
-        .hint("write \"*\", \"COMPONENT/*\", \"COMPONENT/TOOL\", or a tool's name as clients see it")
+        .hint("write \"*\", \"COMPONENT/*\", \"COMPONENT/NAME\", or a name as clients see it")
 }

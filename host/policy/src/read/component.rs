@@ -20,7 +20,7 @@ use crate::manifest::approval::REMEMBER;
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
 use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
-use crate::manifest::{approval, hints, instance, resources, typed};
+use crate::manifest::{TaskRule, approval, apps, discovery, hints, instance, resources, tasks, typed, wall};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 use crate::table::table;
@@ -50,6 +50,11 @@ table! {
         /// instantiation; 0 for none. A tool's are given up after ten seconds without a call. Not
         /// with `instance = "per-caller"`.
         "prewarm": Limit(&PREWARM), {"examples": [0, 16]};
+        /// The sandbox processes that its calls run in, with `walls` in `[server]`: `"own"` for
+        /// its own, or a name for those of all components with this name, which share their rights
+        /// there. By default, components that are granted nothing share processes, and each other
+        /// one has its own.
+        "wall": Text, {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$", "examples": ["own", "reports"]};
         /// Calls of a tool that share an instance: none, or those of one caller, one after the
         /// other.
         "instance": Words(&["per-call", "per-caller"]), {"default": "per-call", "examples": ["per-caller"]};
@@ -82,6 +87,12 @@ table! {
         /// those that may destroy something as far as the tool says, or each.
         "approval": Words(&["never", "destructive", "always"]),
             {"default": "never", "examples": ["destructive"]};
+        /// Calls of its tools that become tasks, for clients that can take one: those that run
+        /// longer than this time (at most an hour), `"always"` each, `"never"` none.
+        "task": Text, {"default": "never", "examples": ["2s", "always"]};
+        /// True: the component's tools are in the list where clients search for tools, with
+        /// `discovery = "search"` in `[server]`.
+        "listed": Flag, {"default": false, "examples": [true]};
         /// The time for which a confirmation holds for further calls of the same tool by the same
         /// caller. For one call where the key is missing. Only with `approval`.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
@@ -169,6 +180,16 @@ table! {
         "secrets": List(&Text), {"examples": [["API_KEY"]]};
         /// Calls of this tool that a person confirms; wins over the component's.
         "approval": Words(&["never", "destructive", "always"]), {"examples": ["always"]};
+        /// Calls of this tool that become tasks; wins over the component's.
+        "task": Text, {"examples": ["2s", "always"]};
+        /// True: this tool is in the list where clients search for tools. Wins over the
+        /// component's.
+        "listed": Flag, {"examples": [true]};
+        /// The view that clients show for its results: an address of `[apps]`. Its results then
+        /// need a text as well.
+        "app": Text, {"pattern": "^ui://", "examples": ["ui://chart/view"]};
+        /// Who calls it in clients with MCP Apps: the model, views, or both, which is the default.
+        "visibility": List(&Words(&["model", "app"])), {"minItems": 1, "maxItems": 2, "examples": [["app"]]};
         /// The time for which a confirmation holds for further calls of this tool; wins over the
         /// component's.
         "remember": Within(&REMEMBER), {"examples": ["10m"]};
@@ -198,6 +219,7 @@ struct Inherited<'c> {
     limits: &'c Limits,
     grants: &'c Arc<Grants>,
     approval: Approval,
+    task: TaskRule,
 }
 
 /// All components, in the order of the file. Those with problems are left out once the problems are
@@ -238,11 +260,14 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let limits = limits::read(&section, &defaults.limits, problems);
     let load = limits::read_load(&section, &defaults.load, problems);
     let (instance, prewarm) = instance::read(&section, problems);
+    let (wall, wall_span) = wall::read(&section, problems);
     let grants = grants::read(entry.key, &section, &defaults.logins, problems);
     let approval = approval::read(&section, Approval::default(), problems);
-    let resources = resources::read(&section, problems);
+    let task = tasks::read(&section, TaskRule::default(), problems);
+    let listed = discovery::listed(&section, problems);
+    let resources = resources::read(&section, &grants, problems);
     let prefixed = prefix.as_ref().map(|(prefix, _)| prefix.as_str());
-    let inherited = Inherited { prefix: prefixed, limits: &limits, grants: &grants, approval };
+    let inherited = Inherited { prefix: prefixed, limits: &limits, grants: &grants, approval, task };
     let tools = read_tools(&section, &inherited, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
@@ -258,8 +283,12 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
         load,
         instance,
         prewarm,
+        wall,
+        wall_span,
         grants,
         approval,
+        listed,
+        task,
         resources,
         tools,
     })
@@ -346,8 +375,24 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
     let hints = hints::read(&section, problems);
     let program = program::read(entry, &section, &grants, problems).map(Arc::new);
     let approval = approval::read(&section, inherited.approval, problems);
+    let task = tasks::read(&section, inherited.task, problems);
+    let listed = discovery::listed(&section, problems);
+    let view = apps::read_tool(&section, problems);
     let (name, name_span) = (entry.key.to_owned(), entry.key_span.clone());
-    Some(ToolPolicy { name, name_span, title, description, hints, program, limits, grants, approval })
+    Some(ToolPolicy {
+        name,
+        name_span,
+        title,
+        description,
+        hints,
+        program,
+        limits,
+        grants,
+        approval,
+        listed,
+        task,
+        view,
+    })
 }
 
 fn name_problem(code: &'static str, what: &str, entry: &Entry<'_>, span: &Span, error: NameError) -> Diagnostic {

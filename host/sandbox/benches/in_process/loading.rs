@@ -9,7 +9,7 @@ use crate::guest::built;
 pub fn caching(folder: &TempDir) -> Sandbox {
     let root = folder.path();
     let cache = CodeCache::open(&root.join("code"), &root.join("state/key"), CACHE_BYTES_MAX).unwrap();
-    Sandbox::new(SandboxOptions { cache: Some(cache), ..SandboxOptions::default() }).unwrap()
+    Sandbox::new(SandboxOptions { cache: Some(cache.into()), ..SandboxOptions::default() }).unwrap()
 }
 
 /// Measures the engine's start, and loading `tiny` and `echo`.

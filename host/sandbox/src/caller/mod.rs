@@ -66,6 +66,18 @@ pub trait Caller: Send + Sync + 'static {
     fn requested(&self, request: &Requested<'_>) {
         let _ = request;
     }
+    /// The guest says that what is read at this address has changed.
+    fn updated(&self, uri: &str) {
+        let _ = uri;
+    }
+    /// True if it wants to be told of changed entries of state that the guest keeps.
+    fn notes_state(&self) -> bool {
+        false
+    }
+    /// The call has changed these entries of a bucket, or may have.
+    fn state_changed(&self, bucket: &str, keys: &[String]) {
+        let _ = (bucket, keys);
+    }
     /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
     fn log(&self, level: LogLevel, message: &str);
     /// True if a line of this level would reach anybody.
@@ -81,6 +93,10 @@ pub trait Caller: Send + Sync + 'static {
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// True if it can be asked a question of this kind.
     fn supports(&self, kind: Kind) -> bool;
+    /// True if params of a question to its model may have `tools` and `toolChoice`.
+    fn supports_sampling_tools(&self) -> bool {
+        false
+    }
     /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the
     /// future takes them back.
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
@@ -99,6 +115,10 @@ pub trait Caller: Send + Sync + 'static {
     fn trace(&self) -> Option<Trace>;
     /// The request's own `_meta` as a JSON object.
     fn meta_json(&self) -> String;
+    /// The extensions of the protocol that its program declares, as a JSON object.
+    fn extensions_json(&self) -> String {
+        "{}".to_owned()
+    }
     /// The call's way out of its sandbox process. `None` in the host's own process, where
     /// everything is at hand.
     fn outside(&self) -> Option<Arc<dyn Outside>> {
@@ -108,6 +128,11 @@ pub trait Caller: Send + Sync + 'static {
     /// closed. Told once in a call; the text is for the operator.
     fn misused(&self, what: &str) {
         let _ = what;
+    }
+    /// The server that keeps state for all replicas was away, and the guest was told. The text is
+    /// for the operator.
+    fn state_away(&self, why: &str) {
+        let _ = why;
     }
 }
 

@@ -23,7 +23,7 @@ pub fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 /// Lets every other thread go first from now on. Best effort: a thread that cannot be told works as
 /// others do.
 #[cfg(target_os = "linux")]
-fn give_way() {
+pub(crate) fn give_way() {
     use thread_priority::unix::{
         NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
     };
@@ -32,7 +32,7 @@ fn give_way() {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn give_way() {}
+pub(crate) fn give_way() {}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -7,7 +7,7 @@
 //! entry, the component is compiled again.
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ const KEY_BYTES: usize = 32;
 const SUFFIX: &str = ".cwasm";
 /// Bytes of one entry. The largest component that may be loaded has 128 MiB; its code is up to
 /// eight times as large.
-const ENTRY_BYTES_MAX: u64 = 1 << 30;
+pub(crate) const ENTRY_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of an entry that are read at once.
 const PIECE_BYTES: usize = 256 << 10;
 /// Bytes from which on a file's blocks are looked at: small ones lie in the folder's own blocks on
@@ -105,14 +105,28 @@ impl CodeCache {
     /// The open file of an entry whose MAC is right, to be mapped as it is; `None` where there is
     /// no entry. A wrong entry is removed.
     pub(crate) fn find(&self, name: &str) -> Option<File> {
-        let path = self.path(name);
+        self.find_file(name, SUFFIX, ENTRY_BYTES_MAX)
+    }
+
+    /// The open file of this name and end, of at most so many bytes with its MAC.
+    pub(crate) fn find_file(&self, name: &str, suffix: &str, bytes_max: u64) -> Option<File> {
+        let path = self.folder.join(format!("{name}{suffix}"));
         let file = open(&path).ok()?;
-        if self.verify(name, &file).is_none() {
+        if self.verify(name, &file, bytes_max).is_none() {
             let _ = fs::remove_file(&path);
             return None;
         }
         mark_used(&file);
         Some(file)
+    }
+
+    /// The content of the file of this name and end, which has at most so many bytes.
+    pub(crate) fn find_bytes(&self, name: &str, suffix: &str, bytes_max: u64) -> Option<Vec<u8>> {
+        let file = self.find_file(name, suffix, bytes_max.saturating_add(KEY_BYTES as u64))?;
+        let bytes = usize::try_from(file.metadata().ok()?.len()).ok()?.checked_sub(KEY_BYTES)?;
+        let mut content = vec![0; bytes];
+        file.read_exact_at(&mut content, 0).ok()?;
+        Some(content)
     }
 
     /// True if there is an entry of this name, right or wrong.
@@ -124,15 +138,49 @@ impl CodeCache {
     /// half of it. Should the machine stop half-way, the MAC does not fit. Failing to keep is no
     /// failure: the next start compiles again.
     pub(crate) fn keep(&self, name: &str, code: &[u8]) {
+        self.keep_bytes((name, SUFFIX), code, self.bytes_max);
+    }
+
+    /// Keeps content under this name and end. All files of this end have at most so many bytes.
+    pub(crate) fn keep_bytes(&self, (name, suffix): (&str, &str), content: &[u8], bytes_max: u64) {
+        self.write((name, suffix), |file| {
+            file.write_all(content)?;
+            Ok(self.mac(name, content))
+        });
+        self.trim_to(suffix, bytes_max);
+    }
+
+    /// Keeps code from a file that nobody changes any more.
+    pub(crate) fn keep_code_of(&self, name: &str, from: &File) {
+        self.keep_file((name, SUFFIX), from, self.bytes_max);
+    }
+
+    /// Keeps the content of a file that nobody changes any more.
+    pub(crate) fn keep_file(&self, (name, suffix): (&str, &str), from: &File, bytes_max: u64) {
+        self.write((name, suffix), |file| {
+            let (mut hasher, mut piece, mut at) = (self.hasher(name), vec![0; PIECE_BYTES], 0_u64);
+            loop {
+                let read = from.read_at(&mut piece, at)?;
+                let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else { break };
+                hasher.update(piece);
+                file.write_all(piece)?;
+                at = at.saturating_add(read as u64);
+            }
+            Ok(hasher.finalize())
+        });
+        self.trim_to(suffix, bytes_max);
+    }
+
+    /// Writes a draft with its MAC, and puts it in its place.
+    fn write(&self, (name, suffix): (&str, &str), write: impl FnOnce(&mut File) -> io::Result<blake3::Hash>) {
         let draft = self.draft(name);
         let written = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft).and_then(|mut file| {
-            file.write_all(code)?;
-            file.write_all(self.mac(name, code).as_bytes())
+            let mac = write(&mut file)?;
+            file.write_all(mac.as_bytes())
         });
-        if written.and_then(|()| fs::rename(&draft, self.path(name))).is_err() {
+        if written.and_then(|()| fs::rename(&draft, self.folder.join(format!("{name}{suffix}")))).is_err() {
             let _ = fs::remove_file(&draft);
         }
-        self.trim_to(SUFFIX, self.bytes_max);
     }
 
     /// A path for a draft of a file that will have this name.
@@ -169,8 +217,8 @@ impl CodeCache {
 
     /// Verifies that the entry in this open file is one of ours. Only this user could change the
     /// file after that.
-    fn verify(&self, name: &str, file: &File) -> Option<()> {
-        let code_bytes = trusted_bytes(file, ENTRY_BYTES_MAX)?.checked_sub(KEY_BYTES as u64)?;
+    fn verify(&self, name: &str, file: &File, bytes_max: u64) -> Option<()> {
+        let code_bytes = trusted_bytes(file, bytes_max)?.checked_sub(KEY_BYTES as u64)?;
         let mut hasher = self.hasher(name);
         let mut piece = vec![0; PIECE_BYTES];
         let mut code = file.take(code_bytes);

@@ -1,4 +1,5 @@
 //! From a file's bytes to a compiled component, counted before. Must not hold: linking, or exports.
+use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::error::{LoadError, invalid};
@@ -27,21 +28,7 @@ pub(crate) struct Compiled<'s> {
 /// Refuses files that are no component and counts the parts of the others. Then it compiles: for
 /// the pool where the component fits, else to run on demand.
 pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled<'s>, LoadError> {
-    if bytes.len() as u64 > COMPONENT_BYTES_MAX {
-        return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
-    }
-    if !bytes.starts_with(&WASM_MAGIC) {
-        return Err(FileKind::of(bytes).map_or(LoadError::NotWasm, LoadError::OtherFile));
-    }
-    let survey = if preview1::is_module(bytes) {
-        let survey = Survey::of_program(bytes)?;
-        preview1::check(bytes).map_err(LoadError::CoreModule)?;
-        survey
-    } else if bytes.starts_with(&COMPONENT_PREAMBLE) {
-        Survey::of(bytes)?
-    } else {
-        return Err(LoadError::NotWasm);
-    };
+    let survey = survey(bytes)?;
     let lane = if survey.fits_pool() {
         sandbox.pooled()
     } else {
@@ -50,4 +37,30 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled
     let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), bytes)?;
     let precompiled::Code { component, origin, entry } = code;
     Ok(Compiled { component, origin, lane, survey, entry })
+}
+
+/// Counts the parts of a component and compiles it, for another process to map. None of its code
+/// becomes executable here.
+pub(crate) fn compile_elsewhere(engine: &Engine, bytes: &[u8]) -> Result<(Survey, Vec<u8>), LoadError> {
+    let survey = survey(bytes)?;
+    Ok((survey, precompiled::serialized(engine, bytes)?))
+}
+
+/// Refuses files that are no component, and counts the parts of the others.
+fn survey(bytes: &[u8]) -> Result<Survey, LoadError> {
+    if bytes.len() as u64 > COMPONENT_BYTES_MAX {
+        return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
+    }
+    if !bytes.starts_with(&WASM_MAGIC) {
+        return Err(FileKind::of(bytes).map_or(LoadError::NotWasm, LoadError::OtherFile));
+    }
+    if preview1::is_module(bytes) {
+        let survey = Survey::of_program(bytes)?;
+        preview1::check(bytes).map_err(LoadError::CoreModule)?;
+        Ok(survey)
+    } else if bytes.starts_with(&COMPONENT_PREAMBLE) {
+        Ok(Survey::of(bytes)?)
+    } else {
+        Err(LoadError::NotWasm)
+    }
 }

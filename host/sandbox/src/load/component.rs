@@ -42,6 +42,66 @@ pub(crate) struct CodeFacts {
     survey: Survey,
 }
 
+impl CodeFacts {
+    /// Of bytes with this digest and size.
+    pub(crate) fn new(digest: Digest, size_bytes: u64, adapted: bool, survey: Survey) -> Self {
+        Self { digest, size_bytes, adapted, survey }
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    pub(crate) fn is_adapted(&self) -> bool {
+        self.adapted
+    }
+
+    pub(crate) fn survey(&self) -> &Survey {
+        &self.survey
+    }
+}
+
+/// Code that is mapped, and not linked yet.
+pub(crate) struct Mapped<'s> {
+    sandbox: &'s Sandbox,
+    compiled: Compiled<'s>,
+    facts: CodeFacts,
+}
+
+impl<'s> Mapped<'s> {
+    /// Maps the code that the host handed to this process.
+    ///
+    /// # Errors
+    /// [`LoadError`] where it is not the code of a component that this program compiled.
+    pub(crate) fn of(sandbox: &'s Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
+        let survey = facts.survey;
+        let lane = if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() };
+        let lane = lane.map_err(|error| invalid(one_line(&error)))?;
+        let component = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
+        let compiled = Compiled { component, origin: CodeOrigin::Cache, lane, survey, entry: None };
+        Ok(Self { sandbox, compiled, facts: *facts })
+    }
+
+    /// Its exports and imports.
+    pub(crate) fn inspection(&self) -> Inspection {
+        let CodeFacts { digest, size_bytes, adapted, .. } = self.facts;
+        Inspection::of_code(&self.compiled.component, digest, size_bytes, adapted)
+    }
+
+    /// Links it. Without its bytes, the texts of its functions are not read.
+    ///
+    /// # Errors
+    /// [`LoadError`]. Nothing of the component has run.
+    pub(crate) fn link(self, bytes: &[u8]) -> Result<ToolComponent, LoadError> {
+        let inspection = self.inspection();
+        ToolComponent::link(self.sandbox, self.compiled, inspection, bytes)
+    }
+}
+
 impl ToolComponent {
     /// Compiles and links these bytes. Takes a core for about a second per megabyte: call it off
     /// the hot path.
@@ -60,14 +120,7 @@ impl ToolComponent {
     /// # Errors
     /// [`LoadError`] where it is not the code of a component that this program compiled.
     pub(crate) fn handed(sandbox: &Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
-        let CodeFacts { digest, size_bytes, adapted, survey } = *facts;
-        let lane = if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() };
-        let lane = lane.map_err(|error| invalid(one_line(&error)))?;
-        let component = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
-        let inspection = Inspection::of_code(&component, digest, size_bytes, adapted);
-        let compiled = Compiled { component, origin: CodeOrigin::Cache, lane, survey, entry: None };
-        // Texts of its functions are read where it is loaded from its bytes.
-        Self::link(sandbox, compiled, inspection, &[])
+        Mapped::of(sandbox, code, facts)?.link(&[])
     }
 
     /// Its code and the facts about it, for a sandbox process.

@@ -13,7 +13,7 @@ use crate::wasi::{config, http, keyvalue, random, sockets};
 
 /// Every interface that this host offers. wasmtime links a component that names another patch of
 /// the same 0.2: older and newer ones fit alike.
-const OFFERED: [(&str, Versions); 40] = [
+const OFFERED: [(&str, Versions); 41] = [
     ("wasi:cli/environment", Versions::Wasi),
     ("wasi:cli/exit", Versions::Wasi),
     ("wasi:cli/stderr", Versions::Wasi),
@@ -54,6 +54,7 @@ const OFFERED: [(&str, Versions); 40] = [
     ("toolcell:mcp/progress", Versions::Contract),
     ("toolcell:mcp/request", Versions::Contract),
     ("toolcell:mcp/types", Versions::Contract),
+    ("toolcell:mcp/updates", Versions::Contract),
 ];
 
 /// The versions in which an interface is offered.
@@ -98,6 +99,10 @@ type State = CallState;
 
 /// True if this host offers the import.
 pub(crate) fn offered(import: &str) -> bool {
+    #[cfg(feature = "drill")]
+    if import == crate::drill::INTERFACE {
+        return true;
+    }
     let (interface, version) = import.split_once('@').unwrap_or((import, ""));
     versions(interface).is_some_and(|versions| versions.contain(version))
 }
@@ -133,6 +138,8 @@ pub(crate) fn add_all(linker: &mut Linker<State>, outside: bool) -> wasmtime::Re
     linker.allow_shadowing(true);
     http::add_handle(linker)?;
     linker.allow_shadowing(false);
+    #[cfg(feature = "drill")]
+    crate::drill::add_to_linker(linker)?;
     bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, State::called)
 }
 

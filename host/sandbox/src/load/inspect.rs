@@ -9,7 +9,7 @@ use super::error::LoadError;
 use super::imports::offered;
 use super::preview1;
 use super::sandbox::Sandbox;
-use crate::shape::CONTRACT_EXPORT;
+use crate::shape::{COMPLETION_EXPORT, CONTRACT_EXPORT, RESOURCES_EXPORT};
 
 /// The contract's interface for asking, up to its version.
 const ASKING: &str = "toolcell:mcp/asking@";
@@ -45,6 +45,15 @@ impl Inspection {
         let engine = component.engine();
         let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
         let imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
+        Self::told((digest, size_bytes, adapted), exports, imports)
+    }
+
+    /// Of bytes with this digest and size, adapted or not, that have these exports and imports.
+    pub(crate) fn told(
+        (digest, size_bytes, adapted): (Digest, u64, bool),
+        exports: Vec<String>,
+        imports: Vec<String>,
+    ) -> Self {
         let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
         Self { digest, size_bytes, adapted, exports, imports, not_offered }
     }
@@ -90,6 +99,18 @@ impl Inspection {
     #[must_use]
     pub fn asks(&self) -> bool {
         self.imports.iter().any(|name| name.starts_with(ASKING))
+    }
+
+    /// True if it offers values for arguments: it exports the interface for completion.
+    #[must_use]
+    pub fn completes(&self) -> bool {
+        self.exports.iter().any(|name| name.starts_with(COMPLETION_EXPORT))
+    }
+
+    /// True if it has resources of its own: it exports the interface for them.
+    #[must_use]
+    pub fn has_resources(&self) -> bool {
+        self.exports.iter().any(|name| name.starts_with(RESOURCES_EXPORT))
     }
 
     /// The version of the tool contract it exports; `None` where it exports none.

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `sandbox.rs` | [`Sandbox`](crate::Sandbox): the engines with what components link to |
 //! | `compile.rs`, `component.rs` | compiling; [`ToolComponent`](crate::ToolComponent), linked |
+//! | `definitions.rs` | the schemas of listed tools, compiled to find their problems |
+//! | `held.rs` | [`HeldComponent`](crate::HeldComponent): what the host has of a component |
 //! | `survey/` | the cost of a component, counted before the engine reads it |
 //! | `preview1/` | programs for WASI preview 1, made into components |
 //! | `precompiled.rs`, `cache.rs`, `drafts.rs` | machine code, and the folder that keeps it |
@@ -15,11 +17,13 @@
 pub(crate) mod cache;
 pub(crate) mod compile;
 pub(crate) mod component;
+pub(crate) mod definitions;
 pub(crate) mod digest;
 pub(crate) mod drafts;
 pub(crate) mod error;
 pub(crate) mod file_kind;
 pub(crate) mod functions;
+pub(crate) mod held;
 pub(crate) mod imports;
 pub(crate) mod inspect;
 pub(crate) mod precompiled;

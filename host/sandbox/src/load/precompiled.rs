@@ -2,14 +2,16 @@
 //! kept.
 //!
 //! The only file of the project with `unsafe` in it.
+use std::borrow::Cow;
 use std::fs::File;
 use std::hash::{Hash as _, Hasher};
 use std::io::Write as _;
 
 use rustix::fs::{MemfdFlags, SealFlags};
-use wasmtime::Engine;
 use wasmtime::component::Component;
+use wasmtime::{CodeBuilder, Engine};
 
+use crate::engine;
 use crate::load::cache::CodeCache;
 use crate::load::digest::Digest;
 use crate::load::functions::FunctionStore;
@@ -87,12 +89,30 @@ pub(crate) fn file(cache: Option<(&CodeCache, &str)>, component: &Component) -> 
         return Ok(file);
     }
     let code = component.serialize().map_err(std::io::Error::other)?;
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = File::from(rustix::fs::memfd_create("toolcell-code", flags)?);
-    (&file).write_all(&code)?;
-    // Nobody who is given it writes to what others run.
-    rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    in_memory(&code)
+}
+
+/// A file in memory with these bytes, which nobody changes any more.
+pub(crate) fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+    let file = empty_in_memory()?;
+    (&file).write_all(bytes)?;
+    seal(&file)?;
     Ok(file)
+}
+
+/// An empty file in memory, which can be written to until it is sealed.
+pub(crate) fn empty_in_memory() -> std::io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    Ok(File::from(rustix::fs::memfd_create("toolcell-code", flags)?))
+}
+
+/// From now on nobody writes to this file in memory, whoever has it.
+///
+/// # Errors
+/// Somebody has it mapped to write to it.
+pub(crate) fn seal(file: &File) -> std::io::Result<()> {
+    let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    Ok(rustix::fs::fcntl_add_seals(file, all)?)
 }
 
 /// Maps code that the host handed to this process.
@@ -107,12 +127,20 @@ pub(crate) fn is_kept(engine: &Engine, cache: &CodeCache, bytes: &[u8]) -> bool 
 
 /// Compiles a component, or the one that a program for WASI preview 1 becomes.
 fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
+    Ok(Component::from_binary(engine, &counted(bytes)?)?)
+}
+
+/// Compiles likewise, to bytes, of which none becomes executable here.
+pub(crate) fn serialized(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, NotCompiled> {
+    let bytes = counted(bytes)?;
+    Ok(CodeBuilder::new(engine).wasm_binary(bytes.as_ref(), None)?.compile_component_serialized()?)
+}
+
+/// The component to compile, once the cost of its code is counted.
+fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
     // Code in the cache was counted before it was compiled.
     Survey::check_code(bytes)?;
-    if preview1::is_module(bytes) {
-        return Ok(Component::from_binary(engine, &preview1::component(bytes)?)?);
-    }
-    Ok(Component::from_binary(engine, bytes)?)
+    if preview1::is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
 }
 
 /// The name of an entry: everything that the code depends on. wasmtime's hash covers its full
@@ -120,13 +148,22 @@ fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
 /// for.
 fn name(engine: &Engine, bytes: &[u8]) -> String {
     let mut settings = Settings::of(engine);
-    settings.write(Digest::of(bytes).as_bytes());
-    if preview1::is_module(bytes) {
-        let (format, adapter) = preview1::adapter();
-        settings.write_u8(format);
-        settings.write(adapter);
-    }
+    settings.write_source(Digest::of(bytes), preview1::is_module(bytes));
     settings.0.finalize().to_hex().to_string()
+}
+
+/// The name of everything that code from a loader depends on. `engine` is [`settings_name`].
+pub(crate) fn name_elsewhere(engine: &str, digest: Digest, adapted: bool) -> String {
+    let mut settings = Settings(blake3::Hasher::new());
+    settings.write(engine.as_bytes());
+    settings.write_source(digest, adapted);
+    settings.0.finalize().to_hex().to_string()
+}
+
+/// The name of the settings that code is compiled for, on this machine. The engine that is asked
+/// for them has seen nothing and is gone when this returns.
+pub(crate) fn settings_name(stack_bytes: usize) -> wasmtime::Result<String> {
+    Ok(engine_name(&Engine::new(&engine::config(stack_bytes))?))
 }
 
 /// The name of an engine: everything of it that code depends on.
@@ -144,6 +181,18 @@ impl Settings {
         engine.precompile_compatibility_hash().hash(&mut settings);
         settings.write_u8(FORMAT);
         settings
+    }
+}
+
+impl Settings {
+    /// Adds the component itself.
+    fn write_source(&mut self, digest: Digest, adapted: bool) {
+        self.write(digest.as_bytes());
+        if adapted {
+            let (format, adapter) = preview1::adapter();
+            self.write_u8(format);
+            self.write(adapter);
+        }
     }
 }
 

@@ -24,10 +24,10 @@ pub enum SandboxError {
 }
 
 /// The settings of a sandbox.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SandboxOptions {
     /// The folder that keeps compiled code from one start to the next; none by default.
-    pub cache: Option<CodeCache>,
+    pub cache: Option<Arc<CodeCache>>,
     /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it
     /// is a trap of its own.
     pub stack_bytes: usize,
@@ -94,18 +94,35 @@ impl LinkedEngine {
     }
 }
 
-impl Sandbox {
-    /// Starts the engine.
+/// An engine without a thread: no time passes for its guests yet.
+pub(crate) struct StillSandbox {
+    pooled: LinkedEngine,
+    stack_bytes: usize,
+    outside: bool,
+    slots: Slots,
+    cache: Option<Arc<CodeCache>>,
+}
+
+impl StillSandbox {
+    /// Sets the engine up.
     ///
     /// # Errors
-    /// [`SandboxError`] where the machine cannot run the engine; nothing is left running then.
-    pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
+    /// [`SandboxError::Engine`].
+    pub(crate) fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let SandboxOptions { cache, stack_bytes, calls_max, outside } = options;
         let slots = Slots::new(calls_max);
-        let cache = cache.map(Arc::new);
         let mut pooling = engine::config(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
         let pooled = LinkedEngine::new(&mut pooling, cache.as_ref(), outside).map_err(SandboxError::Engine)?;
+        Ok(Self { pooled, stack_bytes, outside, slots, cache })
+    }
+
+    /// Starts the thread that keeps time.
+    ///
+    /// # Errors
+    /// [`SandboxError::Clock`].
+    pub(crate) fn start(self) -> Result<Sandbox, SandboxError> {
+        let Self { pooled, stack_bytes, outside, slots, cache } = self;
         let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
         let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
         let tick = move || {
@@ -115,7 +132,17 @@ impl Sandbox {
             }
         };
         let clock = EpochClock::start(tick).map_err(SandboxError::Clock)?;
-        Ok(Self(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, outside, slots, cache })))
+        Ok(Sandbox(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, outside, slots, cache })))
+    }
+}
+
+impl Sandbox {
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// [`SandboxError`] where the machine cannot run the engine; nothing is left running then.
+    pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
+        StillSandbox::new(options)?.start()
     }
 
     /// The engine that runs components in slots of the pool.

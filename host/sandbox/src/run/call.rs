@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
 use toolcell_audit::Usage;
 use toolcell_policy::{Denial, Limit, Limits, Program};
 use wasmtime::Store;
@@ -17,7 +18,7 @@ use crate::load::component::ToolComponent;
 use crate::run::failures;
 use crate::run::instance::Instance;
 use crate::run::redaction;
-use crate::run::reuse::{InstanceLease, ReusedInstance};
+use crate::run::reuse::{InstanceLease, KeptInstance, ReusedInstance};
 use crate::run::store::Terms;
 use crate::run::warm::WarmInstances;
 use crate::run::weight::weigh;
@@ -29,9 +30,10 @@ use crate::wasi::state::CallState;
 
 /// One call of one tool.
 pub struct CallInput<'a> {
-    /// The tool's name, as the component lists it (without the manifest's prefix).
+    /// The tool's name, as the component lists it (without the manifest's prefix), or the
+    /// [path](crate::export) of another export.
     pub tool: &'a str,
-    /// A JSON object that conforms to the tool's input schema.
+    /// A JSON object that conforms to the tool's input schema. A sandbox process checks that.
     pub arguments_json: &'a str,
     /// The manifest's settings for running a program; none for a tool of any other shape.
     pub program: Option<&'a Program>,
@@ -75,16 +77,21 @@ pub struct CallReport<T> {
     pub captured: Captured,
     /// The first denials of the call.
     pub denials: Vec<Denial>,
+    /// The problems of its structured result by the tool's output schema, a line each. Found where
+    /// a sandbox process applies the schemas; `None` elsewhere.
+    pub unfit: Option<String>,
     /// Its instance, where that is small and no later call has it. Dropping it takes as long as
     /// making it: best done once the answer is out.
     pub spent: SpentInstance,
+    /// True if its instance was kept for its caller's next call.
+    pub(crate) kept: bool,
 }
 
 impl<T> CallReport<T> {
     /// Nothing ran.
     fn of(outcome: Result<T, Failure>) -> Self {
         let (usage, captured, denials) = Default::default();
-        Self { outcome, usage, captured, denials, spent: SpentInstance::default() }
+        Self { outcome, usage, captured, denials, unfit: None, spent: SpentInstance::default(), kept: false }
     }
 
     /// A value that is known without running anything.
@@ -96,6 +103,15 @@ impl<T> CallReport<T> {
     pub(crate) fn not_run(failure: Failure) -> Self {
         Self::of(Err(failure))
     }
+}
+
+/// The entries that a component lists beside its tools.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ListedBeside {
+    /// Its prompts.
+    pub prompts: Vec<contract::Prompt>,
+    /// Its resources and templates.
+    pub resources: Vec<contract::Resource>,
 }
 
 /// The instance that a call leaves behind. It keeps its memory and its share of the pool until it
@@ -143,12 +159,57 @@ impl ToolComponent {
         }
         let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
-            Exports::Contract(bindings) => bindings.toolcell_mcp_tools().call_list_tools(store).await,
+            Exports::Contract(functions) => functions.tools.toolcell_mcp_tools().call_list_tools(store).await,
             Exports::Typed(_) | Exports::Program(_) => {
                 Err(wasmtime::Error::msg("the component lists its tools by their types"))
             }
         })
         .await
+    }
+
+    /// The component's prompts, asked for in the same way. Most components have none, and nothing
+    /// of them runs.
+    async fn list_prompts(&self, limits: &Limits) -> CallReport<Vec<contract::Prompt>> {
+        match self.tools() {
+            Shape::Contract(indices) if indices.has_prompts() => {}
+            Shape::Contract(_) | Shape::Typed(_) | Shape::Program(_) => return CallReport::without_running(Vec::new()),
+        }
+        let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
+        run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
+            Exports::Contract(functions) => match &functions.prompts {
+                Some(prompts) => prompts.toolcell_mcp_prompts().call_list_prompts(store).await,
+                None => Ok(Vec::new()),
+            },
+            Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
+        })
+        .await
+    }
+
+    /// The component's resources, asked for in the same way.
+    async fn list_resources(&self, limits: &Limits) -> CallReport<Vec<contract::Resource>> {
+        match self.tools() {
+            Shape::Contract(indices) if indices.has_resources() => {}
+            Shape::Contract(_) | Shape::Typed(_) | Shape::Program(_) => return CallReport::without_running(Vec::new()),
+        }
+        let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
+        run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
+            Exports::Contract(functions) => match &functions.resources {
+                Some(resources) => resources.toolcell_mcp_resources().call_list_resources(store).await,
+                None => Ok(Vec::new()),
+            },
+            Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
+        })
+        .await
+    }
+
+    /// The prompts and the resources of the component.
+    ///
+    /// # Errors
+    /// Listing either failed.
+    pub async fn list_beside_tools(&self, limits: &Limits) -> Result<ListedBeside, Failure> {
+        let prompts = self.list_prompts(limits).await.outcome?;
+        let resources = self.list_resources(limits).await.outcome?;
+        Ok(ListedBeside { prompts, resources })
     }
 
     /// Runs one call. Dropping the future stops the guest.
@@ -165,8 +226,8 @@ async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallRepor
         component.tools().call(store, exports, ask).await
     })
     .await;
-    let mut usage = report.usage;
-    let outcome = report.outcome.and_then(|mut answer| {
+    let CallReport { outcome, mut usage, captured, denials, unfit, spent, kept } = report;
+    let outcome = outcome.and_then(|mut answer| {
         redaction::answer(capabilities.redactor(), &mut answer);
         let (bytes, items) = weigh(&answer);
         usage.output_bytes = bytes;
@@ -178,7 +239,7 @@ async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallRepor
         }
         answer.map_err(Failure::from)
     });
-    CallReport { outcome, usage, captured: report.captured, denials: report.denials, spent: report.spent }
+    CallReport { outcome, usage, captured, denials, unfit, spent, kept }
 }
 
 /// Runs `export` on an instance of the component, under every limit.
@@ -253,16 +314,18 @@ async fn run<T>(
     if let Cow::Owned(clean) = instance.store.data().capabilities().redactor().text(&captured.text) {
         captured.text = clean;
     }
+    let mut kept = false;
     let spent = match back {
         InstanceReturn::Warm(warm) => warm.give_up(instance).map_or_else(SpentInstance::default, SpentInstance::of),
         InstanceReturn::Reused(turn) if outcome.is_ok() => {
             instance.rest();
-            turn.keep(instance);
+            turn.keep(KeptInstance::Here(Box::new(instance)));
+            kept = true;
             SpentInstance::default()
         }
         _ => SpentInstance::of(instance),
     };
-    CallReport { outcome, usage, captured, denials, spent }
+    CallReport { outcome, usage, captured, denials, unfit: None, spent, kept }
 }
 
 /// Takes an instance from where the call gets it, or an empty store for one.
@@ -275,10 +338,7 @@ async fn obtain<'a>(
     let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
     let (slots, wait) = (component.sandbox().slots(), limits.queue_wait());
     let turn = match source {
-        InstanceSource::Reused(kept) => Some(tokio::select! {
-            turn = kept.turn(wait) => turn.ok_or(Failure::Busy)?,
-            () = caller.cancelled() => return Err(Failure::Cancelled),
-        }),
+        InstanceSource::Reused(kept) => Some(kept.turn(wait, caller.as_ref()).await?),
         _ => None,
     };
     let call = slots.call(wait).await.ok_or(Failure::Busy)?;
@@ -290,11 +350,14 @@ async fn obtain<'a>(
             }
             None => InstanceReturn::Warm(warm),
         },
-        (_, Some((turn, Some(mut instance)))) => {
+        (_, Some((turn, Some(KeptInstance::Here(mut instance))))) => {
             instance.refill(terms, call).map_err(host)?;
-            return Ok((instance, InstanceReturn::Reused(turn)));
+            return Ok((*instance, InstanceReturn::Reused(turn)));
         }
-        (_, Some((turn, None))) => InstanceReturn::Reused(turn),
+        (_, Some((mut turn, _))) => {
+            turn.anew();
+            InstanceReturn::Reused(turn)
+        }
         (_, None) => InstanceReturn::Nowhere,
     };
     let slot = slots.take(call, component.slot_units(), wait).await.ok_or(Failure::Busy)?;

@@ -4,28 +4,52 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::caller::Caller;
+use crate::failure::Failure;
 use crate::run::instance::Instance;
+use crate::wall::process::RemoteInstance;
 
 /// At most one instance, for one caller. Its calls run one after the other.
 ///
 /// It is given up when it was idle for long, when it is old, and when a call ends without an
 /// answer. A guest that was stopped half-way is in no known state.
 pub struct ReusedInstance {
-    live: Arc<Mutex<Option<ReusableInstance>>>,
+    place: Arc<Mutex<Place>>,
+    times: Option<Times>,
+}
+
+/// The times after which an instance is given up.
+#[derive(Clone, Copy)]
+struct Times {
     idle: Duration,
     lifetime: Duration,
 }
 
+#[derive(Default)]
+struct Place {
+    live: Option<ReusableInstance>,
+    /// True while a task waits for the instance to become idle.
+    watched: bool,
+}
+
 struct ReusableInstance {
-    instance: Instance,
+    instance: KeptInstance,
     made: Instant,
     used: Instant,
 }
 
+/// An instance that is kept, where its calls run.
+pub(crate) enum KeptInstance {
+    /// In this process.
+    Here(Box<Instance>),
+    /// In a sandbox process.
+    Behind(RemoteInstance),
+}
+
 /// The right to use the instance, and the only one.
 pub(crate) struct InstanceLease {
-    live: OwnedMutexGuard<Option<ReusableInstance>>,
-    idle: Duration,
+    place: OwnedMutexGuard<Place>,
+    times: Option<Times>,
     made: Instant,
 }
 
@@ -34,37 +58,131 @@ impl ReusedInstance {
     /// up.
     #[must_use]
     pub fn new(idle: Duration, lifetime: Duration) -> Self {
-        Self { live: Arc::default(), idle, lifetime }
+        Self { place: Arc::default(), times: Some(Times { idle, lifetime }) }
+    }
+
+    /// None yet. An instance is kept for as long as this value: somebody else looks at the time.
+    pub(crate) fn without_times() -> Self {
+        Self { place: Arc::default(), times: None }
+    }
+
+    /// True if there is an instance, and no call uses it.
+    pub(crate) fn has_one(&self) -> bool {
+        self.place.try_lock().is_ok_and(|place| place.live.is_some())
     }
 
     /// Waits until no other call uses the instance; gives it where there is one that may still be
     /// used.
-    pub(crate) async fn turn(&self, wait: Duration) -> Option<(InstanceLease, Option<Instance>)> {
-        let mut live = tokio::time::timeout(wait, Arc::clone(&self.live).lock_owned()).await.ok()?;
+    ///
+    /// # Errors
+    /// Another call used it for all of `wait`, or the caller has given up.
+    pub(crate) async fn turn(
+        &self,
+        wait: Duration,
+        caller: &dyn Caller,
+    ) -> Result<(InstanceLease, Option<KeptInstance>), Failure> {
+        let waited = tokio::time::timeout(wait, Arc::clone(&self.place).lock_owned());
+        let mut place = tokio::select! {
+            place = waited => place.map_err(|_| Failure::Busy)?,
+            () = caller.cancelled() => return Err(Failure::Cancelled),
+        };
         let now = Instant::now();
-        let usable = live
-            .take()
-            .filter(|live| now.duration_since(live.used) < self.idle && now.duration_since(live.made) < self.lifetime);
+        let times = self.times;
+        let usable = place.live.take().filter(|live| {
+            times.is_none_or(|Times { idle, lifetime }| {
+                now.duration_since(live.used) < idle && now.duration_since(live.made) < lifetime
+            })
+        });
         let made = usable.as_ref().map_or(now, |live| live.made);
-        Some((InstanceLease { live, idle: self.idle, made }, usable.map(|live| live.instance)))
+        Ok((InstanceLease { place, times, made }, usable.map(|live| live.instance)))
     }
 }
 
 impl InstanceLease {
+    /// The instance was made for this call.
+    pub(crate) fn anew(&mut self) {
+        self.made = Instant::now();
+    }
+
     /// Keeps the instance for the next call, and has it given up once it was idle for too long.
-    pub(crate) fn keep(mut self, instance: Instance) {
-        *self.live = Some(ReusableInstance { instance, made: self.made, used: Instant::now() });
-        let (mutex, idle) = (Arc::downgrade(OwnedMutexGuard::mutex(&self.live)), self.idle);
-        drop(tokio::spawn(give_up_when_idle(mutex, idle)));
+    pub(crate) fn keep(mut self, instance: KeptInstance) {
+        self.place.live = Some(ReusableInstance { instance, made: self.made, used: Instant::now() });
+        let Some(Times { idle, .. }) = self.times else { return };
+        if !std::mem::replace(&mut self.place.watched, true) {
+            let place = Arc::downgrade(OwnedMutexGuard::mutex(&self.place));
+            drop(tokio::spawn(give_up_when_idle(place, idle)));
+        }
     }
 }
 
-async fn give_up_when_idle(live: Weak<Mutex<Option<ReusableInstance>>>, idle: Duration) {
-    tokio::time::sleep(idle).await;
-    let Some(live) = live.upgrade() else { return };
-    // An instance in use is not idle; its user comes back here.
-    let Ok(mut live) = live.try_lock() else { return };
-    if live.as_ref().is_some_and(|live| live.used.elapsed() >= idle) {
-        *live = None;
+/// Waits until the instance was idle for this long, gives it up, and ends. One task does this,
+/// however many calls there are.
+async fn give_up_when_idle(place: Weak<Mutex<Place>>, idle: Duration) {
+    let mut wait = idle;
+    loop {
+        tokio::time::sleep(wait).await;
+        let Some(place) = place.upgrade() else { return };
+        // An instance in use is not idle.
+        let Ok(mut place) = place.try_lock() else {
+            wait = idle;
+            continue;
+        };
+        let rested = place.live.as_ref().map_or(idle, |live| live.used.elapsed());
+        if rested >= idle {
+            (place.live, place.watched) = (None, false);
+            return;
+        }
+        wait = idle.saturating_sub(rested);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::caller::NoCaller;
+
+    const WAIT: Duration = Duration::from_secs(1);
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    fn remote() -> KeptInstance {
+        KeptInstance::Behind(RemoteInstance::of_nothing())
+    }
+
+    async fn has_one(reused: &ReusedInstance) -> bool {
+        let (lease, kept) = reused.turn(WAIT, &NoCaller).await.unwrap();
+        kept.map(|kept| lease.keep(kept)).is_some()
+    }
+
+    #[tokio::test]
+    async fn one_call_at_a_time_has_the_instance() {
+        let reused = ReusedInstance::new(LONG, LONG);
+        let (lease, kept) = reused.turn(WAIT, &NoCaller).await.unwrap();
+        assert!(kept.is_none(), "none was made yet");
+        let short = Duration::from_millis(20);
+        assert!(matches!(reused.turn(short, &NoCaller).await, Err(Failure::Busy)));
+        lease.keep(remote());
+        assert!(has_one(&reused).await);
+        drop(reused.turn(WAIT, &NoCaller).await.unwrap());
+        assert!(!has_one(&reused).await, "a call that gives nothing back leaves none");
+    }
+
+    #[tokio::test]
+    async fn an_idle_instance_is_given_up_by_itself_and_one_task_looks() {
+        let idle = Duration::from_millis(50);
+        let reused = ReusedInstance::new(idle, LONG);
+        let place = Arc::downgrade(&reused.place);
+        for _ in 0..100 {
+            let (lease, _) = reused.turn(WAIT, &NoCaller).await.unwrap();
+            lease.keep(remote());
+        }
+        assert!(place.weak_count() <= 2, "{} tasks look", place.weak_count() - 1);
+        let began = Instant::now();
+        while reused.place.lock().await.watched {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            tokio::task::yield_now().await;
+        }
+        assert!(began.elapsed() + Duration::from_millis(5) >= idle);
+        assert!(reused.place.lock().await.live.is_none());
     }
 }

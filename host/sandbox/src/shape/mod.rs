@@ -2,6 +2,7 @@
 //! tools of a shape, or how they are called; each shape has a folder for that.
 mod contract;
 mod error;
+pub mod export;
 pub(crate) mod program;
 mod tool_call;
 pub(crate) mod typed;
@@ -9,16 +10,16 @@ pub(crate) mod typed;
 #[cfg(test)]
 mod tests;
 
+use serde::{Deserialize, Serialize};
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 
 use program::Run;
 use typed::Functions;
 
-use crate::bindings::{self, ToolComponent as Bindings};
 use crate::wasi::state::CallState;
 
-pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
+pub(crate) use contract::{COMPLETION_EXPORT, EXPORT as CONTRACT_EXPORT, RESOURCES_EXPORT};
 pub(crate) use error::ShapeError;
 pub(crate) use tool_call::{ToolAnswer, ToolCall};
 
@@ -26,7 +27,7 @@ pub(crate) use tool_call::{ToolAnswer, ToolCall};
 #[allow(clippy::large_enum_variant, reason = "there is one of each component")]
 pub(crate) enum Shape {
     /// It exports the tool contract, and lists its tools itself.
-    Contract(bindings::ToolComponentIndices),
+    Contract(contract::Indices),
     /// It is a command-line program, which the manifest makes tools of.
     Program(ComponentExportIndex),
     /// It exports functions over WIT values: each is a tool.
@@ -34,7 +35,7 @@ pub(crate) enum Shape {
 }
 
 /// A shape by its name alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ShapeName {
     /// Exports the tool contract.
@@ -59,7 +60,7 @@ impl ShapeName {
 
 /// The exports of one instance, as its shape calls them.
 pub(crate) enum Exports {
-    Contract(Bindings),
+    Contract(contract::Functions),
     Typed(Instance),
     Program(Run),
 }
@@ -110,7 +111,7 @@ impl Shape {
         ask: ToolCall<'_>,
     ) -> wasmtime::Result<ToolAnswer> {
         match (self, exports) {
-            (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
+            (Self::Contract(_), Exports::Contract(functions)) => contract::call(store, functions, ask).await,
             (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,
             (Self::Program(_), Exports::Program(run)) => match ask.program {
                 Some(program) => program::run(store, run, program, ask).await,

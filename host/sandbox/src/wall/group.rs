@@ -1,25 +1,38 @@
 //! Components that share sandbox processes. Must not hold: what is said to a process.
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use toolcell_policy::Limits;
-use toolcell_walls::link;
-use toolcell_walls::process::{Command, Starter};
+use tokio::time::Instant;
+use toolcell_policy::{Limits, Quota};
 
+use super::bound;
 use super::conduct::{Conduct, Standing};
-use super::message::{self, Load, Settings, ToSandbox};
-use super::process::{Bounds, CalledComponent, SandboxProcess, State};
+use super::disk;
+use super::message::{self, Load, ToSandbox, ToolSchemas, WireSecret};
+use super::pool::{SandboxPool, StartedProcess};
+use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxProcess, State};
 use crate::bindings::contract::CallResult;
+use crate::engine::duties;
 use crate::failure::Failure;
-use crate::load::component::ToolComponent;
+use crate::load::held::HeldComponent;
 use crate::load::start_code::StartCall;
-use crate::run::call::{CallInput, CallReport};
+use crate::run::call::{CallInput, CallReport, InstanceSource};
+use crate::run::reuse::KeptInstance;
+use crate::secrets::SecretValue;
+use crate::wasi::files::{GrantedFiles, Identity, ProcessScratch, ScratchHome, WrittenFolder};
 
-/// Time for a process to start and to load its components: a hundred take a tenth of a second.
+/// Time for a process to start and to load its components: a hundred take a tenth of a second. One
+/// that is started in its place has what is left of it.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Processes that one call starts at most, where each before ended while it started. No component
+/// has run in them, so somebody else ended them: a person, or the kernel for want of memory. One
+/// that waited counts as well.
+const STARTS_MAX: usize = 3;
 
 /// Is told once of a component that nothing is made ahead of, and why.
 pub type ComponentNotice = Arc<dyn Fn(&StartCall) + Send + Sync>;
@@ -28,43 +41,64 @@ pub type ComponentNotice = Arc<dyn Fn(&StartCall) + Send + Sync>;
 #[derive(Clone)]
 pub struct GroupMember {
     /// The component.
-    pub component: Arc<ToolComponent>,
+    pub component: Arc<HeldComponent>,
+    /// The name by which other hosts know this very component with these very rights.
+    pub known_as: String,
     /// The manifest of this component alone ([`toolcell_policy::Excerpts`]).
     pub manifest: String,
-    /// The limits of the component and of its tools.
+    /// The limits of each of its tools.
     pub limits: Vec<Limits>,
+    /// The schemas of its tools: arguments and results are checked where they run.
+    pub schemas: Arc<[ToolSchemas]>,
+    /// Instances that it may keep for callers at once.
+    pub kept_max: usize,
     /// Is told once that nothing is made ahead of its calls, and why.
     pub tell: ComponentNotice,
     /// Values of variables that its manifest takes from the host's environment, by their names
     /// there.
     pub variables: Vec<(String, String)>,
+    /// The files of its tools.
+    pub files: GrantedFiles,
+    /// Values of the secrets that its guests hold, by their sources in the manifest. The group's
+    /// processes have them too.
+    pub secrets: Vec<(String, SecretValue)>,
 }
 
-/// The settings of sandbox processes.
+/// The settings of a group.
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
-    /// The program that becomes a sandbox process.
-    pub program: Command,
     /// Processes of a group; at least one. Calls go to the one with the fewest.
     pub processes: usize,
-    /// Bytes of WebAssembly stack per call.
-    pub stack_bytes: usize,
-    /// Calls at once in one process.
-    pub calls_max: usize,
-    /// Bytes of all instances made ahead in one process.
-    pub prewarm_bytes: u64,
-    /// Bytes of memory that one process may take, held by the kernel.
+    /// A process without a call for this long is ended.
+    pub idle: Duration,
+    /// Bytes of memory that no process may exceed, whatever its components may use.
     pub memory_bytes_max: u64,
+    /// True if a process without every wall runs no call.
+    pub every_wall: bool,
     /// True if attempts of guests are observed.
     pub observing: bool,
 }
 
-/// Components that share sandbox processes. They are started when first needed.
+/// Ends a process whose start is given up, with the call that needed it.
+struct GivenUp(Option<Arc<SandboxProcess>>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|process| process.kill("its start was given up"));
+    }
+}
+
+/// Components that share sandbox processes. They are started when first needed, and ended when
+/// nobody needs them.
 pub struct SandboxGroup {
     members: Vec<GroupMember>,
     options: GroupOptions,
-    starter: Arc<Starter>,
+    pool: Arc<SandboxPool>,
     processes: Mutex<Vec<Arc<SandboxProcess>>>,
+    /// Single files of its mounts, as its processes have them.
+    single_files: Mutex<Vec<Option<Identity>>>,
+    /// Processes that have other ones, and end with their calls.
+    outdated: Mutex<Vec<Arc<SandboxProcess>>>,
     /// One process starts at a time.
     starting: tokio::sync::Mutex<()>,
     grows: AtomicBool,
@@ -76,17 +110,24 @@ pub struct SandboxGroup {
 impl Drop for SandboxGroup {
     /// No call runs any more: each holds its group. The processes end, whoever listens to one.
     fn drop(&mut self) {
-        self.lock().drain(..).for_each(|process| process.kill("its components are served no more"));
+        let outdated = std::mem::take(&mut *self.outdated.lock().unwrap_or_else(PoisonError::into_inner));
+        self.lock().drain(..).chain(outdated).for_each(|process| process.kill("its components are served no more"));
     }
 }
 
 impl SandboxGroup {
     /// A group of these components, with no process yet.
     #[must_use]
-    pub fn new(members: Vec<GroupMember>, options: GroupOptions, starter: Arc<Starter>) -> Arc<Self> {
+    pub fn new(members: Vec<GroupMember>, options: GroupOptions, pool: Arc<SandboxPool>) -> Arc<Self> {
+        let mut options = options;
+        if members.iter().any(|member| member.files.writes()) {
+            // The room in a folder is counted in one place.
+            options.processes = 1;
+        }
         let (processes, starting) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (single_files, outdated) = (Mutex::default(), Mutex::default());
         let (grows, conduct, apart) = (AtomicBool::new(false), Conduct::default(), Mutex::default());
-        Arc::new(Self { members, options, starter, processes, starting, grows, conduct, apart })
+        Arc::new(Self { members, options, pool, processes, single_files, outdated, starting, grows, conduct, apart })
     }
 
     /// Its components.
@@ -95,13 +136,19 @@ impl SandboxGroup {
         &self.members
     }
 
+    /// True if it has a process.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.lock().iter().any(|process| !process.is_ended())
+    }
+
     /// Starts a process, where there is none. Returns the walls that do not stand in it, by name,
     /// with the reasons.
     ///
     /// # Errors
     /// One sentence, where no process starts.
     pub async fn start(&self) -> Result<Vec<(String, String)>, String> {
-        match self.process().await?.started().await {
+        match self.process(None).await.map_err(|error| error.to_string())?.started().await {
             State::Ready(missing) => Ok(missing),
             State::Starting => Ok(Vec::new()),
             State::Ended(reason) => Err(reason),
@@ -111,7 +158,9 @@ impl SandboxGroup {
     /// Runs one call of member number `member`. One that ended sandboxes before runs apart from the
     /// others, and after more of it not at all for a while.
     pub async fn call_tool(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> CallReport<CallResult> {
-        let report = match self.conduct.of(member) {
+        let known_as = self.members.get(member).map_or("", |member| member.known_as.as_str());
+        let together = (self.pool.shared_ends(), known_as);
+        let (report, process) = match self.conduct.of(member, together) {
             Standing::Good => self.call_here(member, input).await,
             Standing::Apart => match self.alone(member) {
                 // Boxed, since the group of one member is a group as well.
@@ -120,8 +169,8 @@ impl SandboxGroup {
             },
             Standing::HeldBack => return CallReport::not_run(Failure::SandboxEnded { reason: Conduct::held_back() }),
         };
-        if matches!(report.outcome, Err(Failure::SandboxEnded { .. })) {
-            self.conduct.ended(member);
+        if let (Err(Failure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process) {
+            self.conduct.ended_for_all(member, process, together);
         }
         report
     }
@@ -136,41 +185,91 @@ impl SandboxGroup {
             return Some(Arc::clone(group));
         }
         let options = GroupOptions { processes: 1, ..self.options.clone() };
-        let group = Self::new(vec![self.members.get(member)?.clone()], options, Arc::clone(&self.starter));
+        let group = Self::new(vec![self.members.get(member)?.clone()], options, Arc::clone(&self.pool));
         apart.insert(member, Arc::clone(&group));
         Some(group)
     }
 
-    async fn call_here(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> CallReport<CallResult> {
-        let process = match self.process().await {
+    /// Runs a call. Returns its report, with the number of the process that ran it.
+    async fn call_here(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> (CallReport<CallResult>, Option<u32>) {
+        let turn = match input.source {
+            InstanceSource::Reused(kept) => match kept.turn(input.limits.queue_wait(), input.caller.as_ref()).await {
+                Ok((lease, Some(KeptInstance::Behind(instance)))) => Some((lease, Some(instance))),
+                Ok((lease, _)) => Some((lease, None)),
+                Err(failure) => return (CallReport::not_run(failure), None),
+            },
+            _ => None,
+        };
+        let kept = turn.as_ref().and_then(|(_, kept)| kept.as_ref());
+        let process = match self.process(kept).await {
             Ok(process) => process,
-            Err(detail) => return CallReport::not_run(Failure::Host { detail }),
+            Err(NotStarted::Ended(detail)) => {
+                return (CallReport::not_run(Failure::SandboxNotStarted { detail }), None);
+            }
+            Err(NotStarted::Refused(detail)) => return (CallReport::not_run(Failure::Host { detail }), None),
         };
         if process.load() > 0 {
             self.grow();
         }
         let asks = self.members.get(member).is_some_and(|member| member.component.inspection().asks());
         let asks = asks || input.capabilities.may_ask();
-        process.call(CalledComponent { number: u32::try_from(member).unwrap_or(u32::MAX), asks }, input).await
+        let number = u32::try_from(member).unwrap_or(u32::MAX);
+        let id = Some(process.id());
+        let Some((mut lease, kept)) = turn else {
+            return (process.call(CalledComponent { number, asks, instance: None }, input).await, id);
+        };
+        let instance = kept.filter(|instance| instance.is_in(&process)).unwrap_or_else(|| {
+            lease.anew();
+            process.instance()
+        });
+        let report = process.call(CalledComponent { number, asks, instance: Some(instance.id()) }, input).await;
+        if report.kept {
+            lease.keep(KeptInstance::Behind(instance));
+        }
+        (report, id)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<SandboxProcess>>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process with the fewest calls.
-    fn idlest(&self) -> Option<Arc<SandboxProcess>> {
+    /// The process that keeps this instance, or else the one with the fewest calls.
+    fn claim(&self, kept: Option<&RemoteInstance>) -> Option<Claim> {
         let mut processes = self.lock();
         processes.retain(|process| !process.is_ended());
-        processes.iter().min_by_key(|process| process.load()).cloned()
+        let keeps = kept.and_then(|kept| processes.iter().find(|process| kept.is_in(process)));
+        keeps.or_else(|| processes.iter().min_by_key(|process| process.load())).and_then(SandboxProcess::claim)
     }
 
-    async fn process(&self) -> Result<Arc<SandboxProcess>, String> {
-        if let Some(process) = self.idlest() {
+    /// Has processes that hold a single file of a mount as it is no more serve no further calls.
+    fn renew(&self) {
+        let now: Vec<_> = self.members.iter().flat_map(|member| member.files.single_files()).collect();
+        let mut known = self.single_files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != now {
+            *known = now;
+            outdated.append(&mut self.lock());
+        }
+        outdated.retain(|process| {
+            let has_calls = process.load() > 0;
+            if !has_calls {
+                process.kill("a file of its mounts was replaced");
+            }
+            has_calls
+        });
+    }
+
+    async fn process(&self, kept: Option<&RemoteInstance>) -> Result<Claim, NotStarted> {
+        if self.members.iter().any(|member| member.files.has_single_files()) {
+            // The disk is asked.
+            duties::leave().await;
+            self.renew();
+        }
+        if let Some(process) = self.claim(kept) {
             return Ok(process);
         }
         let _turn = self.starting.lock().await;
-        match self.idlest() {
+        match self.claim(kept) {
             Some(process) => Ok(process),
             None => self.start_one().await,
         }
@@ -193,59 +292,138 @@ impl SandboxGroup {
         }));
     }
 
-    async fn start_one(&self) -> Result<Arc<SandboxProcess>, String> {
-        let failed = |error: std::io::Error| format!("no sandbox process starts: {error}");
-        let (process, socket) = self.starter.start(self.options.program.clone()).await.map_err(failed)?;
-        let (_, mut receiver) = link::open(socket).map_err(failed)?;
-        // Nothing that a sandbox process could send is wanted.
-        receiver.refuse_fds();
-        let limits = self.members.iter().flat_map(|member| &member.limits);
-        let message_bytes_max = limits.map(message::bytes_max).max().unwrap_or_default();
-        let tell = self.members.iter().map(|member| Arc::clone(&member.tell)).collect();
-        let process = SandboxProcess::new(process, receiver, Bounds { message_bytes_max, tell });
-        drop(tokio::spawn(Arc::clone(&process).run()));
-        let watched = Arc::downgrade(&process);
-        drop(tokio::spawn(SandboxProcess::watch_memory(watched, self.options.memory_bytes_max)));
-        let started = tokio::time::timeout(STARTS_WITHIN, self.load_all(&process)).await;
-        match started.unwrap_or_else(|_| Err("it did not start in time".to_owned())) {
-            Ok(()) => {
-                self.lock().push(Arc::clone(&process));
-                Ok(process)
-            }
-            Err(reason) => {
-                process.kill(&reason);
-                Err(format!("a sandbox process did not start: {reason}"))
+    /// Starts a process. One that ends while it starts is no reason to refuse a call.
+    async fn start_one(&self) -> Result<Claim, NotStarted> {
+        let until = Instant::now() + STARTS_WITHIN;
+        let mut waited = self.pool.take();
+        let mut starts = 0;
+        loop {
+            let started = match waited.take() {
+                Some(waited) => Ok(waited),
+                None => self.pool.start().await.map_err(|error| error.within("no sandbox process starts")),
+            };
+            let begun = match started {
+                Ok(started) => self.begin(started, until).await,
+                Err(problem) => Err(problem),
+            };
+            starts += 1;
+            match begun {
+                Err(NotStarted::Ended(_)) if starts < STARTS_MAX && Instant::now() < until => {}
+                begun => return begun,
             }
         }
     }
 
+    /// Makes a process that has started one of the group's.
+    async fn begin(&self, started: StartedProcess, until: Instant) -> Result<Claim, NotStarted> {
+        let StartedProcess { process, receiver } = started;
+        let limits = self.members.iter().flat_map(|member| &member.limits);
+        let message_bytes_max = limits.map(message::bytes_max).fold(message::BYTES_MIN, u64::max);
+        let tell = self.members.iter().map(|member| Arc::clone(&member.tell)).collect();
+        let scratch = self.scratch();
+        let scratch =
+            scratch.map_err(|error| NotStarted::Refused(format!("there is no room for scratch space: {error}")))?;
+        let written = self.written(scratch.as_ref());
+        let process = SandboxProcess::new(process, receiver, Bounds { message_bytes_max, tell, scratch });
+        drop(tokio::spawn(Arc::clone(&process).run()));
+        if !written.is_empty() {
+            drop(tokio::spawn(disk::watch(Arc::downgrade(&process), written)));
+        }
+        let mut given_up = GivenUp(Some(Arc::clone(&process)));
+        let started = tokio::time::timeout_at(until, self.load_all(&process)).await;
+        let started = started.unwrap_or_else(|_| Err(NotStarted::Ended("it did not start in time".to_owned())));
+        match started.and_then(|()| process.claim().ok_or_else(|| NotStarted::Ended("it ended at once".to_owned()))) {
+            Ok(claim) => {
+                let (memory, idle) = (self.memory(), self.options.idle);
+                drop(tokio::spawn(SandboxProcess::watch(Arc::downgrade(&process), memory.resident, memory.rest)));
+                drop(tokio::spawn(SandboxProcess::watch_idle(Arc::downgrade(&process), idle)));
+                self.lock().push(process);
+                given_up.0 = None;
+                Ok(claim)
+            }
+            Err(problem) => {
+                process.kill(&problem.to_string());
+                Err(problem.within("a sandbox process did not start"))
+            }
+        }
+    }
+
+    /// Scratch space for a new process, where any member has some.
+    fn scratch(&self) -> std::io::Result<Option<Arc<ProcessScratch>>> {
+        let home = self.members.iter().find_map(|member| member.files.scratch_home());
+        home.map(ScratchHome::of_process).transpose()
+    }
+
+    /// The folders that a process of the group writes to.
+    fn written(&self, scratch: Option<&Arc<ProcessScratch>>) -> Vec<WrittenFolder> {
+        let mounts = self.members.iter().flat_map(|member| member.files.written());
+        let mounts = mounts.map(|(dir, quota)| WrittenFolder::Mount(Arc::clone(dir), quota));
+        let quotas = self.members.iter().filter_map(|member| member.files.scratch_quota());
+        let largest =
+            quotas.reduce(|one, other| Quota { bytes: one.bytes.max(other.bytes), files: one.files.max(other.files) });
+        let scratch = scratch.zip(largest).map(|(scratch, quota)| WrittenFolder::Scratch(Arc::clone(scratch), quota));
+        mounts.chain(scratch).collect()
+    }
+
+    /// The length that no file grows past by a process of the group; `None`: it is not bounded.
+    fn file_bytes_max(&self) -> Option<u64> {
+        let files = self.members.iter().map(|member| &member.files);
+        files.map(GrantedFiles::file_bytes_max).try_fold(0, |max: u64, bytes| Some(max.max(bytes?)))
+    }
+
+    /// The memory of one of its processes.
+    fn memory(&self) -> bound::MemoryBound {
+        bound::of(&self.members, self.pool.options(), self.options.memory_bytes_max)
+    }
+
     /// Has a new process load the group's components, and waits until its walls stand.
-    async fn load_all(&self, process: &SandboxProcess) -> Result<(), String> {
-        let options = &self.options;
-        process.say(
-            &ToSandbox::Begin(Settings {
-                stack_bytes: options.stack_bytes as u64,
-                calls_max: options.calls_max as u64,
-                prewarm_bytes: options.prewarm_bytes,
-                memory_bytes_max: options.memory_bytes_max,
-            }),
-            &[],
-        )?;
+    async fn load_all(&self, process: &SandboxProcess) -> Result<(), NotStarted> {
+        match self.hand_over(process).await {
+            // Its own end says more than that of its link.
+            Ok(()) | Err(NotStarted::Ended(_)) => {}
+            refused => return refused,
+        }
+        match process.started().await {
+            State::Ended(reason) => Err(NotStarted::Ended(reason)),
+            State::Ready(missing) if self.options.every_wall && !missing.is_empty() => {
+                let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
+                Err(NotStarted::Refused(format!("not every wall stands: {}", missing.join("; "))))
+            }
+            State::Starting | State::Ready(_) => Ok(()),
+        }
+    }
+
+    /// Gives a new process the group's components, and has it build its walls.
+    async fn hand_over(&self, process: &SandboxProcess) -> Result<(), NotStarted> {
+        let refused =
+            |what: &str, error: io::Error| NotStarted::Refused(format!("{what} cannot be handed over: {error}"));
         for member in &self.members {
-            let code = member.component.hand_over();
-            let (code, facts) = code.map_err(|error| format!("its code cannot be handed over: {error}"))?;
+            let (code, facts) = member.component.hand_over().map_err(|error| refused("its code", error))?;
             let load = Load {
                 manifest: member.manifest.clone(),
                 facts,
                 variables: member.variables.clone(),
-                observing: options.observing,
+                secrets: member.secrets.iter().map(WireSecret::of).collect(),
+                observing: self.options.observing,
             };
             process.say_when_taken(&ToSandbox::Load(Box::new(load)), &[code.as_fd()]).await?;
+            for schemas in member.schemas.iter() {
+                process.say_when_taken(&ToSandbox::Schemas(Box::new(schemas.clone())), &[]).await?;
+            }
+            let files = member.files.clone();
+            // A single file is opened, which may wait for its disk.
+            let mounts = tokio::task::spawn_blocking(move || files.hand_over()).await;
+            let mounts = mounts.map_err(std::io::Error::other).and_then(|mounts| mounts);
+            for (mount, fds) in mounts.map_err(|error| refused("its files", error))? {
+                let fds: Vec<_> = fds.iter().map(std::os::fd::AsFd::as_fd).collect();
+                process.say_when_taken(&ToSandbox::Mount(Box::new(mount)), &fds).await?;
+            }
         }
-        process.say_when_taken(&ToSandbox::Seal, &[]).await?;
-        match process.started().await {
-            State::Ended(reason) => Err(reason),
-            State::Starting | State::Ready(_) => Ok(()),
+        if let Some(scratch) = process.scratch() {
+            process.say_when_taken(&ToSandbox::Scratch, &[scratch.dir().as_fd()]).await?;
         }
+        let bound =
+            message::Bound { writable_bytes_max: self.memory().writable, file_bytes_max: self.file_bytes_max() };
+        process.say_when_taken(&ToSandbox::Seal(bound), &[]).await
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolcell_audit::Usage;
 use toolcell_policy::{Capability, Limit, Limits};
+use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts, sanitize};
+use zeroize::Zeroizing;
 
 use crate::bindings::contract;
 use crate::caller::asking::{Answer, Asked, Inquiry, Kind, Refusal};
@@ -12,17 +14,22 @@ use crate::caller::{LogLevel, Trace};
 use crate::failure::Failure;
 use crate::load::component::CodeFacts;
 use crate::run::call::CallReport;
-use crate::run::call::SpentInstance;
+use crate::secrets::SecretValue;
+use crate::wall::loading::message::{CompileSettings, LinkSettings};
 use crate::wasi::cli::capture::Captured;
+use crate::wasi::files::MountFacts;
 
 /// The version of these messages: the first byte of each. Bump it with every change of them.
-const VERSION: u8 = 1;
+const VERSION: u8 = 4;
 
 /// Names one call on a link. Numbers are not used again.
 pub(crate) type CallId = u64;
 
 /// Names a component that a process has loaded: its place in the order of loading.
 pub(crate) type ComponentId = u32;
+
+/// Names an instance that a process keeps for one caller. Numbers are not used again.
+pub(crate) type InstanceId = u64;
 
 /// A message that is none.
 #[derive(Debug, thiserror::Error)]
@@ -56,8 +63,11 @@ pub(crate) fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, Messa
     if rest.is_empty() { Ok(message) } else { Err(MessageError::Rest(rest.len())) }
 }
 
-/// Bytes of a message beside its texts.
-const MESSAGE_HEAD_BYTES: u64 = 64 << 10;
+/// Bytes of a message beside its texts, and of one that is about no call.
+pub(crate) const BYTES_MIN: u64 = 64 << 10;
+
+/// Bytes of a message beside its texts, with the problems of a value.
+const MESSAGE_HEAD_BYTES: u64 = BYTES_MIN + PROBLEMS_BYTES_MAX as u64;
 
 /// Bytes of one item of an answer beside its texts.
 const ITEM_BYTES: u64 = 64;
@@ -73,15 +83,34 @@ pub(crate) fn bytes_max(limits: &Limits) -> u64 {
     answer.max(asked).saturating_add(MESSAGE_HEAD_BYTES)
 }
 
+/// Bytes of the message of a progress report. Clients are shown a fifth of it, once secrets are
+/// taken out; a longer one is cut before it is sent.
+pub(crate) const PROGRESS_TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a message that count as another message: looking at them costs as much.
+const COUNTED_BYTES: u64 = 256;
+
+/// The number of messages that one of so many bytes counts as.
+pub(crate) const fn counted(bytes: u64) -> u64 {
+    1 + bytes / COUNTED_BYTES
+}
+
 /// From the host to a sandbox process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSandbox {
     /// The first message: settings of the engine.
     Begin(Settings),
-    /// A component. The first descriptor is its code; the others are named in it.
+    /// A component. The descriptor is its code.
     Load(Box<Load>),
+    /// The schemas of a tool of the component that came last.
+    Schemas(Box<ToolSchemas>),
+    /// A mount of the component before. The first descriptor is the folder or file; the second, of
+    /// one that is written to, is that of its counts.
+    Mount(Box<MountFacts>),
+    /// A folder for the scratch space of all calls, in the descriptor.
+    Scratch,
     /// No component follows. The process puts its walls up, loads them, and answers.
-    Seal,
+    Seal(Bound),
     /// A call.
     Call(Box<Call>),
     /// Its caller has given up.
@@ -91,6 +120,13 @@ pub(crate) enum ToSandbox {
     /// The door that it asked for, by the number it gave. The descriptor is the door; none comes
     /// with it where there is no door.
     Door(CallId, u32),
+    /// The first message instead of [`Self::Begin`]: the process compiles one component.
+    Compile(CompileSettings),
+    /// The first message instead of [`Self::Begin`]: the process lists the tools of one component.
+    /// The descriptor is its code.
+    Link(Box<LinkSettings>),
+    /// No further call uses this instance.
+    Forget(InstanceId),
 }
 
 /// Settings of a process.
@@ -100,8 +136,15 @@ pub(crate) struct Settings {
     pub(crate) calls_max: u64,
     /// Bytes of all instances made ahead in this process.
     pub(crate) prewarm_bytes: u64,
+}
+
+/// The bound of a process, which depends on its components.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Bound {
     /// Bytes that become writable once the walls stand: memories of guests, and all beside them.
-    pub(crate) memory_bytes_max: u64,
+    pub(crate) writable_bytes_max: u64,
+    /// Bytes that a file may grow to.
+    pub(crate) file_bytes_max: Option<u64>,
 }
 
 /// A component to load.
@@ -113,7 +156,60 @@ pub(crate) struct Load {
     /// Values of variables that the manifest takes from the host's environment, by their names
     /// there.
     pub(crate) variables: Vec<(String, String)>,
+    /// The secrets that its guests hold, and no others.
+    pub(crate) secrets: Vec<WireSecret>,
     pub(crate) observing: bool,
+}
+
+/// The schemas of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSchemas {
+    /// Its own name, as the component lists it.
+    pub tool: String,
+    /// Their texts.
+    pub texts: SchemaTexts,
+}
+
+/// A secret whose value a component's guests hold. Shown by no formatter.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct WireSecret {
+    /// Its source, as the manifest has it.
+    pub(crate) source: String,
+    value: WireValue,
+}
+
+/// Wiped from memory when dropped.
+#[derive(Clone)]
+struct WireValue(Zeroizing<String>);
+
+impl WireSecret {
+    /// The secret of this source.
+    pub(crate) fn of((source, value): &(String, SecretValue)) -> Self {
+        Self { source: source.clone(), value: WireValue(Zeroizing::new(value.reveal().to_owned())) }
+    }
+
+    /// Its value.
+    pub(crate) fn value(&self) -> Result<SecretValue, &'static str> {
+        SecretValue::new(self.value.0.clone())
+    }
+}
+
+impl std::fmt::Debug for WireSecret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("WireSecret").field(&self.source).finish()
+    }
+}
+
+impl Serialize for WireValue {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for WireValue {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|value| Self(Zeroizing::new(value)))
+    }
 }
 
 /// A call to run.
@@ -124,6 +220,10 @@ pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) arguments_json: String,
     pub(crate) caller: CallerFacts,
+    /// Its deadline, in milliseconds: that of its tool, or of a task.
+    pub(crate) deadline_ms: u64,
+    /// The instance that runs it, kept from an earlier call or made now; none: one for this call.
+    pub(crate) instance: Option<InstanceId>,
 }
 
 /// Facts about a caller that do not change during its call.
@@ -136,8 +236,11 @@ pub(crate) struct CallerFacts {
     pub(crate) times: bool,
     /// A bit for each kind of question.
     pub(crate) asks: u8,
+    /// True if its model may be given tools.
+    pub(crate) sampling_tools: bool,
     pub(crate) trace: Option<WireTrace>,
     pub(crate) meta_json: String,
+    pub(crate) extensions_json: String,
 }
 
 /// [`Trace`], in a message.
@@ -173,6 +276,8 @@ pub(crate) enum FromSandbox {
         level: LogLevel,
         message: String,
     },
+    /// The content at this address has changed.
+    Updated(CallId, String),
     /// The guest asked for what it is not granted.
     Denied {
         call: CallId,
@@ -200,6 +305,7 @@ impl FromSandbox {
             | Self::Progress { call, .. }
             | Self::Log { call, .. }
             | Self::Denied { call, .. }
+            | Self::Updated(call, _)
             | Self::Ask(call, _)
             | Self::TakeBack(call)
             | Self::OpenDoor(call, _) => Some(*call),
@@ -239,12 +345,15 @@ pub(crate) struct WireReport {
     usage: WireUsage,
     printed: String,
     dropped_bytes: u64,
+    unfit: Option<String>,
+    kept: bool,
 }
 
 /// [`Failure`], in a message.
 #[derive(Debug, Serialize, Deserialize)]
-enum WireFailure {
+pub(crate) enum WireFailure {
     InvalidInput(String),
+    Unfit(String),
     Failed(String),
     /// The limit by its key: its value is the host's to say.
     OverLimit(String),
@@ -278,13 +387,15 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 
 impl From<CallReport<contract::CallResult>> for WireReport {
     fn from(report: CallReport<contract::CallResult>) -> Self {
-        let CallReport { outcome, usage, captured, .. } = report;
+        let CallReport { outcome, usage, captured, unfit, kept, .. } = report;
         let Usage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials, .. } = usage;
         Self {
             outcome: outcome.map_err(WireFailure::from),
             usage: WireUsage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials },
             printed: captured.text,
             dropped_bytes: captured.dropped_bytes,
+            unfit,
+            kept,
         }
     }
 }
@@ -309,7 +420,9 @@ impl WireReport {
         printed.truncate(printed.floor_char_boundary(room.saturating_mul(3)));
         let captured = Captured { text: printed, dropped_bytes: self.dropped_bytes };
         let outcome = self.outcome.map_err(|failure| failure.into_failure(limits));
-        CallReport { outcome, usage, captured, denials: Vec::new(), spent: SpentInstance::default() }
+        let unfit = self.unfit.map(problems);
+        let (denials, spent) = Default::default();
+        CallReport { outcome, usage, captured, denials, unfit, spent, kept: self.kept }
     }
 }
 
@@ -317,6 +430,7 @@ impl From<Failure> for WireFailure {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::InvalidInput(text) => Self::InvalidInput(text),
+            Failure::Unfit { problems } => Self::Unfit(problems),
             Failure::Failed(text) => Self::Failed(text),
             Failure::OverLimit { limit, .. } => Self::OverLimit(limit.spec().key.to_owned()),
             Failure::StackOverflow => Self::StackOverflow,
@@ -327,15 +441,16 @@ impl From<Failure> for WireFailure {
             Failure::Asked { refused } => Self::Asked(refused),
             Failure::Busy => Self::Busy,
             Failure::Host { detail } => Self::Host(detail),
-            Failure::SandboxEnded { reason } => Self::Ended(reason),
+            Failure::SandboxEnded { reason } | Failure::SandboxNotStarted { detail: reason } => Self::Ended(reason),
         }
     }
 }
 
 impl WireFailure {
-    fn into_failure(self, limits: &Limits) -> Failure {
+    pub(crate) fn into_failure(self, limits: &Limits) -> Failure {
         match self {
             Self::InvalidInput(text) => Failure::InvalidInput(text),
+            Self::Unfit(text) => Failure::Unfit { problems: problems(text) },
             Self::Failed(text) => Failure::Failed(text),
             Self::OverLimit(key) => match Limit::from_key(&key) {
                 Some(limit) => Failure::over(limit, limits),
@@ -353,9 +468,17 @@ impl WireFailure {
     }
 }
 
-fn clipped(mut text: String) -> String {
+/// A text of a sandbox process, of a length that the host takes.
+pub(crate) fn clipped(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     text
+}
+
+/// Problems of a value, as no honest process changes them: of bounded length, and without what
+/// misleads a reader.
+fn problems(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(PROBLEMS_BYTES_MAX));
+    sanitize::text(&text).into_owned()
 }
 
 /// The number of a capability in a message.
@@ -412,6 +535,7 @@ impl From<WireTrace> for Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wall::tests::each_changed;
 
     #[test]
     fn a_message_is_whole_or_none() {
@@ -448,27 +572,10 @@ mod tests {
             FromSandbox::Sealed { missing: vec![("landlock".to_owned(), "none".to_owned())] },
             FromSandbox::Denied { call: 3, capability: 1, asked: "GET https://x.example/".to_owned() },
             FromSandbox::Ask(2, vec![asked]),
+            FromSandbox::Updated(2, "note:///a".to_owned()),
         ];
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut roll = move || {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random
-        };
         for seed in seeds.iter().map(|seed| encode(seed).unwrap()) {
-            for _ in 0..50_000 {
-                let mut bytes = seed.clone();
-                for _ in 0..=roll() % 4 {
-                    let at = usize::try_from(roll()).unwrap() % bytes.len();
-                    match roll() % 3 {
-                        0 => bytes[at] = roll().to_le_bytes()[0],
-                        1 => bytes.insert(at, 0xff),
-                        _ => bytes.truncate(at.max(1)),
-                    }
-                }
-                let _ = decode::<FromSandbox>(&bytes).map(|message| message.call());
-            }
+            each_changed(&seed, 50_000, |bytes| drop(decode::<FromSandbox>(bytes).map(|message| message.call())));
         }
     }
 

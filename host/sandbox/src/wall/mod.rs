@@ -7,14 +7,26 @@
 //! | `message.rs` | every message, its version and its bounds |
 //! | `inside/` | the end in the sandbox process: components loaded, calls run, callers asked |
 //! | `process.rs` | the host's end: one process, its pending calls, its end |
+//! | `attention.rs` | a thread that waits for its calls' replies and for other things at once |
+//! | `disk.rs` | what a process puts into folders, counted from outside |
+//! | `rate.rs` | how fast messages of one call may come |
 //! | `group.rs`, `conduct.rs` | components that share processes, started when needed; those that end them |
+//! | `loading/` | components compiled and listed in processes: both ends, and what is kept of it |
+//! | `pool.rs` | processes that have started and wait for a group |
+//! | `bound.rs` | the memory of a process, from the limits of its components |
 //!
 //! The host treats all that comes out of a sandbox process as hostile: native code may run there.
 //! A message is bounded before it is decoded, names a call that is under way, and is charged to it.
-mod conduct;
+pub(crate) mod attention;
+mod bound;
+pub(crate) mod conduct;
+mod disk;
 pub(crate) mod group;
 pub(crate) mod inside;
+pub(crate) mod loading;
 pub(crate) mod message;
+pub(crate) mod pool;
 pub(crate) mod process;
+mod rate;
 #[cfg(test)]
 mod tests;

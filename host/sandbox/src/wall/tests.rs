@@ -1,21 +1,26 @@
 //! The host's end against a process that says anything: nothing of it reaches a caller but the
 //! report of a call that runs, once.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolcell_audit::Outcome;
 use toolcell_policy::{Limit, Limits};
 use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::process::{Command, Starter};
 
+use super::group::{GroupOptions, SandboxGroup};
 use super::message::{self, FromSandbox, ToSandbox, WireReport};
+use super::pool::{PoolOptions, SandboxPool};
 use super::process::{Bounds, CalledComponent, SandboxProcess, State};
 use crate::bindings::contract;
 use crate::caller::NoCaller;
 use crate::caller::asking::{Inquiry, Question};
 use crate::failure::Failure;
 use crate::run::call::{CallInput, CallReport, InstanceSource};
+use crate::secrets::SecretValue;
 use crate::wasi::capabilities::Capabilities;
 
 /// A process that does nothing, and its link, whose other end the test has.
@@ -37,9 +42,14 @@ impl Hostile {
         let process = SandboxProcess::new(
             process,
             receiver,
-            Bounds { message_bytes_max: message::bytes_max(&Limits::default()), tell: vec![Arc::new(|_| {})] },
+            Bounds {
+                message_bytes_max: message::bytes_max(&Limits::default()),
+                tell: vec![Arc::new(|_| {})],
+                scratch: None,
+            },
         );
         drop(tokio::spawn(Arc::clone(&process).run()));
+        drop(tokio::spawn(SandboxProcess::watch(Arc::downgrade(&process), u64::MAX, u64::MAX)));
         let (sender, receiver) = link::join(theirs).await.unwrap();
         Self { process, sender, receiver, _starter: starter }
     }
@@ -64,16 +74,8 @@ impl Hostile {
     async fn call(&mut self, limits: Limits) -> (u64, tokio::task::JoinHandle<CallReport<contract::CallResult>>) {
         let process = Arc::clone(&self.process);
         let running = tokio::spawn(async move {
-            let input = CallInput {
-                tool: "tool",
-                arguments_json: "{}",
-                program: None,
-                limits: &limits,
-                capabilities: &Capabilities::sealed("tool"),
-                caller: Arc::new(NoCaller),
-                source: InstanceSource::Fresh,
-            };
-            process.call(CalledComponent { number: 0, asks: false }, input).await
+            let sealed = Capabilities::sealed("tool");
+            process.call(CalledComponent { number: 0, asks: false, instance: None }, input(&limits, &sealed)).await
         });
         let frame = self.receiver.receive().await.unwrap();
         match message::decode(&frame.bytes).unwrap() {
@@ -86,6 +88,88 @@ impl Hostile {
     async fn ends(mut self) {
         while self.receiver.receive().await.is_ok() {}
         assert!(self.process.is_ended());
+    }
+}
+
+fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<Capabilities>) -> CallInput<'i> {
+    let (tool, arguments_json, program, source) = ("tool", "{}", None, InstanceSource::Fresh);
+    CallInput { tool, arguments_json, program, limits, capabilities, caller: Arc::new(NoCaller), source }
+}
+
+/// The sandbox process of the tests of starting: as many as `DIES` says die, the others answer
+/// calls.
+#[test]
+#[ignore = "is a process of other tests, which start it"]
+fn process_that_may_die() {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let mut starts = std::fs::OpenOptions::new().append(true).create(true).open(variable("STARTS")).unwrap();
+    starts.write_all(b".").unwrap();
+    let dies = starts.metadata().unwrap().len() <= variable("DIES").parse().unwrap();
+    let dies_at = |place: &str| {
+        if dies && variable("DIES_AT") == place {
+            eprintln!("a word that no caller sees");
+            std::process::abort();
+        }
+    };
+    dies_at("once");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (sender, mut receiver) = link::join(std::io::stdin().as_fd().try_clone_to_owned().unwrap()).await.unwrap();
+        let say = |message: &FromSandbox| sender.send(&message::encode(message).unwrap(), &[]).unwrap();
+        while let Ok(frame) = receiver.receive().await {
+            match message::decode(&frame.bytes).unwrap() {
+                ToSandbox::Begin(_) => dies_at("begin"),
+                ToSandbox::Seal(_) => {
+                    dies_at("seal");
+                    say(&FromSandbox::Sealed { missing: Vec::new() });
+                }
+                ToSandbox::Call(call) => say(&FromSandbox::Ended(call.id, Box::new(answer("alive")))),
+                other => panic!("{other:?} is nothing that it is told"),
+            }
+        }
+    });
+}
+
+/// A call of a group whose first processes die while they start, this many of them and here.
+async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::CallResult, Failure> {
+    let folder = tempfile::tempdir().unwrap();
+    let starts = folder.path().join("starts");
+    let program = Command::this_program("toolcell-test").unwrap();
+    let program = ["--exact", "wall::tests::process_that_may_die", "--ignored", "--nocapture"]
+        .into_iter()
+        .fold(program, Command::argument)
+        .variable("STARTS", &starts)
+        .variable("DIES", dies.to_string())
+        .variable("DIES_AT", at);
+    let pool = SandboxPool::new(PoolOptions { program, stack_bytes: 0, calls_max: 1, prewarm_bytes: 0 }).unwrap();
+    let idle = Duration::from_secs(3_600);
+    let options = GroupOptions { processes: 1, idle, memory_bytes_max: u64::MAX, every_wall: false, observing: false };
+    let group = SandboxGroup::new(Vec::new(), options, pool);
+    let (limits, sealed) = (Limits::default(), Capabilities::sealed("tool"));
+    let outcome = group.call_tool(0, input(&limits, &sealed)).await.outcome;
+    // One that waits for the next call may have been started as well.
+    assert!(std::fs::metadata(starts).unwrap().len() >= dies.saturating_add(1).min(3), "{at}: {outcome:?}");
+    outcome
+}
+
+#[tokio::test]
+async fn another_process_starts_in_place_of_one_that_is_ended_while_it_starts() {
+    for (dies, at) in [(0, "once"), (2, "once"), (1, "begin"), (2, "seal")] {
+        let answered = called_while_processes_die(dies, at).await;
+        assert!(format!("{answered:?}").contains("alive"), "{dies} die at {at}: {answered:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_processes_are_ended_while_they_start_is_told_so_and_why_is_the_operator_s() {
+    for at in ["once", "begin", "seal"] {
+        let Err(failure) = called_while_processes_die(u64::MAX, at).await else { panic!("{at}: it answers") };
+        let expected = "the sandbox was ended: its process ended while it started; try again";
+        assert_eq!((failure.to_string().as_str(), failure.outcome()), (expected, Outcome::SandboxEnded), "{at}");
+        let detail = failure.detail();
+        // The first process of a namespace ignores the signal of `abort`: another ends it then.
+        let signal = ["signal: 6", "signal: 11"].into_iter().any(|signal| detail.contains(signal));
+        assert!(signal && detail.contains("a word that no caller sees"), "{at}: {detail}");
     }
 }
 
@@ -145,6 +229,63 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
 }
 
 #[tokio::test]
+async fn a_call_to_a_process_that_has_just_ended_is_told_so() {
+    let mut hostile = Hostile::ready().await;
+    // It sleeps, so that the host has to wake it for a call.
+    tokio::select! {
+        biased;
+        _ = hostile.receiver.receive() => panic!("nobody sent anything"),
+        () = std::future::ready(()) => {}
+    }
+    let Hostile { process, sender, receiver, _starter } = hostile;
+    drop((sender, receiver));
+    // The task that reads the link runs on this thread, and does not know yet.
+    assert!(!process.is_ended());
+    let (limits, sealed) = (Limits::default(), Capabilities::sealed("tool"));
+    let called = CalledComponent { number: 0, asks: false, instance: None };
+    let outcome = process.call(called, input(&limits, &sealed)).await.outcome;
+    let Err(Failure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
+    assert!(reason.starts_with("the other process closed the link"), "{reason}");
+}
+
+#[tokio::test]
+async fn an_idle_process_ends_unless_a_call_goes_to_it_or_an_instance_is_kept_in_it() {
+    let mut hostile = Hostile::ready().await;
+    let process = Arc::clone(&hostile.process);
+    let (long, none) = (Duration::from_secs(3_600), Duration::ZERO);
+    assert!(process.end_if_idle(long, "idle").is_some_and(|left| left <= long), "it was used a moment ago");
+    let claim = process.claim().unwrap();
+    assert_eq!(process.end_if_idle(none, "idle"), Some(none), "a call goes to it");
+    drop(claim);
+    let (first, second) = (process.instance(), process.instance());
+    assert_eq!(process.end_if_idle(none, "idle"), Some(none), "it keeps instances");
+    let ids = [first.id(), second.id()];
+    assert_ne!(ids[0], ids[1]);
+    drop((first, second));
+    for id in ids {
+        let frame = hostile.receiver.receive().await.unwrap();
+        assert!(matches!(message::decode(&frame.bytes), Ok(ToSandbox::Forget(forgotten)) if forgotten == id));
+    }
+    let (call, running) = hostile.call(Limits::default()).await;
+    assert_eq!(process.end_if_idle(none, "idle"), Some(none), "a call runs in it");
+    hostile.say(&FromSandbox::Ended(call, Box::new(answer("done"))));
+    assert!(running.await.unwrap().outcome.is_ok());
+    assert_eq!(process.end_if_idle(none, "idle"), None);
+    assert!(process.is_ended() && process.claim().is_none());
+    hostile.ends().await;
+}
+
+#[test]
+fn a_load_shows_no_secret_and_carries_its_value() {
+    let value = SecretValue::new("s3cr3t-8d1f7c2a94".to_owned().into()).unwrap();
+    let secret = message::WireSecret::of(&("env:KEY".to_owned(), value.clone()));
+    assert_eq!(format!("{secret:?}"), "WireSecret(\"env:KEY\")");
+    let bytes = message::encode(&secret).unwrap();
+    let read: message::WireSecret = message::decode(&bytes).unwrap();
+    assert_eq!((read.source.as_str(), read.value()), ("env:KEY", Ok(value)));
+}
+
+#[tokio::test]
 async fn a_call_ends_once_and_a_repeated_end_is_nobody_s() {
     let mut hostile = Hostile::ready().await;
     let (first, running) = hostile.call(Limits::default()).await;
@@ -157,6 +298,58 @@ async fn a_call_ends_once_and_a_repeated_end_is_nobody_s() {
     hostile.say(&FromSandbox::Ended(second, Box::new(answer("second"))));
     assert!(format!("{:?}", running.await.unwrap().outcome.unwrap()).contains("second"));
     assert!(!hostile.process.is_ended());
+}
+
+#[tokio::test]
+async fn messages_about_calls_that_have_ended_are_few() {
+    let mut hostile = Hostile::ready().await;
+    let (first, running) = hostile.call(Limits::default()).await;
+    hostile.say(&FromSandbox::Ended(first, Box::new(answer("first"))));
+    assert!(running.await.unwrap().outcome.is_ok());
+    let (_, running) = hostile.call(Limits::default()).await;
+    // What the link does not take at once, it takes while the host reads.
+    for _ in 0..1_001 {
+        hostile.sender.room().await.unwrap();
+        hostile.say(&FromSandbox::Instantiated(first));
+    }
+    let Err(Failure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
+    assert_eq!(reason, "its process broke the rules: it names no call");
+    hostile.ends().await;
+}
+
+#[tokio::test]
+async fn a_call_that_says_too_much_ends_its_process_and_bytes_count() {
+    let mut hostile = Hostile::ready().await;
+    let (call, running) = hostile.call(Limits::default()).await;
+    // Each counts as a thousand messages, so that a busy machine sends more than may come.
+    let message = Some("x".repeat(256 << 10));
+    let bytes = message::encode(&FromSandbox::Progress { call, progress: 1.0, total: None, message }).unwrap();
+    let Hostile { sender, receiver, .. } = &mut hostile;
+    let sends = async {
+        let mut sent = 0_u64;
+        while !running.is_finished() {
+            if sender.room().await.is_ok() && sender.send(&bytes, &[]).is_ok() {
+                sent += 1;
+            }
+            // The host reads on another task of this thread.
+            tokio::task::yield_now().await;
+            assert!(sent < 100_000, "it takes {sent} messages");
+        }
+        sent
+    };
+    // What the socket does not take at once is written while somebody reads.
+    let reads = async {
+        while receiver.receive().await.is_ok() {}
+        std::future::pending().await
+    };
+    let sent = tokio::select! {
+        sent = sends => sent,
+        sent = reads => sent,
+    };
+    let Err(Failure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
+    assert_eq!(reason, "its process broke the rules: it says too much about one call");
+    assert!(sent >= 90, "only {sent} messages");
+    hostile.ends().await;
 }
 
 #[tokio::test]
@@ -181,4 +374,50 @@ async fn a_process_that_gives_a_call_not_back_is_ended_and_those_beside_it_with_
         assert_eq!(reason, "it did not stop within its deadline");
     }
     hostile.ends().await;
+}
+
+#[tokio::test]
+async fn problems_of_values_are_bounded_and_cleaned_like_all_that_a_process_says() {
+    let mut hostile = Hostile::ready().await;
+    let problems = format!("- /a\u{1b}[2J\u{202e}: wrong\n{}", "x".repeat(2 * toolcell_schema::PROBLEMS_BYTES_MAX));
+    let (id, running) = hostile.call(Limits::default()).await;
+    let refused = CallReport::not_run(Failure::Unfit { problems: problems.clone() });
+    hostile.say(&FromSandbox::Ended(id, Box::new(refused.into())));
+    let outcome = running.await.unwrap().outcome;
+    let Err(Failure::Unfit { problems: told }) = outcome else { panic!("{outcome:?}") };
+    assert!(
+        told.starts_with("- /a: wrong\nxxx") && told.len() <= toolcell_schema::PROBLEMS_BYTES_MAX,
+        "{}",
+        told.len()
+    );
+    let (id, running) = hostile.call(Limits::default()).await;
+    let result = contract::CallResult { content: Vec::new(), structured_json: None, is_error: false, meta_json: None };
+    let unfit = CallReport { unfit: Some(problems), ..CallReport::without_running(result) };
+    hostile.say(&FromSandbox::Ended(id, Box::new(unfit.into())));
+    assert_eq!(running.await.unwrap().unfit, Some(told));
+    assert!(!hostile.process.is_ended());
+}
+
+/// Calls `look` with these bytes, changed at random in up to four places, `times` times. The same
+/// bytes each run.
+pub(super) fn each_changed(seed: &[u8], times: usize, look: impl Fn(&[u8])) {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut roll = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    for _ in 0..times {
+        let mut bytes = seed.to_vec();
+        for _ in 0..=roll() % 4 {
+            let at = usize::try_from(roll()).unwrap() % bytes.len();
+            match roll() % 3 {
+                0 => bytes[at] = roll().to_le_bytes()[0],
+                1 => bytes.insert(at, 0xff),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        look(&bytes);
+    }
 }

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{Capability, EnvSource, Grants, Mount, Secret, SecretSource, Ungranted};
+use toolcell_policy::{Capability, Delivery, EnvSource, Grants, Mount, Secret, SecretSource, Ungranted};
+use toolcell_shared::Kept;
 
-use crate::secrets::{HeldSecret, Redactor, SECRET_BYTES_SAFE, Secrets};
+use crate::secrets::{HeldSecret, Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
 use crate::wasi::config::ConfigValues;
-use crate::wasi::files::{Identity, Prepared, Surroundings};
+use crate::wasi::files::{HandedFiles, Identity, Prepared, Surroundings};
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 use crate::wasi::http::HttpClient;
-use crate::wasi::keyvalue::{self, GrantedState};
+use crate::wasi::keyvalue::{self, GrantedState, StatePlace};
 use crate::wasi::net::Resolver;
 
 /// The fault of a secret, in one sentence without a full stop, and a hint on how to fix it.
@@ -28,10 +29,13 @@ pub struct GrantSources<'a> {
     pub secret: &'a dyn Fn(&SecretSource) -> Result<HeldSecret, SecretProblem>,
     /// The folder of state that tools keep; made when first needed.
     pub state_folder: &'a Path,
+    /// The server that keeps their state for all replicas, in the folder's place.
+    pub shared_state: Option<&'a Arc<Kept>>,
     /// Name servers; empty: the system's.
     pub name_servers: &'a [SocketAddr],
-    /// True in a sandbox process: secrets, connections and state are the host's, and stay there.
-    pub behind_wall: bool,
+    /// Files that the host opened, in a sandbox process: connections, state, and secrets that no
+    /// guest holds are the host's, and stay there.
+    pub behind_wall: Option<&'a HandedFiles>,
     /// True if the guest's attempts are observed: more of them then reach a place that denies and
     /// notes them. It allows nothing.
     pub observing: bool,
@@ -59,15 +63,22 @@ impl Capabilities {
     pub fn prepare(grants: &Arc<Grants>, setting: &GrantSources<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut problems = Vec::new();
         let mut environment = environment(grants, setting, &mut problems);
-        let secrets =
-            if setting.behind_wall { Arc::default() } else { Arc::new(secrets(grants, setting, &mut problems)) };
+        let secrets = Arc::new(secrets(grants, setting, &mut problems));
         environment.extend(secrets.exposed().map(|(name, value)| (name.to_owned(), value.to_owned())));
         let config = variables(grants, secrets.exposed());
-        let keyvalue =
-            if setting.behind_wall { None } else { keyvalue::prepare(grants, setting.state_folder, &mut problems) };
+        let keyvalue = if setting.behind_wall.is_some() {
+            None
+        } else {
+            let place = StatePlace { folder: setting.state_folder, shared: setting.shared_state };
+            keyvalue::prepare(grants, place, &mut problems)
+        };
         let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
         let observed = setting.observing.then(|| Arc::clone(grants));
-        let files = Prepared::new(grants.files(), &around, observed).unwrap_or_else(|found| {
+        let files = match setting.behind_wall {
+            Some(handed) => Prepared::handed(grants.files(), handed, observed),
+            None => Prepared::new(grants.files(), &around, observed),
+        };
+        let files = files.unwrap_or_else(|found| {
             problems.extend(found);
             Arc::default()
         });
@@ -79,7 +90,7 @@ impl Capabilities {
             .chain(secrets.lacking().map(lacking))
             .collect();
         let resolver = Resolver::new(setting.name_servers);
-        let http = if setting.behind_wall {
+        let http = if setting.behind_wall.is_some() {
             Ok(HttpClient::plain(grants))
         } else {
             HttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets))
@@ -173,6 +184,12 @@ impl Capabilities {
         self.secrets.redactor()
     }
 
+    /// The values of the secrets that the guest holds, by their sources in the manifest.
+    pub fn exposed(&self) -> impl Iterator<Item = (&SecretSource, &SecretValue)> {
+        let exposed = self.secrets.iter().filter(|(secret, _)| *secret.delivery() == Delivery::Expose);
+        exposed.filter_map(|(secret, value)| Some((secret.source(), value.fixed()?)))
+    }
+
     /// The client for HTTP requests.
     pub(crate) fn http(&self) -> &Arc<HttpClient> {
         &self.http
@@ -204,7 +221,9 @@ fn environment(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<G
 
 fn secrets(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<GrantProblem>) -> Secrets {
     let mut held = Vec::new();
-    for secret in grants.secrets() {
+    // Behind a wall, the host adds the others to requests.
+    let held_here = |secret: &&Secret| setting.behind_wall.is_none() || *secret.delivery() == Delivery::Expose;
+    for secret in grants.secrets().iter().filter(held_here) {
         match (setting.secret)(secret.source()) {
             Ok(value) => held.push((secret.clone(), value)),
             Err((message, hint)) => {

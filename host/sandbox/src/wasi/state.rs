@@ -246,7 +246,7 @@ impl CallState {
                 grants: self.capabilities.grants(),
                 granted: self.capabilities.keyvalue(),
                 denials: &self.denials,
-                caller: self.caller.name(),
+                caller: &*self.caller,
             }),
         };
         KeyvalueView { way, table: &mut self.table, fuel: &mut self.fuel }

@@ -6,11 +6,11 @@ use toolcell_audit::Outcome;
 use toolcell_mcp::{Answer, Ask, AskError, AskTerms, Asked, Call, Question, sanitize};
 use toolcell_policy::Approval;
 use toolcell_policy::quantity::show_millis;
+use toolcell_shared::{Away, Claim, SharedState};
 
 use super::StartedCall;
 use super::execute::EndedCall;
 use super::questions::named;
-use crate::catalog::Approvals;
 
 /// Key of the question. No guest can use it.
 const KEY: &str = "toolcell.approval";
@@ -26,18 +26,25 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// Approval of one call. It is returned for another try unless the call runs to its end.
 pub struct ClaimedApproval<'a> {
-    approvals: &'a Approvals,
-    /// The rounds that brought the approval.
-    chain: Option<String>,
+    state: &'a dyn SharedState,
+    /// The use of the rounds that brought the approval.
+    claim: Option<Claim>,
 }
 
 impl ClaimedApproval<'_> {
     /// Marks the call as ended. A call that asks its caller for input has not used its approval
     /// yet.
-    pub fn ended(self, outcome: Outcome) {
-        if let Some(chain) = self.chain.filter(|_| outcome == Outcome::InputRequired) {
-            self.approvals.give_back(&chain);
+    pub async fn ended(self, outcome: Outcome) {
+        if let Some(claim) = self.claim.filter(|_| outcome == Outcome::InputRequired) {
+            give_back(self.state, claim).await;
         }
+    }
+}
+
+/// Makes usable again what was used. Where that fails, the person is asked again.
+pub(super) async fn give_back(state: &dyn SharedState, claim: Claim) {
+    if let Err(away) = state.give_back(claim).await {
+        tracing::warn!("an approval stays used, though its call did not end: {}", away.internal());
     }
 }
 
@@ -45,13 +52,13 @@ impl StartedCall<'_> {
     /// Has a person confirm the call, if the manifest wants it. `Err` is the end of a call that
     /// must not run.
     pub(super) async fn approve(&self, call: &Call) -> Result<ClaimedApproval<'_>, EndedCall> {
-        let approvals = self.catalog.approvals.as_ref();
-        let free = ClaimedApproval { approvals, chain: None };
+        let state = self.catalog.state.as_ref();
+        let free = ClaimedApproval { state, claim: None };
         let Some(approval) = self.target.approval else { return Ok(free) };
         let caller = call.context.caller.name();
         let what =
             [caller, self.name(), &self.target.component.digest, &self.target.component.policy_digest].join("\n");
-        if approval.remember().is_some() && approvals.holds(&what) {
+        if approval.remember().is_some() && state.is_noted(&what).await.map_err(|away| self.state_away(&away))? {
             self.note_approval("remembered", None);
             return Ok(free);
         }
@@ -68,16 +75,14 @@ impl StartedCall<'_> {
         };
         match answer {
             Some(answer @ Answer::Accepted(_)) => {
-                let chain = call.context.asking.chain();
-                if chain.as_ref().is_some_and(|chain| !approvals.claim(chain, wait)) {
-                    let text = format!("the approval of {:?} was used already: it was for one call", self.name());
-                    return Err(self.not_approved("refused", &text));
-                }
+                let claim = self.claim(call, wait).await?;
                 self.note_approval(named(&answer), None);
-                if let Some(time) = approval.remember() {
-                    approvals.remember(what, time);
+                if let Some(time) = approval.remember()
+                    && let Err(away) = state.note(&what, time).await
+                {
+                    tracing::warn!("an approval is not remembered: {}", away.internal());
                 }
-                Ok(ClaimedApproval { approvals, chain })
+                Ok(ClaimedApproval { state, claim })
             }
             Some(Answer::Declined) => {
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
@@ -89,12 +94,39 @@ impl StartedCall<'_> {
         }
     }
 
+    /// Uses the approval of these rounds, where the call asks in rounds. `Err` if another call did.
+    async fn claim(&self, call: &Call, wait: Duration) -> Result<Option<Claim>, EndedCall> {
+        let Some(chain) = call.context.asking.chain() else { return Ok(None) };
+        match self.catalog.state.claim(&chain, wait).await {
+            Ok(Some(claim)) => Ok(Some(claim)),
+            Ok(None) => {
+                let text = format!("the approval of {:?} was used already: it was for one call", self.name());
+                Err(self.not_approved("refused", &text))
+            }
+            Err(away) => Err(self.state_away(&away)),
+        }
+    }
+
+    /// End of a call whose approval cannot be looked up. The approval is not used: the same round
+    /// can come again.
+    fn state_away(&self, away: &Away) -> EndedCall {
+        let text = away.to_string();
+        self.note_approval("failed", Some(&text));
+        EndedCall::refused(Outcome::StateAway, text)
+    }
+
     /// Asks; `None` if nobody answers in time, or the call is cancelled.
     async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<Asked> {
         let message = self.message(call, approval);
         let ask = Ask { key: KEY.to_owned(), question: Question::Form { message, schema_json: FORM.to_owned() } };
-        let terms =
-            AskTerms { asker: None, answer_bytes_max: ANSWER_BYTES_MAX, answered_within: wait, only_if_asked: true };
+        let need = self.need();
+        let terms = AskTerms {
+            asker: None,
+            need: &need,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            answered_within: wait,
+            only_if_asked: true,
+        };
         tokio::select! {
             biased;
             () = call.context.cancellation.cancelled() => None,
@@ -119,21 +151,21 @@ impl StartedCall<'_> {
         text
     }
 
+    fn need(&self) -> String {
+        format!("the tool {:?} needs a person's approval", self.name())
+    }
+
     fn cannot_ask(&self, error: &AskError) -> EndedCall {
-        let tool = self.name();
-        match error {
-            AskError::Unsupported(_) => {
-                let text = format!(
-                    "{tool:?} needs a person's approval, and this client cannot ask for it: it does not declare \
-                     elicitation"
-                );
-                self.not_approved("unsupported", &text)
-            }
-            AskError::Unheard(_) => {
-                self.not_approved("unsupported", &format!("{tool:?} needs a person's approval: {error}"))
-            }
-            error => self.not_approved("failed", &format!("{tool:?} needs a person's approval: {error}")),
-        }
+        let need = self.need();
+        let (answer, text) = match error {
+            AskError::Unsupported { lacking, .. } => (
+                "unsupported",
+                format!("{need}, and this client cannot be asked for it: it does not declare {lacking}"),
+            ),
+            AskError::Unheard(_) => ("unsupported", format!("{need}: {error}")),
+            _ => ("failed", format!("{need}: {error}")),
+        };
+        self.not_approved(answer, &text)
     }
 
     fn asked_elsewhere(&self, refused: Option<String>) -> EndedCall {
@@ -178,6 +210,8 @@ pub(super) fn shown(text: &str, chars_max: usize) -> (String, usize) {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_shared::Embedded;
+
     use super::*;
 
     #[test]
@@ -188,17 +222,18 @@ mod tests {
         assert_eq!((text.chars().count(), left_out), (ARGUMENTS_CHARS_MAX, 7));
     }
 
-    #[test]
-    fn an_approval_in_rounds_is_for_one_call() {
-        let approvals = Approvals::default();
-        let minute = Duration::from_secs(60);
-        let claimed = |chain: &str| ClaimedApproval { approvals: &approvals, chain: Some(chain.to_owned()) };
-        assert!(approvals.claim("a", minute));
-        assert!(!approvals.claim("a", minute), "while it runs");
-        claimed("a").ended(Outcome::InputRequired);
-        assert!(approvals.claim("a", minute), "a further round");
-        claimed("a").ended(Outcome::Ok);
-        assert!(!approvals.claim("a", minute), "once it ran");
-        assert!(approvals.claim("b", minute));
+    #[tokio::test]
+    async fn an_approval_in_rounds_is_for_one_call() {
+        let (state, minute) = (Embedded::default(), Duration::from_secs(60));
+        let claim = async || state.claim("a", minute).await.unwrap();
+        let first = claim().await;
+        assert!(first.is_some());
+        assert!(claim().await.is_none(), "while it runs");
+        ClaimedApproval { state: &state, claim: first }.ended(Outcome::InputRequired).await;
+        let second = claim().await;
+        assert!(second.is_some(), "a further round");
+        ClaimedApproval { state: &state, claim: second }.ended(Outcome::Ok).await;
+        assert!(claim().await.is_none(), "once it ran");
+        assert!(state.claim("b", minute).await.unwrap().is_some());
     }
 }

@@ -2,19 +2,21 @@
 //! call.
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use toolcell_audit::Outcome;
 use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Askable, Denial, Limits};
 use toolcell_sandbox::{Asked, Caller, Consent, Inquiry, Kind, LogLevel, Requested, Trace};
+use toolcell_shared::Allowance;
 
 use super::consent::Consenting;
 use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
-use crate::catalog::Allowance;
+use super::telling::Telling;
+use crate::catalog::pace;
 use crate::traces::CallTrace;
 
 /// The connection of one call to its caller.
@@ -30,13 +32,27 @@ pub struct McpCaller {
     narrowed: Option<Cancellation>,
     /// Trace of the call.
     trace: Option<Arc<CallTrace>>,
+    /// News of resources that it changes.
+    telling: Option<Telling>,
+    /// Set once the guest was told that shared state is away: the reason.
+    state_away: OnceLock<String>,
 }
 
 impl McpCaller {
     pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords, asks: AskRecords) -> Self {
         let questions = Questions::new(&context, asks, limits);
-        let progress = Mutex::new(Allowance::new(limits.progress()));
-        Self { context, denials, questions, consenting: None, progress, narrowed: None, trace: None }
+        let progress = Mutex::new(Allowance::new(pace(limits.progress())));
+        Self {
+            context,
+            denials,
+            questions,
+            consenting: None,
+            progress,
+            narrowed: None,
+            trace: None,
+            telling: None,
+            state_away: OnceLock::new(),
+        }
     }
 
     /// Also asks about what no rule allows.
@@ -44,9 +60,16 @@ impl McpCaller {
         Self { consenting, ..self }
     }
 
+    /// Also tells of resources that the call changes.
+    pub fn telling(self, telling: Telling) -> Self {
+        Self { telling: Some(telling), ..self }
+    }
+
     /// The call has ended.
-    pub fn ended(&self, outcome: Outcome) {
-        self.consenting.iter().for_each(|consenting| consenting.ended(outcome));
+    pub async fn ended(&self, outcome: Outcome) {
+        if let Some(consenting) = &self.consenting {
+            consenting.ended(outcome).await;
+        }
     }
 
     /// Also ends the call once this is cancelled.
@@ -61,6 +84,11 @@ impl McpCaller {
 }
 
 impl McpCaller {
+    /// The reason why shared state was away when the guest first asked for it, if it was.
+    pub fn missed_state(&self) -> Option<&str> {
+        self.state_away.get().map(String::as_str)
+    }
+
     /// Name of the call in the log.
     pub fn call_name(&self) -> CallName<'_> {
         CallName::new(self.denials.id(), &self.context, self.denials.tool())
@@ -85,6 +113,18 @@ impl Caller for McpCaller {
         if allowance.take(Instant::now()).is_ok() {
             self.context.events.progress(progress, total, message);
         }
+    }
+
+    fn updated(&self, uri: &str) {
+        self.telling.iter().for_each(|telling| telling.updated(uri));
+    }
+
+    fn notes_state(&self) -> bool {
+        self.telling.as_ref().is_some_and(Telling::notes_state)
+    }
+
+    fn state_changed(&self, bucket: &str, keys: &[String]) {
+        self.telling.iter().for_each(|telling| telling.state_changed(bucket, keys));
     }
 
     fn log(&self, level: LogLevel, message: &str) {
@@ -123,6 +163,12 @@ impl Caller for McpCaller {
         log_call!(warn, self.call_name(), "its sandbox process broke the rules of a door: {}", sanitize::line(what));
     }
 
+    fn state_away(&self, why: &str) {
+        if self.state_away.set(why.to_owned()).is_ok() {
+            log_call!(warn, self.call_name(), "state that replicas share is away: {}", sanitize::line(why));
+        }
+    }
+
     fn name(&self) -> &str {
         self.context.caller.name()
     }
@@ -143,6 +189,10 @@ impl Caller for McpCaller {
 
     fn supports(&self, kind: Kind) -> bool {
         self.questions.supports(kind)
+    }
+
+    fn supports_sampling_tools(&self) -> bool {
+        self.questions.supports_sampling_tools()
     }
 
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
@@ -170,6 +220,10 @@ impl Caller for McpCaller {
 
     fn meta_json(&self) -> String {
         self.context.meta_json.clone()
+    }
+
+    fn extensions_json(&self) -> String {
+        self.context.extensions.as_deref().unwrap_or("{}").to_owned()
     }
 }
 

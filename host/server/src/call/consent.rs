@@ -10,10 +10,11 @@ use toolcell_audit::Outcome;
 use toolcell_mcp::{Answer, Ask, AskTerms, Asked, Asking, CallContext, Caller, Cancellation, Question, QuestionKind};
 use toolcell_policy::Askable;
 use toolcell_sandbox::{Consent, Digest, Redactor};
+use toolcell_shared::{Away, Claim, SharedState};
 
-use super::approval::shown;
+use super::approval::{give_back, shown};
 use super::record::AskRecords;
-use crate::catalog::{Approvals, CallTarget, Choice};
+use crate::catalog::{CallTarget, Catalog, Choice, Consents};
 
 /// The beginning of the question's key. No guest can use it.
 const KEY: &str = "toolcell.ungranted";
@@ -30,7 +31,8 @@ const SHOWN_CHARS_MAX: usize = 1_000;
 
 /// The questions of one call about what no rule allows.
 pub struct Consenting {
-    approvals: Arc<Approvals>,
+    consents: Arc<Consents>,
+    state: Arc<dyn SharedState>,
     asking: Asking,
     cancellation: Cancellation,
     records: AskRecords,
@@ -40,7 +42,7 @@ pub struct Consenting {
     digest: String,
     wait: Duration,
     /// Consents of rounds that this call used.
-    claimed: Mutex<Vec<String>>,
+    claimed: Mutex<Vec<Claim>>,
 }
 
 /// A question without an answer yet.
@@ -52,9 +54,10 @@ struct Unanswered<'a> {
 
 impl Consenting {
     /// Of the call with this context.
-    pub fn new(approvals: &Arc<Approvals>, target: &CallTarget, context: &CallContext, records: AskRecords) -> Self {
+    pub fn new(catalog: &Catalog, target: &CallTarget, context: &CallContext, records: AskRecords) -> Self {
         Self {
-            approvals: Arc::clone(approvals),
+            consents: Arc::clone(&catalog.consents),
+            state: Arc::clone(&catalog.state),
             asking: context.asking.clone(),
             cancellation: context.cancellation.clone(),
             records,
@@ -69,7 +72,7 @@ impl Consenting {
 
     /// True if a person allowed it before, for more than one call.
     pub fn has(&self, offer: &Askable) -> bool {
-        let holds = self.approvals.consents.holds(&self.what(offer));
+        let holds = self.consents.holds(&self.caller, &self.what(offer));
         if holds {
             self.note(offer, "remembered", None);
         }
@@ -84,12 +87,12 @@ impl Consenting {
         if left_out > 0 || self.redactor.text(offer.asked()) != offer.asked() {
             return open.refused("refused", "it is too long to be judged, or holds a secret");
         }
-        let consents = &self.approvals.consents;
+        let consents = &self.consents;
         let Some(_turn) = consents.turn(&self.what(offer)).await else {
             return open.refused("refused", "too many questions are under way");
         };
         // Another call may have been given the answer meanwhile.
-        if consents.holds(&self.what(offer)) {
+        if consents.holds(&self.caller, &self.what(offer)) {
             open.end("remembered", None);
             return Consent::Given;
         }
@@ -129,21 +132,24 @@ impl Consenting {
                 open.end("declined", None);
                 Consent::Refused
             }
-            Some(Choice::Once) if !self.claim(offer) => open.refused("refused", "the answer was used already"),
-            Some(Choice::Once) => {
-                open.end(Choice::Once.name(), None);
-                Consent::Given
-            }
+            Some(Choice::Once) => match self.claim(offer).await {
+                Ok(true) => {
+                    open.end(Choice::Once.name(), None);
+                    Consent::Given
+                }
+                Ok(false) => open.refused("refused", "the answer was used already"),
+                Err(away) => open.refused("failed", &away.to_string()),
+            },
             Some(Choice::Session) => {
-                self.approvals.consents.remember(self.what(offer));
+                self.consents.remember(&self.caller, self.what(offer)).await;
                 open.end(Choice::Session.name(), None);
                 Consent::Given
             }
             Some(Choice::Manifest) => {
                 // It holds at once, and not only after the reload that follows.
-                self.approvals.consents.remember(self.what(offer));
-                let (approvals, written) = (Arc::clone(&self.approvals), offer.clone());
-                let written = tokio::task::spawn_blocking(move || approvals.consents.write(&written)).await;
+                self.consents.remember(&self.caller, self.what(offer)).await;
+                let (consents, written) = (Arc::clone(&self.consents), offer.clone());
+                let written = tokio::task::spawn_blocking(move || consents.write(&written)).await;
                 match written.unwrap_or_else(|_| Err("the manifest was not written".to_owned())) {
                     Ok(()) => open.end(Choice::Manifest.name(), None),
                     Err(problem) => {
@@ -157,35 +163,38 @@ impl Consenting {
     }
 
     /// The call has ended. One that asks its caller for more has not used its consents yet.
-    pub fn ended(&self, outcome: Outcome) {
+    pub async fn ended(&self, outcome: Outcome) {
         let claimed = std::mem::take(&mut *self.claimed.lock().unwrap_or_else(PoisonError::into_inner));
         if outcome == Outcome::InputRequired {
-            claimed.iter().for_each(|claim| self.approvals.give_back(claim));
+            for claim in claimed {
+                give_back(self.state.as_ref(), claim).await;
+            }
         }
     }
 
     /// Uses the answer of these rounds. False if another call did.
-    fn claim(&self, offer: &Askable) -> bool {
-        let Some(chain) = self.asking.chain() else { return true };
-        let claim = format!("{chain}\n{}", offer.asked());
-        let claimed = self.approvals.claim(&claim, self.wait);
-        if claimed {
-            self.claimed.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
-        }
-        claimed
+    async fn claim(&self, offer: &Askable) -> Result<bool, Away> {
+        let Some(chain) = self.asking.chain() else { return Ok(true) };
+        let claim = self.state.claim(&format!("{chain}\n{}", offer.asked()), self.wait).await?;
+        let is_claimed = claim.is_some();
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(claim);
+        Ok(is_claimed)
     }
 
     /// The person's choice; `Err` where there is none.
     async fn answer(&self, offer: &Askable, message: &str, choices: &[Choice]) -> Result<Option<Choice>, Consent> {
-        if let Some(person) = self.approvals.consents.person() {
+        if let Some(person) = self.consents.person() {
             return Ok(on_terminal(person, message, choices).await);
         }
         let digest = Digest::of(offer.asked().as_bytes()).to_string();
         let hex = digest.rsplit(':').next().and_then(|hex| hex.get(..KEY_DIGITS)).unwrap_or_default();
         let key = format!("{KEY}.{hex}");
-        let question = Question::Form { message: message.to_owned(), schema_json: form(choices).to_string() };
+        let question =
+            Question::Form { message: message.to_owned(), schema_json: form(&self.consents, choices).to_string() };
+        let need = format!("the tool {:?} needs a person's consent", self.records.tool());
         let terms = AskTerms {
             asker: None,
+            need: &need,
             answer_bytes_max: ANSWER_BYTES_MAX,
             answered_within: self.wait,
             only_if_asked: true,
@@ -212,7 +221,7 @@ impl Consenting {
         if self.caller != Caller::anyone().name() {
             choices.push(Choice::Session);
         }
-        if self.caller == Caller::local().name() && self.approvals.consents.writes() {
+        if self.caller == Caller::local().name() && self.consents.writes() {
             choices.push(Choice::Manifest);
         }
         choices.push(Choice::No);
@@ -270,9 +279,9 @@ impl Drop for Unanswered<'_> {
 }
 
 /// The form of the question: one choice.
-fn form(choices: &[Choice]) -> Value {
+fn form(consents: &Consents, choices: &[Choice]) -> Value {
     let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
-    let meanings: Vec<&str> = choices.iter().map(|choice| choice.meaning()).collect();
+    let meanings: Vec<String> = choices.iter().map(|choice| consents.meaning(*choice)).collect();
     let allow = json!({"type": "string", "title": "Allow it", "enum": names, "enumNames": meanings});
     json!({"type": "object", "properties": {"allow": allow}, "required": ["allow"]})
 }

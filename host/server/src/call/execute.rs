@@ -1,18 +1,18 @@
 //! The run of a started call: its limits, and the result made of the sandbox's report. Must not
 //! hold: the content of a catalog.
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use toolcell_audit::{Outcome, Usage};
-use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Content, Patience, Tool};
-use toolcell_policy::{Capability, Denial, Limits};
+use toolcell_mcp::{Call, CallResult, CheckedResult, Content, Patience, Tool};
+use toolcell_policy::{Capability, Denial};
 use toolcell_sandbox::{CallInput, CallReport, Captured, Failure, Redactor, contract};
 
 use super::StartedCall;
 use super::caller::McpCaller;
 use super::consent::Consenting;
 use super::name::log_call;
-use crate::catalog::{CallTarget, NARROWED, content};
+use super::telling::Telling;
+use crate::catalog::{CallTarget, content};
 
 /// Key in a result's `_meta` for the call's usage.
 pub const USAGE_KEY: &str = "toolcell/usage";
@@ -20,16 +20,14 @@ pub const USAGE_KEY: &str = "toolcell/usage";
 /// Key in a result's `_meta` for the guest's denials, if the result is not an error.
 const DENIALS_KEY: &str = "toolcell/denials";
 
-/// Least time to check a result, for calls that used up their deadline or waited for a person
-/// longer. Any check takes about as much of one core at most.
-const CHECKED_WITHIN: Duration = Duration::from_millis(100);
-
 /// End of one call, for the audit.
 pub(super) struct EndedCall {
     pub(super) outcome: Outcome,
     pub(super) usage: Usage,
     pub(super) detail: String,
     pub(super) result: CallResult,
+    /// Problems of the structured result, where its schema is applied in another process.
+    pub(super) unfit: Option<String>,
     pub(super) beside: Beside,
 }
 
@@ -46,6 +44,8 @@ pub struct Beside {
 pub struct Measured {
     /// The result, before its structured part is checked.
     pub result: CallResult,
+    /// Problems of that part, where its schema is applied in another process.
+    pub unfit: Option<String>,
     /// Its outcome in the audit.
     pub outcome: Outcome,
     /// Its usage.
@@ -56,56 +56,85 @@ pub struct Measured {
 
 impl From<EndedCall> for Measured {
     fn from(ending: EndedCall) -> Self {
-        let EndedCall { outcome, usage, result, beside, .. } = ending;
-        Self { result, outcome, usage, log_dropped_bytes: beside.printed.dropped_bytes }
+        let EndedCall { outcome, usage, result, unfit, beside, .. } = ending;
+        Self { result, unfit, outcome, usage, log_dropped_bytes: beside.printed.dropped_bytes }
     }
+}
+
+impl Measured {
+    /// The result, checked against the output schema of its tool.
+    pub fn finish(self, tool: &Tool) -> CheckedResult {
+        finish(tool, self.result, self.unfit, &Patience::default())
+    }
+}
+
+fn finish(tool: &Tool, result: CallResult, unfit: Option<String>, patience: &Patience) -> CheckedResult {
+    if tool.is_checked_elsewhere() { tool.finish_checked(result, unfit) } else { tool.finish(result, patience) }
 }
 
 /// Runs a call that has its call slot, under the tool's limits.
 pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall {
     let target = started.target;
     let Call { arguments, context, .. } = call;
+    // Nobody waits at a connection for a task.
+    let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
     let source = target.instances.for_caller(context.caller.name());
     let (denials, asks) =
         (started.record.denials(target, started.catalog.observation.as_ref()), started.record.asks(target));
     let consenting = target
         .capabilities
         .may_ask()
-        .then(|| Consenting::new(&started.catalog.approvals, target, &context, started.record.asks(target)));
-    let caller = McpCaller::new(&target.limits, context, denials, asks).consenting(consenting);
-    let caller = Arc::new(caller.narrowed_by(target.narrowed.clone()).traced(started.trace.clone()));
+        .then(|| Consenting::new(started.catalog, target, &context, started.record.asks(target)));
+    let (catalog, component) = (started.catalog, target.component.name());
+    let telling = Telling::new(&catalog.news, &catalog.resources, component, context.caller.name());
+    let caller = McpCaller::new(limits, context, denials, asks).consenting(consenting).telling(telling);
+    let caller = Arc::new(
+        caller
+            .narrowed_by(target.narrowed.as_ref().map(|narrowed| narrowed.cancellation().clone()))
+            .traced(started.trace.clone()),
+    );
     let input = CallInput {
         tool: &target.name,
         arguments_json: arguments.get(),
         program: target.program.as_deref(),
-        limits: &target.limits,
+        limits,
         capabilities: &target.capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
         source: source.source(),
     };
     let report = match started.catalog.walled.of_target(target) {
         Some((group, place)) => group.call_tool(place, input).await,
+        // Nothing runs that nobody checks.
+        None if started.tool.is_checked_elsewhere() => {
+            return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
+        }
         None => target.component.component.call_tool(input).await,
     };
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     log_captured(&caller, &report.captured);
-    let ended = EndedCall::of(&caller, report, target.capabilities.redactor()).unless_narrowed(target);
-    caller.ended(ended.outcome);
-    ended
+    let ended = EndedCall::of(&caller, started.tool, report, target.capabilities.redactor()).unless_narrowed(target);
+    caller.ended(ended.outcome).await;
+    ended.telling_of_state(&caller)
 }
 
 impl EndedCall {
     pub(super) fn refused(outcome: Outcome, text: String) -> Self {
         let result = CallResult::error(text);
-        let (usage, detail, beside) = Default::default();
-        Self { outcome, usage, detail, result, beside }
+        let (usage, detail, unfit, beside) = Default::default();
+        Self { outcome, usage, detail, result, unfit, beside }
     }
 
-    fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
-        let CallReport { outcome, mut usage, captured, denials, spent } = report;
+    fn of(caller: &McpCaller, tool: &Tool, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
+        let CallReport { outcome, mut usage, captured, denials, unfit, spent, .. } = report;
         crate::workers::drop_later(Box::new(spent));
+        if let Err(Failure::Unfit { problems }) = outcome {
+            // Nothing ran: the answer is that of arguments that are checked here.
+            let result = tool.refuse_arguments(&problems);
+            return Self { detail: problems, result, ..Self::refused(Outcome::InvalidInput, String::new()) };
+        }
         let (outcome, detail, mut result) = match outcome {
-            Ok(answer) => match content::result(answer) {
+            Ok(answer) => match if tool.prompt().is_some() { content::prompt(answer) } else { content::result(answer) }
+            {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),
                 Ok(result) => (Outcome::Ok, String::new(), result),
                 Err(problem) => (Outcome::InvalidOutput, String::new(), CallResult::error(problem)),
@@ -125,30 +154,30 @@ impl EndedCall {
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
         tell_denials(&denials, redactor, &mut result);
-        Self { outcome, usage, detail, result, beside: Beside { printed: captured, denials } }
+        Self { outcome, usage, detail, result, unfit, beside: Beside { printed: captured, denials } }
     }
 
     /// This end, unless narrowing the tool caused it.
     fn unless_narrowed(self, target: &CallTarget) -> Self {
-        let narrowed = target.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
-        if !narrowed || self.outcome != Outcome::Cancelled {
-            return self;
-        }
-        let (detail, result) = (NARROWED.to_owned(), CallResult::error(NARROWED));
+        let narrowed = target.narrowed_text().filter(|_| self.outcome == Outcome::Cancelled);
+        let Some(detail) = narrowed else { return self };
+        let result = CallResult::error(detail.as_str());
         Self { detail, result, ..self }
     }
 
-    /// Time to check its result: the rest of its deadline, ended early by its caller's
-    /// cancellation.
-    pub(super) fn patience(&self, limits: &Limits, cancellation: &Cancellation) -> Patience {
-        let left = limits.deadline().saturating_sub(self.usage.duration).max(CHECKED_WITHIN);
-        Patience { until: Instant::now().checked_add(left), cancellation: Some(cancellation.clone()) }
+    /// Says in the audit that the guest was told that shared state is away, whatever it made of it.
+    fn telling_of_state(mut self, caller: &McpCaller) -> Self {
+        if let Some(why) = caller.missed_state() {
+            let more = if self.detail.is_empty() { String::new() } else { format!("; {}", self.detail) };
+            self.detail = format!("state that replicas share was away: {why}{more}");
+        }
+        self
     }
 
     /// Checks the result against the tool's output schema. An invalid result is replaced by an
     /// error.
     pub(super) fn checked(mut self, tool: &Tool, patience: &Patience) -> (Outcome, Usage, String, CheckedResult) {
-        let result = tool.finish(self.result, patience);
+        let result = finish(tool, self.result, self.unfit, patience);
         if let Some(complaint) = result.complaint() {
             self.outcome = Outcome::InvalidOutput;
             self.usage.output_bytes = 0;

@@ -6,30 +6,37 @@
 //! others.
 mod approval;
 mod caller;
+mod complete;
 mod consent;
 mod execute;
 mod name;
+mod once;
 mod questions;
+mod rates;
+mod reading;
 mod record;
+mod telling;
+mod text;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{
-    ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, DeclaredResource, Tool, ToolList,
-    TraceContext,
+    ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, Completing, Completions, DeclaredResource,
+    FolderChild, HostContents, HostReading, NotRead, Patience, ResourceEntry, Skill, Tool, ToolList, TraceContext,
 };
 use toolcell_policy::Limit;
 use toolcell_sandbox::Failure;
+use toolcell_shared::Place;
 
-use crate::catalog::{CallTarget, Catalog, QueueRefusal};
+use crate::catalog::{CallPermit, CallTarget, Catalog, QueueRefusal};
 use crate::traces::{CallTrace, TracedCall};
 pub use execute::{Beside, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
 use name::{CallName, log_call};
-use record::{CallRecord, CallStart};
+use record::{CallRecord, CallSource, CallStart};
 
 /// A call that is recorded as started.
 struct StartedCall<'a> {
@@ -55,7 +62,9 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     fn offers_resources(&self) -> bool {
-        !self.resources.all().is_empty() || self.targets.iter().any(|target| target.may_embed())
+        self.skills.are_offered()
+            || !self.resources.all().is_empty()
+            || self.targets.iter().any(|target| target.may_embed())
     }
 
     fn origin(&self, tool: usize) -> &str {
@@ -67,7 +76,45 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
-        self.resources.reader(uri)
+        let held = self.resources.held(uri).map(|(declared, _)| declared);
+        held.or_else(|| self.resources.reader(uri).map(|(declared, _)| declared))
+    }
+
+    fn entries(&self, folder: &DeclaredResource, after: Option<&str>, most: usize) -> Vec<ResourceEntry> {
+        self.resources.folder_of(folder).map(|folder| folder.entries(after, most)).unwrap_or_default()
+    }
+
+    async fn read(self: Arc<Self>, reading: HostReading) -> Result<HostContents, NotRead> {
+        self.read_by_host(&reading).await
+    }
+
+    fn component_of(&self, uri: &str) -> Option<&str> {
+        self.resources.reader(uri).map(|(_, origin)| origin.component.name())
+    }
+
+    fn reads_with(&self, uri: &str) -> Option<String> {
+        let held = self.resources.held(uri).map(|(_, file)| file.digest.clone());
+        held.or_else(|| self.resources.reader(uri).map(|(_, origin)| origin.identity()))
+    }
+
+    fn offers_skills(&self) -> bool {
+        self.skills.are_offered()
+    }
+
+    fn skills(&self) -> &[Skill] {
+        self.skills.all()
+    }
+
+    fn folder(&self, uri: &str, entries: &ToolList) -> Option<Vec<FolderChild>> {
+        self.skills.folder(uri, entries)
+    }
+
+    fn view_meta(&self, uri: &str) -> Option<toolcell_mcp::Map> {
+        self.apps.meta_of(uri)
+    }
+
+    fn offers_apps(&self) -> bool {
+        !self.apps.all().is_empty()
     }
 
     fn asks(&self, tool: usize) -> Option<String> {
@@ -84,13 +131,14 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     fn refuse_early(&self, call: &Call) -> Option<CallResult> {
+        // The prompts of the manifest look at their size themselves.
         let text = too_large(self.targets.get(call.tool)?, call)?.to_string();
         self.record_refused(call, Outcome::LimitExceeded, &text);
         Some(CallResult::error(text))
     }
 
-    fn deadline(&self, tool: usize) -> Option<Duration> {
-        self.targets.get(tool).map(|target| target.limits.deadline())
+    fn runs_elsewhere(&self, tool: usize) -> bool {
+        self.targets.get(tool).is_some_and(|target| self.walled.of_target(target).is_some())
     }
 
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
@@ -100,7 +148,14 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
-        self.run(call, false).await.0
+        match self.text_of(call.tool) {
+            Some(text) => self.get_text(text, call).await,
+            None => self.run(call, false).await.0,
+        }
+    }
+
+    async fn complete(self: Arc<Self>, call: Call, completing: Completing) -> Result<Completions, String> {
+        self.complete_argument(call, completing).await
     }
 }
 
@@ -140,16 +195,7 @@ impl Catalog {
         let cancellation = call.context.cancellation.clone();
         let tool = &started.tool.definition().name;
         let name = tracing::enabled!(tracing::Level::DEBUG).then(|| started.call_name(&call).kept(tool));
-        // The call holds no slot while it waits for a person.
-        let approved = if by_hand { Ok(None) } else { started.approve(&call).await.map(Some) };
-        let ended = match approved {
-            Ok(approved) => {
-                let ended = started.run_in_turn(call).await;
-                approved.into_iter().for_each(|approved| approved.ended(ended.outcome));
-                ended
-            }
-            Err(ended) => ended,
-        };
+        let ended = if by_hand { started.run_in_turn(call).await } else { started.run_once(call).await };
         started.finish(ended, &cancellation, name).await
     }
 
@@ -190,8 +236,8 @@ impl Catalog {
     fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
         let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
         let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let (component, redactor) = (&target.component, target.capabilities.redactor());
-        Some((target, CallStart { id, generation: self.tools.generation(), tool, component, redactor }))
+        let (source, redactor) = (CallSource::of(&target.component), Some(target.capabilities.redactor()));
+        Some((target, CallStart { id, generation: self.tools.generation(), tool, source, redactor }))
     }
 
     /// Counts and records a call that is refused before anything of it runs.
@@ -218,18 +264,73 @@ impl StartedCall<'_> {
         CallName::new(self.record.id(), &call.context, self.name())
     }
 
-    /// Waits for a slot of its caller, then for one of its tool, and runs the guest.
+    /// Runs the call unless it ran before under its key.
+    async fn run_once(&self, call: Call) -> EndedCall {
+        let once = match self.once(&call).await {
+            Ok(once) => once,
+            Err(ended) => return ended,
+        };
+        let ended = self.run_approved(call).await;
+        if let Some(once) = once {
+            once.ended(&ended).await;
+        }
+        ended
+    }
+
+    /// Runs the call if it needs no person, or one confirms it. It holds no slot while it waits for
+    /// that.
+    async fn run_approved(&self, call: Call) -> EndedCall {
+        match self.approve(&call).await {
+            Ok(approved) => {
+                let ended = self.run_in_turn(call).await;
+                approved.ended(ended.outcome).await;
+                ended
+            }
+            Err(ended) => ended,
+        }
+    }
+
+    /// Counts it against its rates, waits for a slot of its caller, then for one of its tool, and
+    /// runs the guest.
     async fn run_in_turn(&self, call: Call) -> EndedCall {
         let cancellation = call.context.cancellation.clone();
         let caller = call.context.caller.clone();
         let since = self.trace.as_ref().map(|_| SystemTime::now());
         let refused = |refusal: QueueRefusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
         let (rights, queues) = (self.catalog.visibility.rights(&caller), &self.catalog.caller_queues);
-        let _of_caller = match queues.enter(caller.name(), &rights, &self.target.limits, &cancellation).await {
+        let (state, admission) = (self.catalog.state.as_ref(), &self.target.admission);
+        let taken = rates::take(state, caller.name(), rights.rate(), admission);
+        // Both are asked at once, as the state may be on another machine. A call that may wait for
+        // its caller's other calls takes no slot of its tool meanwhile.
+        let asked = async {
+            if rights.concurrency().is_some() {
+                return taken.await.map(|()| None);
+            }
+            let (taken, place) = tokio::join!(taken, admission.place(state));
+            taken.and(Ok(place?))
+        };
+        let asked = tokio::select! {
+            biased;
+            asked = asked => asked,
+            () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
+        };
+        let place = match asked {
+            Ok(place) => place,
+            Err(refusal) => return refused(refusal),
+        };
+        let of_caller = queues.enter(caller.name(), &rights, &self.target.limits, state, &cancellation);
+        let _of_caller = match of_caller.await {
             Ok(permit) => permit,
             Err(refusal) => return refused(refusal),
         };
-        let entered = self.wait_unless_narrowed(caller.name(), &cancellation).await;
+        let place = match place {
+            None if rights.concurrency().is_some() => match admission.place(state).await {
+                Ok(place) => place,
+                Err(away) => return refused(away.into()),
+            },
+            place => place,
+        };
+        let entered = self.wait_unless_narrowed(place, &cancellation).await;
         if let Some((trace, since)) = self.trace.as_ref().zip(since) {
             trace.waited(since);
         }
@@ -241,15 +342,17 @@ impl StartedCall<'_> {
 
     async fn wait_unless_narrowed(
         &self,
-        caller: &str,
+        place: Option<Place>,
         cancellation: &Cancellation,
-    ) -> Result<tokio::sync::SemaphorePermit<'_>, QueueRefusal> {
-        let permit = self.target.admission.enter(caller, cancellation);
+    ) -> Result<CallPermit<'_>, QueueRefusal> {
+        let permit = self.target.admission.enter(self.catalog.state.as_ref(), place, cancellation);
         let Some(narrowed) = &self.target.narrowed else { return permit.await };
         tokio::select! {
             biased;
             permit = permit => permit,
-            () = narrowed.cancelled() => Err(QueueRefusal::Narrowed),
+            () = narrowed.cancellation().cancelled() => {
+                Err(QueueRefusal::Narrowed(narrowed.text(self.target.component.name())))
+            }
         }
     }
 
@@ -261,7 +364,8 @@ impl StartedCall<'_> {
         name: Option<CallName<'_>>,
     ) -> (CheckedResult, Beside) {
         let beside = std::mem::take(&mut ended.beside);
-        let patience = ended.patience(&self.target.limits, cancellation);
+        // A check is bounded by its steps, a tenth of a second of one core.
+        let patience = Patience { until: None, given_up: Some(cancellation.given_up()) };
         if self.tool.finishing_takes_long(&ended.result) {
             toolcell_mcp::leave_thread().await;
         }
@@ -277,7 +381,7 @@ impl StartedCall<'_> {
         }
         self.trace.iter().for_each(|trace| trace.end(outcome));
         self.record.end(outcome, usage, &detail);
-        (result, beside)
+        (result.blaming_arguments(outcome == Outcome::InvalidInput), beside)
     }
 }
 

@@ -23,7 +23,10 @@ impl Questions {
     /// Questions of the call with this context.
     pub fn new(context: &mcp::CallContext, records: AskRecords, limits: &Limits) -> Self {
         let (asking, cancellation) = (context.asking.clone(), context.cancellation.clone());
-        let asker = format!("The tool {:?}", records.tool());
+        let asker = match sandbox::export::prompt_of(records.tool()) {
+            Some(prompt) => format!("The prompt {prompt:?}"),
+            None => format!("The tool {:?}", records.tool()),
+        };
         Self {
             asking,
             cancellation,
@@ -38,6 +41,10 @@ impl Questions {
         self.asking.supports(question_kind(kind))
     }
 
+    pub fn supports_sampling_tools(&self) -> bool {
+        self.asking.supports_sampling_tools()
+    }
+
     /// Asks. If dropped before the answers, it records the questions as cancelled with the call, or
     /// else as timed out.
     pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::Asked {
@@ -48,8 +55,10 @@ impl Questions {
             let text = format!("the key {:?} is not 1 to 64 of A-Z, a-z, 0-9, _ and -", ask.key);
             return open.refused(sandbox::Refusal::Invalid(text));
         }
+        let need = format!("{} needs an answer", self.asker);
         let terms = mcp::AskTerms {
             asker: Some(&self.asker),
+            need: &need,
             answer_bytes_max: self.answer_bytes_max,
             answered_within: self.answered_within,
             only_if_asked: false,
@@ -158,12 +167,14 @@ fn answer(answer: mcp::Answer) -> sandbox::Answer {
 
 fn refusal(error: mcp::AskError) -> sandbox::Refusal {
     match error {
-        mcp::AskError::Unsupported(kind) | mcp::AskError::Unheard(kind) => sandbox::Refusal::Unsupported(match kind {
-            mcp::QuestionKind::Form => sandbox::Kind::Form,
-            mcp::QuestionKind::Page => sandbox::Kind::Page,
-            mcp::QuestionKind::Sampling => sandbox::Kind::Sampling,
-            mcp::QuestionKind::Roots => sandbox::Kind::Roots,
-        }),
+        mcp::AskError::Unsupported { kind, .. } | mcp::AskError::Unheard(kind) => {
+            sandbox::Refusal::Unsupported(match kind {
+                mcp::QuestionKind::Form => sandbox::Kind::Form,
+                mcp::QuestionKind::Page => sandbox::Kind::Page,
+                mcp::QuestionKind::Sampling => sandbox::Kind::Sampling,
+                mcp::QuestionKind::Roots => sandbox::Kind::Roots,
+            })
+        }
         mcp::AskError::Invalid(text) => sandbox::Refusal::Invalid(text),
         error => sandbox::Refusal::Failed(error.to_string()),
     }

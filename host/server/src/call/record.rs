@@ -20,9 +20,26 @@ pub struct CallStart<'a> {
     pub id: u64,
     pub generation: u64,
     pub tool: &'a Arc<Tool>,
-    pub component: &'a LoadedComponent,
-    /// Takes the tool's secrets out of recorded texts.
-    pub redactor: &'a Redactor,
+    pub source: CallSource<'a>,
+    /// Takes the tool's secrets out of recorded texts; none where it has none.
+    pub redactor: Option<&'a Redactor>,
+}
+
+/// The component that a call runs, or what stands in its place.
+#[derive(Clone, Copy)]
+pub struct CallSource<'a> {
+    pub name: &'a str,
+    /// `sha256:…` of its bytes.
+    pub digest: &'a str,
+    /// `sha256:…` of its policy.
+    pub policy_digest: &'a str,
+}
+
+impl<'a> CallSource<'a> {
+    /// This component.
+    pub fn of(component: &'a LoadedComponent) -> Self {
+        Self { name: component.name(), digest: &component.digest, policy_digest: &component.policy_digest }
+    }
 }
 
 /// A call that is recorded as started, and counted when it ends. If dropped before its end, it is
@@ -212,7 +229,9 @@ fn digest(call: &Call) -> String {
 
 /// The arguments without values of secrets, if the manifest asks to record them.
 fn kept<'a>(sink: &Sink, start: &CallStart<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
-    sink.keeps_arguments().then(|| start.redactor.text(call.arguments.get()))
+    let text = call.arguments.get();
+    let clean = || start.redactor.map_or(Cow::Borrowed(text), |redactor| redactor.text(text));
+    sink.keeps_arguments().then(clean)
 }
 
 fn started<'a>(
@@ -231,9 +250,9 @@ fn started<'a>(
         request: Clipped(&context.request_id),
         trace: context.trace.as_ref().and_then(|trace| trace_id(&trace.traceparent)).map(Clipped),
         tool: &start.tool.definition().name,
-        component: start.component.name(),
-        component_digest: &start.component.digest,
-        policy_digest: &start.component.policy_digest,
+        component: start.source.name,
+        component_digest: start.source.digest,
+        policy_digest: start.source.policy_digest,
         arguments_digest,
         arguments_bytes: call.arguments.get().len() as u64,
         arguments: arguments.map(ArgumentsText),

@@ -3,19 +3,29 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::quantity::{Per, Rate};
 use toolcell_policy::{Askable, MANIFEST_BYTES_MAX, Source, parse};
+use toolcell_shared::Allowances;
 
-use super::rate::Allowances;
+use super::queue::pace;
+use crate::boards::{BoardName, Boards};
 use crate::file::{read_bounded, write_whole};
 
 /// Requests that are remembered, of at most 2 KiB each. A person allows a few in a day. Without
 /// room one is not remembered, and the person is asked again.
 const GIVEN_MAX: usize = 1_024;
+
+/// The share of one caller, who may answer its own questions: a quarter, as of what else clients
+/// hold.
+const GIVEN_PER_CALLER_MAX: usize = GIVEN_MAX / 4;
+
+/// Time for which replicas remember what was allowed: a working day. No one of them knows when all
+/// of them have ended.
+const GIVEN_FOR: Duration = Duration::from_secs(12 * 3_600);
 
 /// Questions that are under way at once. Past them, nobody is asked.
 const OPEN_MAX: usize = 1_024;
@@ -23,6 +33,9 @@ const OPEN_MAX: usize = 1_024;
 /// Questions that one caller's person is asked. Who is asked every half minute for an hour reads
 /// none of them. A round that brings the answer back counts as well.
 const ASKED: Rate = Rate { count: 120, per: Per::Hour };
+
+/// Callers whose questions are counted apart.
+const ASKED_CALLERS_MAX: usize = 1_000;
 
 /// A person at a terminal, who is asked there.
 pub trait Person: Send + Sync {
@@ -46,20 +59,50 @@ pub enum Choice {
 
 /// Consents of persons.
 pub struct Consents {
-    given: Mutex<HashSet<String>>,
+    given: Mutex<Given>,
     /// The turn of each question that is under way: whoever asks the same waits for its answer.
     open: Mutex<HashMap<String, Weak<Semaphore>>>,
-    asked: Allowances,
+    asked: Mutex<Allowances>,
     /// The manifest, where persons may have it written.
     manifest: OnceLock<PathBuf>,
     writing: Mutex<()>,
+    /// All replicas know what was allowed.
+    boards: OnceLock<Arc<Boards>>,
     person: OnceLock<Arc<dyn Person>>,
+}
+
+/// Requests that were allowed, by caller.
+#[derive(Default)]
+struct Given {
+    callers: HashMap<String, HashSet<String>>,
+    count: usize,
+}
+
+impl Given {
+    /// False if there is no room for it.
+    fn insert(&mut self, caller: &str, what: String) -> bool {
+        let own = self.callers.get(caller);
+        if own.is_some_and(|own| own.contains(&what)) {
+            return true;
+        }
+        if self.count >= GIVEN_MAX || own.is_some_and(|own| own.len() >= GIVEN_PER_CALLER_MAX) {
+            return false;
+        }
+        self.count += 1;
+        self.callers.entry(caller.to_owned()).or_default().insert(what)
+    }
+
+    fn contains(&self, caller: &str, what: &str) -> bool {
+        self.callers.get(caller).is_some_and(|own| own.contains(what))
+    }
 }
 
 impl Default for Consents {
     fn default() -> Self {
-        let (given, open, asked) = (Mutex::default(), Mutex::default(), Allowances::new(ASKED));
-        Self { given, open, asked, manifest: OnceLock::new(), writing: Mutex::default(), person: OnceLock::new() }
+        let (given, open) = (Mutex::default(), Mutex::default());
+        let asked = Mutex::new(Allowances::new(pace(ASKED), ASKED_CALLERS_MAX));
+        let (manifest, boards, person) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { given, open, asked, manifest, writing: Mutex::default(), boards, person }
     }
 }
 
@@ -107,27 +150,51 @@ impl Consents {
         self.person.get()
     }
 
+    /// From now on what was allowed for more than one call is known to all replicas.
+    pub fn share(&self, boards: &Arc<Boards>) {
+        let _ = self.boards.set(Arc::clone(boards));
+    }
+
+    /// The meaning of a choice, for people.
+    pub fn meaning(&self, choice: Choice) -> String {
+        match (choice, self.boards.get()) {
+            (Choice::Session, Some(_)) => format!("allow it to this tool for {} hours", GIVEN_FOR.as_secs() / 3_600),
+            (choice, _) => choice.meaning().to_owned(),
+        }
+    }
+
     /// True if persons may have the manifest written, and it can be.
     pub fn writes(&self) -> bool {
         self.manifest.get().is_some_and(|path| std::fs::OpenOptions::new().append(true).open(path).is_ok())
     }
 
-    /// True if this was allowed for more than one call.
-    pub fn holds(&self, what: &str) -> bool {
-        self.given().contains(what)
+    /// True if this was allowed to the caller for more than one call.
+    pub fn holds(&self, caller: &str, what: &str) -> bool {
+        match self.boards.get() {
+            Some(boards) => boards.has_of(BoardName::Consents, caller, &[what]),
+            None => self.given().contains(caller, what),
+        }
     }
 
-    /// Remembers that this was allowed.
-    pub fn remember(&self, what: String) {
-        let mut given = self.given();
-        if given.len() < GIVEN_MAX {
-            given.insert(what);
+    /// Remembers that this was allowed to the caller. Without room, it is asked again.
+    pub async fn remember(&self, caller: &str, what: String) {
+        let remembered = match self.boards.get() {
+            Some(boards) => {
+                boards.post_of(BoardName::Consents, caller, GIVEN_PER_CALLER_MAX, &[&what], GIVEN_FOR).await
+            }
+            None => Ok(self.given().insert(caller, what)),
+        };
+        match remembered {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("what a person allowed is not remembered: there is no room"),
+            Err(away) => tracing::warn!("what a person allowed is not remembered: {}", away.internal()),
         }
     }
 
     /// Takes one question from the caller's allowance. False if none is left.
     pub fn charge(&self, caller: &str) -> bool {
-        self.asked.take(caller, Instant::now()).is_ok()
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.take(caller, Instant::now()).is_ok()
     }
 
     /// The turn to ask about this; waits while another call asks the same. `None` if too many
@@ -171,7 +238,7 @@ impl Consents {
         write_whole(path, changed.as_bytes()).map_err(|error| format!("{name} cannot be written: {error}"))
     }
 
-    fn given(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn given(&self) -> MutexGuard<'_, Given> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -180,16 +247,38 @@ impl Consents {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_remembered_and_asked_is_bounded() {
+    #[tokio::test]
+    async fn what_is_remembered_and_asked_is_bounded() {
         let consents = Consents::default();
-        for number in 0..GIVEN_MAX + 10 {
-            consents.remember(number.to_string());
+        for caller in ["ann", "bob", "cay", "dan", "eve"] {
+            for number in 0..GIVEN_PER_CALLER_MAX + 10 {
+                consents.remember(caller, number.to_string()).await;
+                consents.remember(caller, "0".to_owned()).await;
+            }
         }
-        assert!(consents.holds("0") && !consents.holds(&(GIVEN_MAX + 5).to_string()));
+        let last = (GIVEN_PER_CALLER_MAX - 1).to_string();
+        assert!(consents.holds("ann", &last) && !consents.holds("ann", &GIVEN_PER_CALLER_MAX.to_string()));
+        assert!(consents.holds("dan", &last), "each caller has a share");
+        assert!(!consents.holds("eve", "0"), "what all may have is given");
         let asked = (0..ASKED.count + 10).filter(|_| consents.charge("ann")).count();
         assert_eq!(asked as u64, ASKED.count);
         assert!(consents.charge("bob"), "each caller has an allowance");
+    }
+
+    #[tokio::test]
+    async fn what_is_allowed_at_one_replica_is_allowed_at_all() {
+        let boards = crate::boards::tests::replicas([1, 1]);
+        let [one, other] = boards.each_ref().map(|boards| {
+            let consents = Consents::default();
+            consents.share(boards);
+            consents
+        });
+        one.remember("ann", "a".to_owned()).await;
+        assert!(one.holds("ann", "a") && !one.holds("bob", "a"));
+        crate::boards::tests::comes_true("the other knows", || other.holds("ann", "a")).await;
+        assert!(!other.holds("ann", "b"));
+        assert_eq!(other.meaning(Choice::Session), "allow it to this tool for 12 hours");
+        assert_eq!(Consents::default().meaning(Choice::Session), Choice::Session.meaning());
     }
 
     #[tokio::test]

@@ -1,8 +1,11 @@
 //! A guest's results in the protocol's terms. JSON texts from the guest are parsed here. A guest
 //! that returns something else gets one clear error, and so does the client.
+use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell_mcp::{
-    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, ResourceBody, ResourceLink, Role,
+    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, PromptParts, ResourceBody,
+    ResourceLink, Role, sanitize,
 };
 use toolcell_sandbox::contract;
 
@@ -22,8 +25,42 @@ pub fn result(answer: contract::CallResult) -> Result<CallResult, String> {
         content,
         structured,
         is_error: answer.is_error,
+        prompt: PromptParts::default(),
         meta: meta(answer.meta_json).map_err(|problem| invalid(format!("meta-json {problem}")))?,
     })
+}
+
+/// The speakers and the description of a prompt's result, as a sandbox gives them.
+#[derive(Deserialize)]
+struct Parts {
+    description: Option<String>,
+    roles: Vec<Speaker>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+/// The result of a prompt, or the reason why it is invalid. Its pieces are messages.
+pub fn prompt(mut answer: contract::CallResult) -> Result<CallResult, String> {
+    let parts = answer.structured_json.take().unwrap_or_default();
+    let parts: Parts = serde_json::from_str(&parts).map_err(|_| invalid("it does not say who speaks".to_owned()))?;
+    let roles = parts.roles.iter().map(|speaker| match speaker {
+        Speaker::User => Role::User,
+        Speaker::Assistant => Role::Assistant,
+    });
+    let prompt = PromptParts { description: parts.description.map(clean), roles: roles.collect() };
+    if answer.content.is_empty() {
+        return Err(invalid("it has no messages".to_owned()));
+    }
+    Ok(CallResult { prompt, ..result(answer)? })
+}
+
+fn clean(text: String) -> String {
+    sanitize::text(&text).into_owned()
 }
 
 fn invalid(problem: String) -> String {
@@ -36,10 +73,23 @@ fn json(field: &str, text: String) -> Result<Box<RawValue>, String> {
 
 /// A `_meta` object, empty if the guest gave none.
 pub fn meta(text: Option<String>) -> Result<Map, String> {
-    match text.as_deref().map(serde_json::from_str) {
+    match text.as_deref().map(serde_json::from_str::<Value>) {
         None => Ok(Map::new()),
-        Some(Ok(map)) => Ok(map),
+        Some(Ok(Value::Object(map))) => Ok(map),
+        Some(Ok(other)) => Err(format!("is not a JSON object, but {}", kind(&other))),
         Some(Err(error)) => Err(format!("is not a JSON object: {error}")),
+    }
+}
+
+/// The kind of a JSON value, for people.
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
     }
 }
 
@@ -80,7 +130,8 @@ fn resource_link(link: contract::ResourceLink) -> (ContentKind, Option<contract:
     (kind, link.annotations, link.meta_json)
 }
 
-fn annotations(annotations: contract::Annotations) -> ContentAnnotations {
+/// Hints about a piece of content, or a resource.
+pub fn annotations(annotations: contract::Annotations) -> ContentAnnotations {
     let audience = annotations.audience.into_iter().map(|role| match role {
         contract::Role::User => Role::User,
         contract::Role::Assistant => Role::Assistant,

@@ -1,16 +1,13 @@
 //! A tool's definition in the protocol's terms. Every field that is not JSON and every broken rule
 //! of MCP is reported at once.
-use std::time::{Duration, Instant};
-
-use toolcell_mcp::{DefinitionBounds, DefinitionProblem, Map, Tool, ToolDefinition, ToolHints};
-use toolcell_policy::{LoadLimit, LoadLimits, ToolPolicy};
+use toolcell_mcp::{
+    DefinitionBounds, DefinitionProblem, Map, PromptArgument, TaskPlan, Tool, ToolDefinition, ToolHints,
+};
+use toolcell_policy::{LoadLimit, LoadLimits, TaskRule, ToolPolicy};
 use toolcell_sandbox::contract;
+use toolcell_schema::{SchemaBudget, SchemaFindings};
 
-use super::content;
-
-/// Memory in bytes that the compiled schemas of one component may take, roughly. A thousand tools
-/// of twenty subschemas each take half of it.
-const SCHEMAS_BYTES_MAX: usize = 128 * 1024 * 1024;
+use super::{apps, content};
 
 /// Overrides the component's texts with the manifest's: the operator writes for its own clients.
 pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
@@ -20,6 +17,7 @@ pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
     if let Some(description) = said.description() {
         description.clone_into(&mut tool.description);
     }
+    apps::link(tool, said.view());
     let said = said.hints();
     if !said.said().is_empty() {
         let own = tool.hints.unwrap_or(contract::Hints {
@@ -37,42 +35,76 @@ pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
     }
 }
 
-/// Time and memory left for the definitions of one component.
-#[derive(Clone, Copy, Debug)]
-pub struct DefinitionBudget {
-    /// Memory, in bytes.
-    memory_bytes: usize,
-    until: Option<Instant>,
+/// The calls of a tool that become tasks, in the protocol's terms.
+pub const fn task_plan(rule: TaskRule) -> TaskPlan {
+    match rule {
+        TaskRule::Never => TaskPlan::Never,
+        TaskRule::After(time) => TaskPlan::After(time),
+        TaskRule::Always => TaskPlan::Always,
+    }
 }
 
-impl DefinitionBudget {
-    /// Budget of a component whose compilation has this much time left.
-    pub fn within(time: Duration) -> Self {
-        Self { memory_bytes: SCHEMAS_BYTES_MAX, until: Instant::now().checked_add(time) }
-    }
+/// The place where the schemas of a component are compiled and applied.
+pub enum SchemaChecks {
+    /// This process, in the time and memory left.
+    Here(SchemaBudget),
+    /// Another one, which found this about those of each tool.
+    Elsewhere(SchemaFindings),
+}
 
-    /// True if nothing more may be compiled.
-    pub fn is_used_up(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
-    }
+/// The reason to look at no further tool of a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// No time is left for their schemas.
+    TooLate,
+    /// The process that looked at their schemas found enough problems.
+    Problems,
+}
 
-    fn bounds(&self) -> DefinitionBounds {
-        let bounds = DefinitionBounds::default();
-        DefinitionBounds {
-            memory_bytes_max: bounds.memory_bytes_max.min(self.memory_bytes),
-            until: self.until,
-            ..bounds
+impl SchemaChecks {
+    /// Takes the findings about tool number `place`, to make its definition of.
+    ///
+    /// # Errors
+    /// Neither it nor any tool after it can be looked at.
+    pub fn of_tool(&mut self, place: usize) -> Result<ToolSchemaCheck<'_>, End> {
+        match self {
+            Self::Here(budget) if budget.is_used_up() => Err(End::TooLate),
+            Self::Here(budget) => Ok(ToolSchemaCheck::Here(budget)),
+            Self::Elsewhere(found) => match found.tools.get_mut(place) {
+                Some(problems) => Ok(ToolSchemaCheck::Elsewhere(std::mem::take(problems))),
+                None if found.too_late => Err(End::TooLate),
+                None => Err(End::Problems),
+            },
         }
     }
 }
 
+impl SchemaChecks {
+    /// The check of an entry whose schema is the host's own.
+    pub fn of_prompt(&mut self) -> ToolSchemaCheck<'_> {
+        match self {
+            Self::Here(budget) => ToolSchemaCheck::Here(budget),
+            Self::Elsewhere(_) => ToolSchemaCheck::Elsewhere(Vec::new()),
+        }
+    }
+}
+
+/// [`SchemaChecks`] of one tool.
+pub enum ToolSchemaCheck<'b> {
+    /// Here, from this budget.
+    Here(&'b mut SchemaBudget),
+    /// Elsewhere, with these problems.
+    Elsewhere(Vec<DefinitionProblem>),
+}
+
 /// Compiles the definition under the name that clients see, and takes its cost from the budget. A
-/// definition that is too large is not examined further.
+/// definition that is too large is not examined further. Schemas that were compiled elsewhere are
+/// not compiled again.
 pub fn compile(
     exposed_name: String,
     tool: contract::Tool,
     limits: &LoadLimits,
-    budget: &mut DefinitionBudget,
+    schemas: ToolSchemaCheck<'_>,
 ) -> Result<Tool, Vec<DefinitionProblem>> {
     if weigh(&tool) > limits.definition_bytes() {
         return Err(vec![too_large(limits)]);
@@ -93,11 +125,16 @@ pub fn compile(
         icons: content::icons(tool.icons),
         meta: meta.unwrap_or_else(Map::new),
     };
-    match Tool::compile(definition, &budget.bounds()) {
-        Ok(tool) if problems.is_empty() => {
-            budget.memory_bytes = budget.memory_bytes.saturating_sub(tool.schemas_bytes());
-            Ok(tool)
+    let bounds = |schemas| DefinitionBounds { schemas, ..DefinitionBounds::default() };
+    let compiled = match schemas {
+        ToolSchemaCheck::Here(budget) => {
+            let compiled = Tool::compile(definition, &bounds(budget.bounds()));
+            compiled.inspect(|tool| budget.take(tool.schemas_bytes()))
         }
+        ToolSchemaCheck::Elsewhere(found) => Tool::checked_elsewhere(definition, &DefinitionBounds::default(), found),
+    };
+    match compiled {
+        Ok(tool) if problems.is_empty() => Ok(tool),
         Ok(_) => Err(problems),
         Err(more) => {
             problems.extend(more);
@@ -106,21 +143,87 @@ pub fn compile(
     }
 }
 
+/// Compiles the definition of a prompt under the name that clients see. Its arguments are checked
+/// by the protocol.
+pub fn prompt(
+    exposed_name: String,
+    prompt: contract::Prompt,
+    limits: &LoadLimits,
+    schemas: ToolSchemaCheck<'_>,
+) -> Result<Tool, Vec<DefinitionProblem>> {
+    let contract::Prompt { name, title, description, arguments, icons, meta_json } = prompt;
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let bytes = |argument: &contract::Argument| {
+        let values: usize = argument.values.iter().map(String::len).sum();
+        argument.name.len() + optional(&argument.title) + optional(&argument.description) + values
+    };
+    if arguments.iter().map(bytes).sum::<usize>() > limits.definition_bytes() {
+        return Err(vec![too_large(limits)]);
+    }
+    let entry =
+        contract::Tool { title, description: description.unwrap_or_default(), icons, meta_json, ..unlisted(name) };
+    let arguments = arguments.into_iter().map(|argument| {
+        let contract::Argument { name, title, description, required, values } = argument;
+        PromptArgument { name, title, description, required, values }
+    });
+    compile(exposed_name, entry, limits, schemas)?.into_prompt(arguments.collect(), &DefinitionBounds::default())
+}
+
+/// The entry of a component's completions, which no client lists.
+pub fn completion(
+    component: &str,
+    limits: &LoadLimits,
+    schemas: ToolSchemaCheck<'_>,
+) -> Result<Tool, Vec<DefinitionProblem>> {
+    let name = "completion".to_owned();
+    let entry = compile(name.clone(), unlisted(name), limits, schemas)?;
+    Ok(entry.into_unlisted(format!("completion/{component}")))
+}
+
+/// The entry that reads a component's resources, which no client lists.
+pub fn reading(
+    component: &str,
+    limits: &LoadLimits,
+    schemas: ToolSchemaCheck<'_>,
+) -> Result<Tool, Vec<DefinitionProblem>> {
+    let name = "resources".to_owned();
+    let entry = compile(name.clone(), unlisted(name), limits, schemas)?;
+    Ok(entry.into_unlisted(format!("resources/{component}")))
+}
+
+/// A definition that takes any object.
+fn unlisted(name: String) -> contract::Tool {
+    contract::Tool {
+        name,
+        title: None,
+        description: String::new(),
+        input_schema_json: r#"{"type":"object"}"#.to_owned(),
+        output_schema_json: None,
+        hints: None,
+        icons: Vec::new(),
+        meta_json: None,
+    }
+}
+
 /// Bytes of all texts of the tool.
 fn weigh(tool: &contract::Tool) -> usize {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let icon = |icon: &contract::Icon| {
-        icon.src.len() + optional(&icon.mime_type) + icon.sizes.iter().map(String::len).sum::<usize>()
-    };
     let given = [&tool.name, &tool.description, &tool.input_schema_json];
     given.iter().map(|text| text.len()).sum::<usize>()
         + optional(&tool.title)
         + optional(&tool.output_schema_json)
         + optional(&tool.meta_json)
-        + tool.icons.iter().map(icon).sum::<usize>()
+        + tool.icons.iter().map(icon_bytes).sum::<usize>()
 }
 
-fn too_large(limits: &LoadLimits) -> DefinitionProblem {
+/// Bytes of all texts of an icon.
+pub fn icon_bytes(icon: &contract::Icon) -> usize {
+    let mime_type = icon.mime_type.as_ref().map_or(0, String::len);
+    icon.src.len() + mime_type + icon.sizes.iter().map(String::len).sum::<usize>()
+}
+
+/// Problem: a definition is past the limit on its bytes.
+pub fn too_large(limits: &LoadLimits) -> DefinitionProblem {
     let limit = LoadLimit::Definition;
     let key = limit.spec().key;
     let message = format!("is larger than {} (limit \"{key}\")", limits.show(limit));

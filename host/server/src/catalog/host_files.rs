@@ -138,9 +138,18 @@ impl HostFiles {
 /// read it.
 fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
     let mut named = vec![("the folder of states", manifest.server().state(), false)];
+    named.extend(manifest.skills().map(|skills| ("the folder of skills", skills.folder(), false)));
+    named.extend(manifest.apps().iter().filter_map(|app| Some(("the file of a view", app.file()?, false))));
+    named.extend(manifest.prompts().iter().filter_map(|prompt| Some(("the file of a prompt", prompt.file()?, false))));
     named.extend(manifest.audit().file().map(|path| ("the audit", path, false)));
     if let Some(SecretSource::File(path)) = manifest.server().state_key() {
         named.push(("state_key", path, true));
+    }
+    if let Some(state) = manifest.state() {
+        if let Some(SecretSource::File(path)) = state.password() {
+            named.push(("the password of [state]", path, true));
+        }
+        named.extend(state.authorities().map(|path| ("the certificate authorities of [state]", path, false)));
     }
     let Some(http) = manifest.http() else { return named };
     named.extend(http.tokens().map(|path| ("the file of tokens", path, true)));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolcell_policy::{ComponentPolicy, InstancePolicy, Limits};
 use toolcell_sandbox::{
-    Capabilities, InstanceSource, ReusedInstance, Spawn, StartCall, ToolComponent, WarmBudget, WarmInstances,
+    Capabilities, HeldComponent, InstanceSource, ReusedInstance, Spawn, StartCall, WarmBudget, WarmInstances,
     WarmSetup, WarmTool,
 };
 
@@ -14,7 +14,7 @@ use crate::workers::GuestExecutor;
 /// Callers of one component with an instance at a time; each holds a share of the pool. A further
 /// caller takes the instance slot of the caller idle for longest. If nobody is idle, its calls get
 /// an instance each, as without `instance = "per-caller"`. State is lost, never shared.
-const CALLERS_MAX: usize = 64;
+pub(super) const CALLERS_MAX: usize = 64;
 
 /// Pool and budget for instances made ahead.
 #[derive(Clone)]
@@ -33,13 +33,12 @@ impl PrewarmContext {
     pub fn instances(
         &self,
         count: usize,
-        component: &Arc<ToolComponent>,
+        component: &Arc<HeldComponent>,
         limits: &Limits,
         capabilities: &Arc<Capabilities>,
     ) -> Instances {
-        if count == 0 {
-            return Instances::Fresh;
-        }
+        // Sandbox processes make theirs themselves.
+        let Some(component) = component.linked().filter(|_| count > 0) else { return Instances::Fresh };
         let (component, capabilities) = (Arc::clone(component), Arc::clone(capabilities));
         let tool = WarmTool { component, limits: *limits, capabilities, count };
         Instances::Warm(WarmInstances::new(tool, self.setup.clone()))

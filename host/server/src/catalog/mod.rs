@@ -1,21 +1,26 @@
 //! One generation of tools: its components, their tools, and everything needed to run each. Must
 //! not hold: the steps of a call (see `call`).
-mod approvals;
+pub(crate) mod apps;
 mod build;
 mod caller_queue;
 mod consents;
 pub(crate) mod content;
 mod definition;
+mod guest_resources;
+mod held;
 mod host_files;
 mod instances;
 pub(crate) mod meters;
+mod narrowing;
 mod offer;
 mod permissions;
 mod program;
 mod queue;
-mod rate;
 mod resources;
+mod searching;
 pub mod side_files;
+pub(crate) mod skills;
+pub(crate) mod texts;
 mod visibility;
 mod walls;
 
@@ -24,25 +29,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolcell_audit::Sink;
-use toolcell_mcp::{Cancellation, NameCollisions, Tool, ToolList};
-use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
-use toolcell_sandbox::{Capabilities, CodeOrigin, Inspection, ShapeName, ToolComponent};
+use toolcell_mcp::{NameCollisions, SearchError, Tool, ToolList};
+use toolcell_policy::{Approval, Callable, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
+use toolcell_sandbox::{Capabilities, CodeOrigin, HeldComponent, Inspection, ShapeName, export};
+use toolcell_shared::SharedState;
 
+use crate::boards::Boards;
 use crate::file_stamp::Stamps;
+use crate::folders::{FileReads, Folder};
+use crate::kept_entries::EntryReads;
 use crate::observation::Observation;
 use crate::traces::Traces;
-pub(crate) use approvals::Approvals;
+use crate::updates::NewsDesk;
+pub(crate) use apps::{APPS, Apps};
 pub use build::{Basis, Builder, Built, Compiling, LoadStep, Withheld, folder_of};
 pub(crate) use caller_queue::CallerQueues;
+pub(crate) use consents::Consents;
 pub use consents::{Choice, Person};
+pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
 pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
+pub(crate) use narrowing::Narrowing;
 pub use offer::Offer;
-pub(crate) use queue::{Admission, NARROWED, QueueRefusal};
-pub(crate) use rate::Allowance;
-pub(crate) use resources::DeclaredResources;
+pub(crate) use queue::{Admission, CallPermit, QueueRefusal, in_whole_seconds, pace};
+pub(crate) use resources::{DeclaredResources, HostSource};
+pub(crate) use searching::Searching;
+pub(crate) use skills::{SKILLS, Skills};
+pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
 pub use visibility::NOBODY;
 pub(crate) use visibility::Visibility;
 pub use walls::{WallSetup, WalledComponents};
@@ -50,37 +65,72 @@ pub use walls::{WallSetup, WalledComponents};
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
 /// then.
 pub struct Catalog {
+    /// The entries of the targets, behind them those of the texts, and then those of the skills.
     pub(crate) tools: ToolList,
-    pub(crate) resources: DeclaredResources,
+    pub(crate) resources: Arc<DeclaredResources>,
+    /// Reads resources that no call reads.
+    pub(crate) reads: Arc<HostReads>,
+    /// Takes news of resources that calls change.
+    pub(crate) news: Arc<NewsDesk>,
     pub(crate) targets: Vec<Arc<CallTarget>>,
+    /// The prompts of the manifest itself.
+    pub(crate) texts: TextPrompts,
+    pub(crate) skills: Arc<Skills>,
+    pub(crate) apps: Arc<Apps>,
     pub(crate) components: Vec<Arc<LoadedComponent>>,
     pub(crate) sink: Arc<Sink>,
     pub(crate) calls: Arc<AtomicU64>,
     pub(crate) observation: Option<Arc<Observation>>,
     pub(crate) traces: Option<Arc<Traces>>,
     pub(crate) tally: Arc<Tally>,
-    pub(crate) approvals: Arc<Approvals>,
+    /// Consents of persons to requests that no rule allows.
+    pub(crate) consents: Arc<Consents>,
+    /// State that is one for all replicas, or for this process alone.
+    pub(crate) state: Arc<dyn SharedState>,
     pub(crate) visibility: Visibility,
+    /// Present if clients search for tools.
+    pub(crate) searching: Option<Arc<Searching>>,
     pub(crate) caller_queues: Arc<CallerQueues>,
     pub(crate) walled: WalledComponents,
+}
+
+/// Reads resources that no call reads.
+pub(crate) struct HostReads {
+    pub(crate) files: FileReads,
+    pub(crate) entries: EntryReads,
+}
+
+/// The tools of a generation cannot be served together.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// Two tools have one name.
+    #[error(transparent)]
+    Names(#[from] NameCollisions),
+    /// Clients cannot search them.
+    #[error(transparent)]
+    Search(#[from] SearchError),
 }
 
 /// A loaded component with its policy.
 pub struct LoadedComponent {
     pub(crate) policy: ComponentPolicy,
-    pub(crate) component: Arc<ToolComponent>,
+    pub(crate) component: Arc<HeldComponent>,
     pub(crate) digest: String,
     pub(crate) policy_digest: String,
+    /// The resources that it declares.
+    pub(crate) resources: Vec<GuestResource>,
     /// Stamps of its side files when they were read.
     pub(crate) side_files: Stamps,
     /// Denials of its calls, counted over all generations that have it.
     pub(crate) denied: Arc<DenialCounts>,
 }
 
-/// The target of calls: one tool, with everything needed to run it but its definition.
+/// The target of calls: one tool or another export, with everything needed to run it but its
+/// definition.
 pub(crate) struct CallTarget {
     pub(crate) component: Arc<LoadedComponent>,
-    /// The tool's own name, without the manifest's prefix.
+    /// The tool's own name, without the manifest's prefix. Of any other export the path that a
+    /// sandbox knows it by.
     pub(crate) name: String,
     /// Command line and input of its program, if its component is a program.
     pub(crate) program: Option<Arc<Program>>,
@@ -90,10 +140,18 @@ pub(crate) struct CallTarget {
     pub(crate) instances: Instances,
     /// Rule for calls that a person confirms; `None` if there are none.
     pub(crate) approval: Option<Approval>,
-    /// Cancelled once the manifest narrows what its calls may reach; `None` if they reach nothing.
-    pub(crate) narrowed: Option<Cancellation>,
+    /// Ends its calls once the manifest narrows what they may reach; `None` if they reach nothing.
+    pub(crate) narrowed: Option<Narrowing>,
     /// Counters of its calls, over all generations that have it.
     pub(crate) meters: Arc<Meters>,
+}
+
+impl CallTarget {
+    /// The answer to a call that its tool's narrowing ended, if that has begun.
+    pub(crate) fn narrowed_text(&self) -> Option<String> {
+        let narrowed = self.narrowed.as_ref().filter(|narrowed| narrowed.cancellation().is_cancelled());
+        narrowed.map(|narrowed| narrowed.text(self.component.name()))
+    }
 }
 
 impl LoadedComponent {
@@ -132,6 +190,11 @@ impl LoadedComponent {
         self.component.shape()
     }
 
+    /// All resources that it declares, as clients see them; `None` if there are none.
+    pub(crate) fn pinned_resources(&self) -> Option<serde_json::Value> {
+        (!self.resources.is_empty()).then(|| guest_resources::pinned(&self.resources))
+    }
+
     /// Its exports and imports.
     pub fn inspection(&self) -> &Inspection {
         self.component.inspection()
@@ -147,18 +210,29 @@ impl Catalog {
 
     /// Lets persons who are asked about what no rule allows have this manifest written.
     pub fn may_write_manifest(&self, path: &std::path::Path) {
-        self.approvals.consents.may_write(path);
+        self.consents.may_write(path);
     }
 
     /// Asks this person about what no rule allows, and no client.
     pub fn ask_on(&self, person: Arc<dyn Person>) {
-        self.approvals.consents.ask_on(person);
+        self.consents.ask_on(person);
     }
 
     /// Sends spans of its calls there.
     #[must_use]
     pub fn traced(self, traces: Option<Arc<Traces>>) -> Self {
         Self { traces, ..self }
+    }
+
+    /// Shares state with all who use this.
+    #[must_use]
+    pub fn sharing(self, state: &Arc<dyn SharedState>) -> Self {
+        Self { state: Arc::clone(state), ..self }
+    }
+
+    /// From now on all replicas know what persons allow.
+    pub(crate) fn knowing(&self, boards: &Arc<Boards>) {
+        self.consents.share(boards);
     }
 
     /// The components, in the manifest's order.
@@ -176,10 +250,11 @@ impl Catalog {
         self.targets.get(index).map(|target| (target.component.as_ref(), &target.limits))
     }
 
-    /// Names of one component's tools, as clients see them.
+    /// Names of one component's tools, as clients see them, and the paths of its prompts.
     pub fn tools_of(&self, component: &Arc<LoadedComponent>) -> Vec<&str> {
         let own = self.targets.iter().map(|target| Arc::ptr_eq(&target.component, component));
-        let named = self.tools.tools().iter().zip(own).filter(|(_, own)| *own);
+        let listed = |tool: &Tool| tool.is_tool() || tool.prompt().is_some();
+        let named = self.tools.tools().iter().zip(own).filter(|(tool, own)| *own && listed(tool));
         named.map(|(tool, _)| tool.definition().name.as_str()).collect()
     }
 
@@ -187,8 +262,8 @@ impl Catalog {
     /// earlier one lacks are left out.
     ///
     /// # Errors
-    /// Two tools would have one name.
-    pub fn holding(&self, held: &BTreeSet<String>, earlier: &Self) -> Result<Self, NameCollisions> {
+    /// Two tools would have one name, or one of the host's own.
+    pub fn holding(&self, held: &BTreeSet<String>, earlier: &Self) -> Result<Self, CatalogError> {
         let mut parts = Parts::default();
         for component in &self.components {
             if !held.contains(component.name()) {
@@ -197,14 +272,26 @@ impl Catalog {
                 parts.take_over(earlier, old, None);
             }
         }
+        let texts = if held.contains(TEXTS) { earlier } else { self };
+        parts.take_texts(texts);
+        let texts = TextPrompts { all: texts.texts.all.clone() };
+        let skills = if held.contains(SKILLS) { earlier } else { self };
+        parts.take_skills(skills);
+        let skills = Arc::clone(&skills.skills);
+        let apps = Arc::clone(if held.contains(APPS) { &earlier.apps } else { &self.apps });
         let Parts { tools, targets, rules, components } = parts;
+        let searching = self.searching.clone();
         let tools = ToolList::new(self.tools.generation(), tools)?;
+        let tools = Searching::apply(searching.as_ref(), tools, &targets)?;
         let (visibility, caller_queues) =
             (Visibility::new(Arc::clone(self.visibility.callers()), rules), Arc::clone(&self.caller_queues));
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
-        let (observation, traces, approvals) =
-            (self.observation.clone(), self.traces.clone(), Arc::clone(&self.approvals));
-        let resources = DeclaredResources::of(&targets, &tools);
+        let (observation, traces) = (self.observation.clone(), self.traces.clone());
+        let (consents, state) = (Arc::clone(&self.consents), Arc::clone(&self.state));
+        let resources =
+            DeclaredResources::of(&targets, &tools, self.resources.places()).holding(&skills, &apps, &tools);
+        let resources = Arc::new(resources);
+        let (reads, news) = (Arc::clone(&self.reads), Arc::clone(&self.news));
         let walled = self.walled.holding(&earlier.walled, &components);
         Ok(Self {
             tools,
@@ -215,12 +302,29 @@ impl Catalog {
             tally,
             observation,
             traces,
-            approvals,
+            consents,
+            state,
             visibility,
+            searching,
             caller_queues,
             resources,
+            texts,
+            skills,
+            apps,
+            reads,
+            news,
             walled,
         })
+    }
+
+    /// From now on news of resources that calls change go there.
+    pub(crate) fn tell_by(&self, updates: &Arc<crate::updates::Updates>) {
+        self.news.open(updates);
+    }
+
+    /// The folders whose files are resources.
+    pub(crate) fn folders(&self) -> Vec<Arc<Folder>> {
+        self.resources.folders()
     }
 
     /// The components that run in sandbox processes.
@@ -239,8 +343,22 @@ impl Catalog {
         tools.map(|(place, (target, tool))| Offer {
             target,
             tool,
-            called_by: self.visibility.words(place, &target.called(&tool.definition().name)),
+            called_by: self.visibility.words(place, &target.called(tool)),
         })
+    }
+
+    /// The prompts of the manifest itself, with the rules for their callers in words; `None`:
+    /// everybody.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&Arc<TextPrompt>, Option<Vec<String>>)> {
+        let places = self.targets.len()..;
+        self.texts.all.iter().zip(places).map(|(text, place)| (text, self.visibility.words(place, &text.called())))
+    }
+
+    /// The skills' entries, with the rules for their callers in words; `None`: everybody.
+    pub(crate) fn skills(&self) -> impl Iterator<Item = (&Arc<Tool>, Option<Vec<String>>)> {
+        let places = self.targets.len() + self.texts.all.len()..;
+        let entries = self.skills.entries().iter().zip(places);
+        entries.map(|(entry, place)| (entry, self.visibility.words(place, &skills::called(entry))))
     }
 
     /// The manifest's rules for callers.
@@ -283,12 +401,36 @@ impl Parts {
         }
         self.components.push(Arc::clone(component));
     }
+
+    /// Adds the skills as they are in another catalog. Nothing comes after them.
+    fn take_skills(&mut self, catalog: &Catalog) {
+        let places = catalog.targets.len() + catalog.texts.all.len()..;
+        for (entry, place) in catalog.skills.entries().iter().zip(places) {
+            self.tools.push(Arc::clone(entry));
+            self.rules.push(catalog.visibility.rules_of(place).map(Arc::clone).unwrap_or_default());
+        }
+    }
+
+    /// Adds the manifest's own prompts as they are in another catalog. Only skills come after them.
+    fn take_texts(&mut self, catalog: &Catalog) {
+        for (text, place) in catalog.texts.all.iter().zip(catalog.targets.len()..) {
+            self.tools.push(Arc::clone(&text.entry));
+            self.rules.push(catalog.visibility.rules_of(place).map(Arc::clone).unwrap_or_default());
+        }
+    }
 }
 
 impl CallTarget {
-    /// Its names, as rules for callers match them.
-    pub(crate) fn called<'n>(&'n self, exposed: &'n str) -> ToolName<'n> {
-        ToolName { component: self.component.name(), own: &self.name, exposed }
+    /// Its names, as rules for callers match them. `entry` is its definition.
+    pub(crate) fn called<'n>(&'n self, entry: &'n Tool) -> ToolName<'n> {
+        let component = self.component.name();
+        match entry.prompt() {
+            Some(prompt) => {
+                let own = export::prompt_of(&self.name).unwrap_or_default();
+                ToolName { kind: Callable::Prompt, component, own, exposed: prompt.name() }
+            }
+            None => ToolName { kind: Callable::Tool, component, own: &self.name, exposed: &entry.definition().name },
+        }
     }
 
     /// True if its results may embed resources. Typed functions never do, programs if the manifest

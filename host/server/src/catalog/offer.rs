@@ -66,10 +66,11 @@ impl<'a> Offer<'a> {
         &self.target.meters
     }
 
-    /// Ends its running and waiting calls, because what they may reach was narrowed.
-    pub fn narrow(&self) {
+    /// Ends its running and waiting calls, because what they may reach was narrowed. `removed`: the
+    /// component has left the manifest.
+    pub fn narrow(&self, removed: bool) {
         if let Some(narrowed) = &self.target.narrowed {
-            narrowed.cancel();
+            narrowed.begin(removed);
         }
     }
 }

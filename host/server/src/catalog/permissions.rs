@@ -7,6 +7,8 @@ use std::sync::Arc;
 use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Span};
 use toolcell_sandbox::{Capabilities, GrantNote, GrantProblem, GrantSources};
 
+use crate::error::StartError;
+use crate::shared::SharedKept;
 use crate::{blocking_files, file, secrets};
 
 /// Bytes read from a certificate file to see if it answers: as many as it may have.
@@ -17,6 +19,8 @@ pub struct GrantContext<'a> {
     /// Folder that the manifest's relative paths start from.
     pub folder: &'a Path,
     pub server: &'a Server,
+    /// State of tools, where replicas share it.
+    pub kept: &'a SharedKept,
     /// True if attempts of guests are observed.
     pub observing: bool,
 }
@@ -36,15 +40,16 @@ impl<'a> ToolCapabilities<'a> {
     /// and the tool is sealed. A catalog with such a problem is not served.
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Capabilities> {
         let grants = self.policy.tool_grants(tool);
-        let GrantContext { folder, server, observing } = self.context;
+        let GrantContext { folder, server, kept, observing } = self.context;
         let state = folder.join(server.state());
         let setting = GrantSources {
             folder,
             variable: &|name| std::env::var(name).ok(),
             secret: &|source| secrets::hold(source, folder, &state),
             state_folder: &state,
+            shared_state: None,
             name_servers: server.dns(),
-            behind_wall: false,
+            behind_wall: None,
             observing: *observing,
         };
         // Tools that inherit a grant have the same problem.
@@ -58,6 +63,14 @@ impl<'a> ToolCapabilities<'a> {
             silent.into_iter().for_each(&mut add);
             return Capabilities::sealed(self.policy.name());
         }
+        let shared_state = match grants.keyvalue().map_or(Ok(None), |_| kept.get()) {
+            Ok(shared_state) => shared_state,
+            Err(error) => {
+                add(self.unshared(&grants, error));
+                return Capabilities::sealed(self.policy.name());
+            }
+        };
+        let setting = GrantSources { shared_state, ..setting };
         match Capabilities::prepare(&grants, &setting) {
             Ok(capabilities) => {
                 capabilities.notes().iter().map(|note| self.note(note)).for_each(add);
@@ -90,6 +103,16 @@ impl<'a> ToolCapabilities<'a> {
             Diagnostic::error("grants::host", message).at(span).hint(hint)
         };
         silent.map(problem).collect()
+    }
+
+    /// The server that replicas share cannot be used for this grant at any time.
+    fn unshared(&self, grants: &Grants, error: &StartError) -> Diagnostic {
+        let message = format!("component \"{}\" keeps state where it cannot: {error}", self.policy.name());
+        let problem = Diagnostic::error("grants::host", message).at(grants.keyvalue_span());
+        match error {
+            StartError::Refused { hint: Some(hint), .. } => problem.hint(hint),
+            _ => problem,
+        }
     }
 
     fn note(&self, note: &GrantNote) -> Diagnostic {

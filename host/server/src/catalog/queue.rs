@@ -1,4 +1,5 @@
-//! Admission of calls: a caller's rate for one tool, and the tool's concurrency, queue and wait.
+//! Admission of calls: the name of a caller's allowance for one tool, and the tool's concurrency,
+//! queue and wait. Must not hold: the allowances (see `toolcell_shared`).
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -6,19 +7,21 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcell_audit::Outcome;
 use toolcell_mcp::Cancellation;
-use toolcell_policy::quantity::show_millis;
+use toolcell_policy::quantity::{Rate, show_millis};
 use toolcell_policy::{Limit, Limits};
+use toolcell_shared::{AllowanceName, Away, Pace, Place, SharedState};
 
 use super::Meters;
-use super::rate::Allowances;
 
-/// Answer to a call that ended because its tool was narrowed.
-pub(crate) const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
+/// Callers with an allowance of their own for one tool. Beyond these, new ones share one.
+const CALLERS_MAX: usize = 1_000;
 
-/// Call slots of one tool, and the allowances of its callers.
+/// Call slots of one tool, and the name of its callers' allowances.
 #[derive(Debug)]
 pub struct Admission {
-    allowances: Allowances,
+    scope: String,
+    /// Name of the tool's places in the state that replicas share.
+    places_name: String,
     places: Semaphore,
     waiting: AtomicUsize,
     limits: Limits,
@@ -49,9 +52,12 @@ pub enum QueueRefusal {
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
-    /// The tool was narrowed while the call waited.
-    #[error("{NARROWED}")]
-    Narrowed,
+    /// The state that replicas share could not be asked.
+    #[error("{0}")]
+    StateAway(#[from] Away),
+    /// The tool was narrowed, or its component removed, while the call waited.
+    #[error("{0}")]
+    Narrowed(String),
 }
 
 impl QueueRefusal {
@@ -63,9 +69,17 @@ impl QueueRefusal {
             | Self::WaitedTooLong { .. }
             | Self::CallerBusy { .. }
             | Self::CallerWaited { .. } => Outcome::Busy,
-            Self::Cancelled | Self::Narrowed => Outcome::Cancelled,
+            Self::StateAway(_) => Outcome::StateAway,
+            Self::Cancelled | Self::Narrowed(_) => Outcome::Cancelled,
         }
     }
+}
+
+/// A call's slots: of this process, and over all replicas.
+#[derive(Debug)]
+pub struct CallPermit<'a> {
+    _here: SemaphorePermit<'a>,
+    _shared: Place,
 }
 
 /// A position in the queue, left when dropped.
@@ -94,9 +108,11 @@ impl Drop for QueuePosition<'_> {
 }
 
 impl Admission {
-    pub fn new(limits: &Limits) -> Self {
+    /// Of this tool of this component.
+    pub fn new(limits: &Limits, component: &str, tool: &str) -> Self {
         Self {
-            allowances: Allowances::new(limits.rate()),
+            scope: format!("tool\n{component}\n{tool}\n{}", limits.rate()),
+            places_name: format!("tool\n{component}\n{tool}"),
             places: Semaphore::new(limits.concurrency()),
             waiting: AtomicUsize::new(0),
             limits: *limits,
@@ -109,13 +125,33 @@ impl Admission {
         Self { meters: Arc::clone(meters), ..self }
     }
 
-    /// Takes one call from the caller's allowance, and waits for a slot. The call has it until the
-    /// permit is dropped.
-    pub async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, QueueRefusal> {
-        self.allowances.take(caller, Instant::now()).map_err(|wait| self.too_often(wait))?;
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
+    /// Name of a caller's allowance.
+    pub fn allowance(&self) -> AllowanceName<'_> {
+        AllowanceName { scope: &self.scope, pace: pace(self.limits.rate()), callers_max: CALLERS_MAX }
+    }
+
+    /// Refusal of a call whose caller has to wait so long for its allowance.
+    pub fn too_often(&self, wait: Duration) -> QueueRefusal {
+        QueueRefusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
+    }
+
+    /// Tries to take one of the tool's slots over all replicas.
+    pub async fn place(&self, state: &dyn SharedState) -> Result<Option<Place>, Away> {
+        state.enter(&self.places_name, self.limits.concurrency()).await
+    }
+
+    /// Waits for a slot of this process, and for one over all replicas, unless that was taken
+    /// before. The call has both until the permit is dropped.
+    pub async fn enter(
+        &self,
+        state: &dyn SharedState,
+        taken: Option<Place>,
+        cancellation: &Cancellation,
+    ) -> Result<CallPermit<'_>, QueueRefusal> {
+        if let (Some(shared), Ok(here)) = (taken, self.places.try_acquire()) {
+            return Ok(CallPermit { _here: here, _shared: shared });
         }
+        // One of the two alone is given up again: calls that hold it would wait for each other.
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= self.limits.queue() {
             let (running, queue) = (self.limits.show(Limit::Concurrency), self.limits.show(Limit::Queue));
@@ -126,11 +162,21 @@ impl Admission {
         tokio::select! {
             biased;
             () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
-            place = tokio::time::timeout(wait, self.places.acquire()) => match place {
-                Ok(Ok(place)) => Ok(place),
-                _ => Err(QueueRefusal::WaitedTooLong { wait: self.limits.show(Limit::QueueWait) }),
+            permit = tokio::time::timeout(wait, self.wait(state)) => match permit {
+                Ok(permit) => permit,
+                Err(_) => Err(self.waited_too_long()),
             },
         }
+    }
+
+    async fn wait(&self, state: &dyn SharedState) -> Result<CallPermit<'_>, QueueRefusal> {
+        let here = self.places.acquire().await.map_err(|_| self.waited_too_long())?;
+        let shared = state.wait(&self.places_name, self.limits.concurrency()).await?;
+        Ok(CallPermit { _here: here, _shared: shared })
+    }
+
+    fn waited_too_long(&self) -> QueueRefusal {
+        QueueRefusal::WaitedTooLong { wait: self.limits.show(Limit::QueueWait) }
     }
 
     /// Number of running calls, and of waiting ones.
@@ -144,10 +190,11 @@ impl Admission {
         let bounds = [Limit::Concurrency, Limit::Queue, Limit::QueueWait, Limit::Rate];
         bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
     }
+}
 
-    fn too_often(&self, wait: Duration) -> QueueRefusal {
-        QueueRefusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
-    }
+/// A rate as durations.
+pub fn pace(rate: Rate) -> Pace {
+    Pace::new(rate.count, rate.per.duration())
 }
 
 /// The wait in whole seconds, rounded up, as a model does not wait for less.
@@ -159,24 +206,28 @@ pub fn in_whole_seconds(wait: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use toolcell_policy::quantity::{Per, Rate};
+    use toolcell_shared::Embedded;
 
     use super::*;
-
-    const CALLER: &str = "local";
 
     fn admission(concurrency: u64, queue: u64, wait_ms: u64) -> Admission {
         let limits = [(Limit::Concurrency, concurrency), (Limit::Queue, queue), (Limit::QueueWait, wait_ms)]
             .into_iter()
             .fold(Limits::default(), |limits, (limit, value)| limits.with(limit, value).unwrap());
-        Admission::new(&limits)
+        Admission::new(&limits, "a", "b")
+    }
+
+    async fn enter<'a>(admission: &'a Admission, cancellation: &Cancellation) -> Result<CallPermit<'a>, QueueRefusal> {
+        let state = Embedded::default();
+        admission.enter(&state, admission.place(&state).await?, cancellation).await
     }
 
     #[tokio::test]
     async fn a_place_that_is_given_back_serves_the_next() {
         let admission = admission(1, 1, 60_000);
         let none = Cancellation::new();
-        let first = admission.enter(CALLER, &none).await.unwrap();
-        let (second, ()) = tokio::join!(admission.enter(CALLER, &none), async { drop(first) });
+        let first = enter(&admission, &none).await.unwrap();
+        let (second, ()) = tokio::join!(enter(&admission, &none), async { drop(first) });
         assert!(second.is_ok());
     }
 
@@ -184,8 +235,8 @@ mod tests {
     async fn past_the_queue_a_call_is_refused_at_once() {
         let admission = admission(1, 0, 60_000);
         let none = Cancellation::new();
-        let _first = admission.enter(CALLER, &none).await.unwrap();
-        let refusal = admission.enter(CALLER, &none).await.unwrap_err();
+        let _first = enter(&admission, &none).await.unwrap();
+        let refusal = enter(&admission, &none).await.unwrap_err();
         assert_eq!(refusal.outcome(), Outcome::Busy);
         assert_eq!(refusal.to_string(), "busy: 1 calls of this tool run and 0 wait; try again (limit \"queue\")");
     }
@@ -194,39 +245,38 @@ mod tests {
     async fn a_call_waits_no_longer_than_it_may() {
         let admission = admission(1, 1, 5);
         let none = Cancellation::new();
-        let _first = admission.enter(CALLER, &none).await.unwrap();
-        let refusal = admission.enter(CALLER, &none).await.unwrap_err();
+        let _first = enter(&admission, &none).await.unwrap();
+        let refusal = enter(&admission, &none).await.unwrap_err();
         assert_eq!(refusal, QueueRefusal::WaitedTooLong { wait: "5ms".to_owned() });
     }
 
-    #[tokio::test]
-    async fn a_caller_who_calls_too_often_is_told_when_to_try_again() {
-        for (rate, count, expected) in [
-            (Rate { count: 2, per: Per::Minute }, 2, "more than 2/min of this tool (limit \"rate\"); try again in 30s"),
-            (Rate { count: 5, per: Per::Hour }, 5, "more than 5/h of this tool (limit \"rate\"); try again in 12m"),
+    #[test]
+    fn a_caller_who_calls_too_often_is_told_when_to_try_again() {
+        for (rate, wait_s, expected) in [
+            (
+                Rate { count: 2, per: Per::Minute },
+                30,
+                "more than 2/min of this tool (limit \"rate\"); try again in 30s",
+            ),
+            (Rate { count: 5, per: Per::Hour }, 720, "more than 5/h of this tool (limit \"rate\"); try again in 12m"),
             (Rate { count: 1, per: Per::Second }, 1, "more than 1/s of this tool (limit \"rate\"); try again in 1s"),
         ] {
-            let admission = Admission::new(&Limits::default().with(Limit::Rate, rate.number()).unwrap());
-            let none = Cancellation::new();
-            for _ in 0..count {
-                assert!(admission.enter(CALLER, &none).await.is_ok());
-            }
-            let refusal = admission.enter(CALLER, &none).await.unwrap_err();
+            let limits = Limits::default().with(Limit::Rate, rate.number()).unwrap();
+            let refusal = Admission::new(&limits, "a", "b").too_often(Duration::from_secs(wait_s));
             assert_eq!(refusal.outcome(), Outcome::RateLimited);
             assert_eq!(refusal.to_string(), format!("too many calls: {expected}"));
-            assert!(admission.enter("another", &none).await.is_ok());
         }
     }
 
-    #[tokio::test]
-    async fn a_refused_call_takes_no_place() {
-        let limits = Limits::default().with(Limit::Rate, Rate { count: 1, per: Per::Hour }.number()).unwrap();
-        let admission = Admission::new(&limits);
-        let none = Cancellation::new();
-        let _first = admission.enter(CALLER, &none).await.unwrap();
-        assert!(admission.enter(CALLER, &none).await.is_err());
-        assert_eq!(admission.places.available_permits(), limits.concurrency() - 1);
-        assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
+    #[test]
+    fn each_tool_and_each_rate_has_allowances_of_its_own() {
+        let limits = |count| Limits::default().with(Limit::Rate, Rate { count, per: Per::Hour }.number()).unwrap();
+        let admissions =
+            [(1, "a", "b"), (2, "a", "b"), (1, "c", "b"), (1, "a", "c")].map(|(count, component, tool)| {
+                Admission::new(&limits(count), component, tool).allowance().scope.to_owned()
+            });
+        let apart: std::collections::BTreeSet<_> = admissions.iter().collect();
+        assert_eq!(apart.len(), admissions.len(), "{admissions:?}");
     }
 
     #[tokio::test]
@@ -234,8 +284,8 @@ mod tests {
         let admission = admission(1, 1, 60_000);
         let given_up = Cancellation::new();
         given_up.cancel();
-        let _first = admission.enter(CALLER, &Cancellation::new()).await.unwrap();
-        assert_eq!(admission.enter(CALLER, &given_up).await.unwrap_err(), QueueRefusal::Cancelled);
+        let _first = enter(&admission, &Cancellation::new()).await.unwrap();
+        assert_eq!(enter(&admission, &given_up).await.unwrap_err(), QueueRefusal::Cancelled);
         assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
     }
 }

@@ -1,34 +1,193 @@
-//! Resources that the manifest declares, and the tool that reads each address. Must not hold: how
-//! they are read.
+//! Resources that the manifest or components declare, and what each address is read from. Must not
+//! hold: how they are read.
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use toolcell_mcp::{DeclaredResource, ToolList};
+use toolcell_mcp::{Completions, DeclaredResource, ResourceMore, ResourceReader, ToolList};
 use toolcell_policy::{ComponentPolicy, Diagnostic, ResourceRule, ToolArguments, UriTemplate};
-use toolcell_sandbox::contract;
+use toolcell_sandbox::{contract, export};
 
-use super::CallTarget;
+use super::held::{HeldFile, HeldFiles};
+use super::{Apps, CallTarget, LoadedComponent, Skills};
+use crate::folders::{Folder, FolderPlaces};
+use crate::kept_entries::KeptEntries;
 
-/// All declared resources of a catalog.
-#[derive(Default)]
+/// Values of a variable that a tool's schema names. Clients show a hundred at once.
+const VALUES_MAX: usize = 1_000;
+
+/// The argument of the entry that reads a component's own resources.
+const ADDRESS: &str = "uri";
+
+/// All declared resources of a catalog: those of the manifest, then those of components.
 pub struct DeclaredResources {
-    /// In the order of [`all`](Self::all).
-    addresses: Vec<UriTemplate>,
+    /// Places of the host.
+    places: FolderPlaces,
+    /// Those of the components, in the order of [`all`](Self::all).
+    origins: Vec<DeclaredOrigin>,
+    /// Those of the components, and behind them those that the host holds.
     all: Vec<DeclaredResource>,
+    /// The number of those of the manifest.
+    operators: usize,
+    /// Those without variables, by address.
+    exact: HashMap<String, usize>,
+    /// Addresses that several components declare: what they mean is nobody's.
+    disputed: Disputed,
+    /// Files of skills and views.
+    held: HeldFiles,
 }
+
+/// Addresses and templates that nothing reads.
+#[derive(Default)]
+struct Disputed {
+    exact: HashSet<String>,
+    templates: Vec<UriTemplate>,
+}
+
+/// The origin of one declared resource.
+pub struct DeclaredOrigin {
+    address: UriTemplate,
+    /// The component that declares it, or that the manifest declares it for.
+    pub component: Arc<LoadedComponent>,
+    /// The source that the host reads, if no call does.
+    pub source: Option<HostSource>,
+}
+
+/// A source that the host reads by itself.
+pub enum HostSource {
+    /// Files of a folder.
+    Folder(Arc<Folder>),
+    /// Entries of state.
+    Entries(Arc<KeptEntries>),
+}
+
+/// A tool or prompt, with the name that clients list it under.
+type Named<'a> = (&'a Arc<CallTarget>, &'a str);
 
 impl DeclaredResources {
     /// Resources of the components that have these tools.
-    pub fn of(targets: &[Arc<CallTarget>], tools: &ToolList) -> Self {
-        let mut declared = Self::default();
-        for (target, tool) in targets.iter().zip(tools.tools()) {
-            let own = target.component.policy.resources().iter().filter(|rule| rule.tool() == target.name);
-            for rule in own {
-                declared.addresses.push(rule.uri().clone());
-                declared.all.push(resource(rule, &tool.definition().name));
+    pub fn of(targets: &[Arc<CallTarget>], tools: &ToolList, places: &FolderPlaces) -> Self {
+        let (origins, all, exact, disputed, held) = Default::default();
+        let mut declared = Self { places: places.clone(), origins, all, operators: 0, exact, disputed, held };
+        let entries = || targets.iter().zip(tools.tools());
+        let listed = entries().filter(|(_, entry)| entry.is_tool() || entry.prompt().is_some());
+        let listed: Vec<Named<'_>> = listed.map(|(target, entry)| (target, entry.definition().name.as_str())).collect();
+        let mut components: Vec<&Arc<LoadedComponent>> = Vec::new();
+        for target in targets {
+            let component = &target.component;
+            let rules = || component.policy.resources().iter();
+            for rule in rules().filter(|rule| !rule.is_read_by_host() && rule.tool() == Some(&target.name)) {
+                declared.add_read_by_tool(rule, target, tools, &listed);
+            }
+            if components.iter().any(|known| Arc::ptr_eq(known, component)) {
+                continue;
+            }
+            components.push(component);
+            for rule in rules() {
+                declared.add_read_by_host(rule, component, targets, &listed);
             }
         }
+        declared.operators = declared.all.len();
+        let reads = |component: &Arc<LoadedComponent>| {
+            let mut entries = entries();
+            let found = entries
+                .find(|(target, _)| target.name == export::RESOURCES && Arc::ptr_eq(&target.component, component));
+            found.map(|(_, entry)| entry.definition().name.as_str())
+        };
+        declared.add_guests(components.into_iter().filter_map(|component| Some((component, reads(component)?))));
         declared
+    }
+
+    fn add_read_by_tool(&mut self, rule: &ResourceRule, target: &CallTarget, tools: &ToolList, listed: &[Named<'_>]) {
+        let own = listed.iter().find(|(other, _)| std::ptr::eq(other.as_ref(), target));
+        let Some((_, tool)) = own else { return };
+        let reader = ResourceReader::Tool { tool: (*tool).to_owned(), argument: rule.argument().to_owned() };
+        let mut resource = resource(rule, reader, tool);
+        // Where the manifest names no values, the schema of the address may.
+        if let ([(_, values)], Some((_, entry))) = (resource.variables.as_mut_slice(), tools.find(tool))
+            && values.is_empty()
+        {
+            *values = named_by_schema(rule, &entry.definition().input_schema);
+        }
+        self.push(rule.uri(), &target.component, None, resource);
+    }
+
+    fn add_read_by_host(
+        &mut self,
+        rule: &ResourceRule,
+        component: &Arc<LoadedComponent>,
+        targets: &[Arc<CallTarget>],
+        listed: &[Named<'_>],
+    ) {
+        let own = |target: &Arc<CallTarget>| Arc::ptr_eq(&target.component, component);
+        let keeps = || targets.iter().find(|target| own(target) && target.capabilities.keeps_state());
+        let folder = Folder::open(rule, &self.places).map(|folder| HostSource::Folder(Arc::new(folder)));
+        let entries = || KeptEntries::of(rule, &keeps()?.capabilities);
+        let Some(source) = folder.or_else(|| Some(HostSource::Entries(Arc::new(entries()?)))) else { return };
+        // Callers need all tools of the component, or the one that the rule names.
+        let needed = listed.iter().filter(|(target, _)| own(target));
+        let needed = needed.filter(|(target, _)| rule.tool().is_none_or(|tool| tool == target.name));
+        let reader = ResourceReader::Host { tools: needed.map(|(_, tool)| (*tool).to_owned()).collect() };
+        let resource = resource(rule, reader, component.name());
+        self.push(rule.uri(), component, Some(source), resource);
+    }
+
+    /// Adds what components declare. What the manifest declares as well is the manifest's, and what
+    /// several components declare is neither's.
+    fn add_guests<'c>(&mut self, components: impl Iterator<Item = (&'c Arc<LoadedComponent>, &'c str)> + Clone) {
+        let mut times: HashMap<String, usize> = self.all.iter().map(|declared| (declared.uri.clone(), 1)).collect();
+        for (component, _) in components.clone() {
+            for guest in &component.resources {
+                *times.entry(guest.declared.uri.clone()).or_default() += 1;
+            }
+        }
+        let operators: HashSet<String> = self.all.iter().map(|declared| declared.uri.clone()).collect();
+        for (component, entry) in components {
+            for guest in &component.resources {
+                if times.get(&guest.declared.uri) != Some(&1) {
+                    if !operators.contains(&guest.declared.uri) {
+                        self.disputed.add(&guest.address);
+                    }
+                    tracing::warn!(
+                        component = component.name(),
+                        "its resource {} is left out: the manifest or another component declares the address",
+                        guest.declared.uri
+                    );
+                    continue;
+                }
+                let reader = ResourceReader::Tool { tool: entry.to_owned(), argument: ADDRESS.to_owned() };
+                let declared = DeclaredResource { reader, ..guest.declared.clone() };
+                self.push(&guest.address, component, None, declared);
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        address: &UriTemplate,
+        component: &Arc<LoadedComponent>,
+        source: Option<HostSource>,
+        resource: DeclaredResource,
+    ) {
+        if !resource.is_template {
+            self.exact.entry(resource.uri.clone()).or_insert(self.all.len());
+        }
+        let (address, component) = (address.clone(), Arc::clone(component));
+        self.origins.push(DeclaredOrigin { address, component, source });
+        self.all.push(resource);
+    }
+
+    /// These, and the files of skills and views, as callers with these tools see them.
+    pub fn holding(mut self, skills: &Skills, apps: &Apps, tools: &ToolList) -> Self {
+        self.held = skills.held();
+        self.held.extend(apps.held(tools));
+        self.all.extend(self.held.declared.iter().cloned());
+        self
+    }
+
+    /// The file that the host holds at an address, with its resource.
+    pub fn held(&self, uri: &str) -> Option<(&DeclaredResource, &HeldFile)> {
+        self.held.find(uri)
     }
 
     /// All declared resources.
@@ -36,27 +195,141 @@ impl DeclaredResources {
         &self.all
     }
 
-    /// The first resource that matches this address. One without variables wins.
-    pub fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
-        let fitting = || self.addresses.iter().zip(&self.all).filter(|(address, _)| address.matches(uri));
-        let exact = fitting().find(|(address, _)| !address.has_variables());
-        exact.or_else(|| fitting().next()).map(|(_, declared)| declared)
+    /// Places of the host.
+    pub fn places(&self) -> &FolderPlaces {
+        &self.places
+    }
+
+    /// The folders whose files are resources.
+    pub fn folders(&self) -> Vec<Arc<Folder>> {
+        self.origins.iter().filter_map(|origin| origin.folder().cloned()).collect()
+    }
+
+    /// The folder of a declared resource.
+    pub fn folder_of(&self, declared: &DeclaredResource) -> Option<&Arc<Folder>> {
+        let place = self.all.iter().position(|known| std::ptr::eq(known, declared))?;
+        self.origins.get(place)?.folder()
+    }
+
+    /// Entries of the state of this component that are resources.
+    pub fn entries_of<'r>(&'r self, component: &'r str) -> impl Iterator<Item = &'r Arc<KeptEntries>> {
+        let own = self.origins.iter().take(self.operators).filter(move |origin| origin.component.name() == component);
+        own.filter_map(|origin| match &origin.source {
+            Some(HostSource::Entries(entries)) => Some(entries),
+            Some(HostSource::Folder(_)) | None => None,
+        })
+    }
+
+    /// Paths of files that fit what is typed for the variable of this template; `None` where it
+    /// stands for no files.
+    pub fn complete(&self, template: &str, typed: &str) -> Option<Completions> {
+        let place = self.all.iter().position(|declared| declared.uri == template)?;
+        Some(self.origins.get(place)?.folder()?.complete(typed))
+    }
+
+    /// The resource that this address means, with its origin. The manifest's come first, and one
+    /// without variables wins. What several components declare means none.
+    pub fn reader(&self, uri: &str) -> Option<(&DeclaredResource, &DeclaredOrigin)> {
+        let at = |place: usize| self.all.get(place).zip(self.origins.get(place));
+        let exact = self.exact.get(uri).copied();
+        if let Some(place) = exact.filter(|place| *place < self.operators) {
+            return at(place);
+        }
+        let fitting = |(declared, origin): &(&DeclaredResource, &DeclaredOrigin)| {
+            declared.is_template && origin.address.matches(uri)
+        };
+        let mut templates = self.all.iter().zip(&self.origins);
+        if let Some(found) = templates.by_ref().take(self.operators).find(fitting) {
+            return Some(found);
+        }
+        if self.disputed.has(uri) {
+            return None;
+        }
+        let guests = self.all.iter().zip(&self.origins).skip(self.operators).filter(fitting);
+        let mut found: Option<(&DeclaredResource, &DeclaredOrigin)> = exact.and_then(at);
+        for (declared, origin) in guests {
+            match found {
+                None => found = Some((declared, origin)),
+                Some((_, first)) if Arc::ptr_eq(&first.component, &origin.component) => {}
+                Some(_) => return None,
+            }
+        }
+        found
     }
 }
 
-fn resource(rule: &ResourceRule, tool: &str) -> DeclaredResource {
+impl Disputed {
+    fn add(&mut self, address: &UriTemplate) {
+        if !address.has_variables() {
+            self.exact.insert(address.as_str().to_owned());
+        } else if !self.templates.contains(address) {
+            self.templates.push(address.clone());
+        }
+    }
+
+    fn has(&self, uri: &str) -> bool {
+        self.exact.contains(uri) || self.templates.iter().any(|template| template.matches(uri))
+    }
+}
+
+impl DeclaredOrigin {
+    fn folder(&self) -> Option<&Arc<Folder>> {
+        match &self.source {
+            Some(HostSource::Folder(folder)) => Some(folder),
+            Some(HostSource::Entries(_)) | None => None,
+        }
+    }
+
+    /// True if callers read different things at an address.
+    pub fn is_per_caller(&self) -> bool {
+        matches!(&self.source, Some(HostSource::Entries(entries)) if entries.is_per_caller())
+    }
+
+    /// Text that is another one once something else is read at the address.
+    pub fn identity(&self) -> String {
+        match &self.source {
+            Some(HostSource::Folder(folder)) => folder.identity(),
+            Some(HostSource::Entries(entries)) => entries.identity(),
+            None => format!("{} {}", self.component.digest(), self.component.policy_digest()),
+        }
+    }
+}
+
+fn resource(rule: &ResourceRule, reader: ResourceReader, named: &str) -> DeclaredResource {
     let uri = rule.uri().as_str();
     let last = || uri.trim_end_matches('/').rsplit('/').next().filter(|last| !last.is_empty()).unwrap_or(uri);
+    let is_template = rule.uri().has_variables();
+    // The last part of a template may be nothing but a variable.
+    let default = || if is_template { rule.title().unwrap_or(named) } else { last() };
     DeclaredResource {
         uri: uri.to_owned(),
-        is_template: rule.uri().has_variables(),
-        name: rule.name().unwrap_or_else(last).to_owned(),
+        is_template,
+        name: rule.name().unwrap_or_else(default).to_owned(),
         title: rule.title().map(str::to_owned),
         description: rule.description().map(str::to_owned),
         mime_type: rule.mime_type().map(str::to_owned),
-        tool: tool.to_owned(),
-        argument: rule.argument().to_owned(),
+        reader,
+        variables: rule
+            .uri()
+            .variables()
+            .map(|name| (name.to_owned(), rule.values().get(name).cloned().unwrap_or_default()))
+            .collect(),
+        more: ResourceMore::default(),
     }
+}
+
+/// Values of the address's only variable, where the schema of the tool's argument says which
+/// addresses there are (`enum`, `const`).
+fn named_by_schema(rule: &ResourceRule, schema: &Value) -> Vec<String> {
+    let argument = schema.get("properties").and_then(|properties| properties.get(rule.argument()));
+    let Some((argument, (before, behind, slashes))) = argument.zip(rule.uri().around_variable()) else {
+        return Vec::new();
+    };
+    let several = argument.get("enum").and_then(Value::as_array).into_iter().flatten();
+    let addresses = several.chain(argument.get("const")).filter_map(Value::as_str);
+    let values = addresses.filter_map(|uri| uri.strip_prefix(before)?.strip_suffix(behind));
+    let fits = |value: &&str| !value.is_empty() && (slashes || !value.contains(['/', '?', '#']));
+    values.filter(fits).take(VALUES_MAX).map(str::to_owned).collect()
 }
 
 /// Declared resources that do not fit the tools of the component.

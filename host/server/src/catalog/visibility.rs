@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use toolcell_mcp::{Caller, ToolList};
 use toolcell_policy::{Callers, Rights, ToolName};
+use toolcell_sandbox::export;
 
-use super::CallTarget;
+use super::{CallTarget, skills, texts};
 
 /// Most views kept, one for each set of rights. Further ones are made at each request.
 const VIEWS_MAX: usize = 1_000;
@@ -70,15 +71,13 @@ impl Visibility {
         if let Some(view) = self.views.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return view.clone();
         }
-        let seen: Vec<bool> = self
+        let mut seen: Vec<bool> = self
             .which
             .iter()
-            .zip(targets.iter().zip(tools.tools()))
-            .map(|(set, (target, tool))| {
-                let name = target.called(&tool.definition().name);
-                rights.get(*set).is_some_and(|rights| rights.take(&name))
-            })
+            .zip(names(targets, tools))
+            .map(|(set, name)| rights.get(*set).is_some_and(|rights| rights.take(&name)))
             .collect();
+        see_resources(&mut seen, targets, tools);
         let all = seen.iter().all(|seen| *seen);
         let view = (!all).then(|| Arc::new(tools.part(|place| seen.get(place).copied().unwrap_or(false))));
         let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
@@ -95,6 +94,29 @@ impl Visibility {
         let words = rules.words(name);
         Some(if words.is_empty() { vec![NOBODY.to_owned()] } else { words })
     }
+}
+
+/// Lets those read a component's own resources who see all of its tools and prompts.
+fn see_resources(seen: &mut [bool], targets: &[Arc<CallTarget>], tools: &ToolList) {
+    let reading = targets.iter().enumerate().filter(|(_, target)| target.name == export::RESOURCES);
+    for (place, reader) in reading {
+        let own = |target: &Arc<CallTarget>| Arc::ptr_eq(&target.component, &reader.component);
+        let mut listed = targets.iter().zip(tools.tools()).zip(&*seen);
+        let sees_all = listed
+            .all(|((target, entry), seen)| !own(target) || !(entry.is_tool() || entry.prompt().is_some()) || *seen);
+        if let Some(seen) = seen.get_mut(place) {
+            *seen = sees_all;
+        }
+    }
+}
+
+/// The names of a catalog's entries, as rules match them.
+pub fn names<'c>(targets: &'c [Arc<CallTarget>], tools: &'c ToolList) -> impl Iterator<Item = ToolName<'c>> {
+    tools.tools().iter().enumerate().map(|(place, entry)| match targets.get(place) {
+        Some(target) => target.called(entry),
+        None if entry.prompt().is_some() => texts::called(entry),
+        None => skills::called(entry),
+    })
 }
 
 /// Text for a tool that no rule lets anybody call.

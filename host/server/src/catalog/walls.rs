@@ -1,20 +1,31 @@
-//! The sandbox processes of a catalog's components: the groups that share them, and the components
-//! that run in the host's own process. Must not hold: starting a process, or its walls.
-use std::collections::{BTreeMap, HashMap};
+//! The sandbox processes of a catalog's components, and the groups that share them. Must not hold:
+//! starting a process, or its walls.
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
-use toolcell_policy::{
-    ComponentPolicy, Delivery, EnvSource, Excerpts, Grants, InstancePolicy, Limits, Manifest, Ungranted, Walls,
+use toolcell_mcp::{Tool, ToolDefinition};
+use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Wall, Walls};
+use toolcell_sandbox::{
+    CodeCache, ComponentNotice, GrantedFiles, GroupMember, GroupOptions, Loader, LoaderOptions, PoolOptions,
+    SandboxGroup, SandboxPool, SecretValue, SharedEnds, ToolSchemas,
 };
-use toolcell_sandbox::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
-use toolcell_walls::process::{Command, Starter};
+use toolcell_schema::SchemaTexts;
+use toolcell_walls::process::Command;
 
-use super::{CallTarget, LoadedComponent};
+use super::instances::{CALLERS_MAX, Instances};
+use super::{CallTarget, LoadedComponent, Parts};
+use crate::boards::BoardName::Ends;
+use crate::boards::Boards;
+
+/// Groups whose processes start before a catalog serves. Each start delays its first answer; the
+/// others start when they are first called.
+const STARTED_AHEAD_MAX: usize = 4;
 
 /// The means of starting sandbox processes.
 #[derive(Clone)]
 pub struct WallSetup {
-    starter: Arc<Starter>,
+    pool: Arc<SandboxPool>,
     options: GroupOptions,
     walls: Walls,
 }
@@ -26,22 +37,55 @@ impl WallSetup {
     /// The machine gives no thread to start them.
     pub fn new(program: Command, server: &toolcell_policy::Server) -> std::io::Result<Self> {
         let processes = std::thread::available_parallelism().map_or(1, usize::from);
-        let options = GroupOptions {
+        let pool = SandboxPool::new(PoolOptions {
             program,
-            processes,
             stack_bytes: server.stack_bytes(),
             calls_max: server.calls(),
-            // All processes together keep no more ready than the host's own would.
+            // All processes of a group together keep no more ready than the host's own would.
             prewarm_bytes: server.prewarm_memory_bytes() / u64::try_from(processes).unwrap_or(1),
+        })?;
+        let walls = server.walls();
+        let options = GroupOptions {
+            processes,
+            idle: server.wall_idle(),
             memory_bytes_max: machine_bytes() / 4 * 3,
+            every_wall: walls == Walls::Required,
             observing: false,
         };
-        Ok(Self { starter: Arc::new(Starter::new()?), options, walls: server.walls() })
+        Ok(Self { pool, options, walls })
+    }
+
+    /// From now on ends of sandbox processes count for all replicas.
+    pub(crate) fn share_ends(&self, boards: &Arc<Boards>) {
+        self.pool.share_ends(Arc::new(PostedEnds(Arc::clone(boards))));
     }
 
     /// The manifest's word.
     pub fn walls(&self) -> Walls {
         self.walls
+    }
+
+    /// A loader of components, with this folder of compiled code.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn loader(&self, cache: Option<Arc<CodeCache>>) -> Result<Loader, String> {
+        let walls_required = self.walls == Walls::Required;
+        let PoolOptions { program, stack_bytes, .. } = self.pool.options().clone();
+        Loader::new(LoaderOptions { program, stack_bytes, cache, walls_required }, Arc::clone(self.pool.starter()))
+    }
+}
+
+/// Ends of sandbox processes, as all replicas know them.
+struct PostedEnds(Arc<Boards>);
+
+impl SharedEnds for PostedEnds {
+    fn ended(&self, component: &str, time: Duration) {
+        self.0.post_one_more(Ends, &[component], time);
+    }
+
+    fn count(&self, component: &str, most: usize) -> usize {
+        self.0.count(Ends, &[component], most)
     }
 }
 
@@ -59,43 +103,51 @@ struct Walled {
 }
 
 impl WalledComponents {
-    /// Puts the components that are granted nothing into one group, each other one into its own. A
-    /// group of an earlier catalog with these very components goes on.
+    /// Puts the components that are granted nothing into one group, each other one into its own,
+    /// unless the manifest says otherwise. A group of an earlier catalog with these very components
+    /// goes on.
     pub(super) fn new(
         setup: Option<&WallSetup>,
         manifest: &Manifest,
-        components: &[Arc<LoadedComponent>],
+        parts: &Parts,
         earlier: Option<&Self>,
         observing: bool,
     ) -> Self {
-        let Some(setup) = setup.filter(|_| manifest.server().walls() != Walls::None) else { return Self::default() };
+        // As the process started: another word in the manifest waits for the next start.
+        let Some(setup) = setup else { return Self::default() };
+        let Parts { components, targets, tools: definitions, .. } = parts;
         let mut excerpts = None;
         let mut member = |component: &Arc<LoadedComponent>| {
             if let Some(walled) = earlier.and_then(|earlier| earlier.of(component)) {
                 return Some(walled.member.clone());
             }
             let excerpts = excerpts.get_or_insert_with(|| Excerpts::of(manifest.text()));
+            let tools: Vec<&CallTarget> =
+                targets.iter().filter(|tool| Arc::ptr_eq(&tool.component, component)).map(AsRef::as_ref).collect();
             Some(GroupMember {
                 component: Arc::clone(&component.component),
+                known_as: [component.name(), component.digest(), component.policy_digest()].join("\n"),
                 manifest: excerpts.as_ref()?.component(component.name()),
-                limits: limits(component.policy()),
+                limits: tools.iter().map(|tool| tool.limits).collect(),
+                schemas: schemas(component, targets, definitions),
+                kept_max: kept_max(&tools),
                 tell: tell(component.name()),
                 variables: variables(component.policy()),
+                secrets: secrets(&tools),
+                files: GrantedFiles::of(tools.iter().map(|tool| tool.capabilities.as_ref())),
             })
         };
-        let mut groups: BTreeMap<Option<&str>, Vec<(&Arc<LoadedComponent>, GroupMember)>> = BTreeMap::new();
-        for component in components.iter().filter(|component| fits(component.policy())) {
+        let mut groups: BTreeMap<Sharing<'_>, Vec<(&Arc<LoadedComponent>, GroupMember)>> = BTreeMap::new();
+        for component in components {
             let Some(member) = member(component) else { continue };
-            // A component that is granted something shares its processes with nobody.
-            let own = (!is_sealed(component.policy())).then(|| component.name());
-            groups.entry(own).or_default().push((component, member));
+            groups.entry(Sharing::of(component.policy())).or_default().push((component, member));
         }
         let mut walled = HashMap::new();
         for members in groups.into_values() {
             let group = earlier.and_then(|earlier| earlier.group_of(&members)).unwrap_or_else(|| {
                 let options = GroupOptions { observing, ..setup.options.clone() };
                 let members = members.iter().map(|(_, member)| member.clone()).collect();
-                SandboxGroup::new(members, options, Arc::clone(&setup.starter))
+                SandboxGroup::new(members, options, Arc::clone(&setup.pool))
             });
             for (place, (component, member)) in members.into_iter().enumerate() {
                 let (component, group) = (Arc::clone(component), Arc::clone(&group));
@@ -113,7 +165,10 @@ impl WalledComponents {
                 && own.iter().zip(members).all(|(own, (_, member))| {
                     Arc::ptr_eq(&own.component, &member.component)
                         && own.manifest == member.manifest
+                        && own.schemas == member.schemas
                         && own.variables == member.variables
+                        && own.files == member.files
+                        && own.secrets == member.secrets
                 })
         };
         self.0.values().map(|walled| &walled.group).find(same).cloned()
@@ -138,31 +193,29 @@ impl WalledComponents {
         Self(components.iter().filter_map(walled).collect())
     }
 
-    /// Starts a process of each group. Returns the walls that do not stand, by name, with the
-    /// reasons.
+    /// Starts a process of each of the first groups that have none, those of most components first.
+    /// Returns the walls that do not stand, by name, with the reasons.
     ///
     /// # Errors
     /// One sentence, where no process starts.
     pub async fn start(&self) -> Result<Vec<(String, String)>, String> {
         let mut missing = Vec::new();
-        let mut started: Vec<&Arc<SandboxGroup>> = Vec::new();
-        for walled in self.0.values() {
-            if started.iter().any(|group| Arc::ptr_eq(group, &walled.group)) {
-                continue;
+        let mut waiting: Vec<(&str, &Arc<SandboxGroup>)> = Vec::new();
+        for (name, walled) in &self.0 {
+            let known = waiting.iter().any(|(_, group)| Arc::ptr_eq(group, &walled.group));
+            if !known && !walled.group.has_started() {
+                waiting.push((name, &walled.group));
             }
-            started.push(&walled.group);
-            for wall in walled.group.start().await? {
+        }
+        waiting.sort_by_key(|(name, group)| (std::cmp::Reverse(group.members().len()), *name));
+        for (_, group) in waiting.into_iter().take(STARTED_AHEAD_MAX) {
+            for wall in group.start().await? {
                 if !missing.contains(&wall) {
                     missing.push(wall);
                 }
             }
         }
         Ok(missing)
-    }
-
-    /// True if this component runs in sandbox processes.
-    pub fn has(&self, component: &str) -> bool {
-        self.0.contains_key(component)
     }
 }
 
@@ -176,14 +229,26 @@ fn machine_bytes() -> u64 {
     total.and_then(|kilobytes| kilobytes.parse::<u64>().ok()?.checked_mul(1024)).unwrap_or(MEMORY_BYTES_UNKNOWN)
 }
 
-/// True if the component can run in a sandbox process: not yet, where it has files, keeps instances
-/// for its callers, or holds the values of secrets.
-fn fits(policy: &ComponentPolicy) -> bool {
-    let apart = |grants: Arc<Grants>| {
-        let exposed = grants.secrets().iter().any(|secret| *secret.delivery() == Delivery::Expose);
-        grants.files().is_empty() && !exposed
-    };
-    policy.instance() == InstancePolicy::PerCall && all_grants(policy).all(apart)
+/// The components that share processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sharing<'p> {
+    /// All that are granted nothing and keep nothing.
+    Sealed,
+    /// Those with this wall in the manifest.
+    Named(&'p str),
+    /// This component alone.
+    Own(&'p str),
+}
+
+impl<'p> Sharing<'p> {
+    fn of(policy: &'p ComponentPolicy) -> Self {
+        match policy.wall() {
+            Wall::Named(name) => Self::Named(name),
+            Wall::Usual if is_sealed(policy) && policy.instance() == InstancePolicy::PerCall => Self::Sealed,
+            // What is kept for callers outlives a change of another component.
+            Wall::Own | Wall::Usual => Self::Own(policy.name()),
+        }
+    }
 }
 
 /// True if neither the component nor any of its tools is granted anything.
@@ -202,10 +267,32 @@ fn tell(component: &str) -> ComponentNotice {
     Arc::new(move |call| super::instances::tell(&component, call))
 }
 
-/// The limits of the component and of its tools.
-fn limits(policy: &ComponentPolicy) -> Vec<Limits> {
-    let tools = policy.tools().iter().map(|tool| *policy.tool_limits(tool.name()));
-    tools.chain([*policy.limits()]).collect()
+/// Instances that the tools of a component may keep for callers at once.
+fn kept_max(tools: &[&CallTarget]) -> usize {
+    let kept = tools.iter().filter_map(|tool| match &tool.instances {
+        Instances::PerCaller(kept) => Some(Arc::as_ptr(kept)),
+        Instances::Fresh | Instances::Warm(_) => None,
+    });
+    kept.collect::<BTreeSet<_>>().len().saturating_mul(CALLERS_MAX)
+}
+
+/// The values of the secrets that guests of these tools hold, by their sources.
+fn secrets(tools: &[&CallTarget]) -> Vec<(String, SecretValue)> {
+    let exposed = tools.iter().flat_map(|tool| tool.capabilities.exposed());
+    let values: BTreeMap<String, SecretValue> =
+        exposed.map(|(source, value)| (source.to_string(), value.clone())).collect();
+    values.into_iter().collect()
+}
+
+/// The schemas of a component's tools.
+fn schemas(component: &Arc<LoadedComponent>, targets: &[Arc<CallTarget>], tools: &[Arc<Tool>]) -> Arc<[ToolSchemas]> {
+    let own = targets.iter().zip(tools).filter(|(target, _)| Arc::ptr_eq(&target.component, component));
+    let schemas = own.map(|(target, tool)| {
+        let ToolDefinition { input_schema, output_schema, .. } = tool.definition();
+        let output = output_schema.as_ref().map(ToString::to_string);
+        ToolSchemas { tool: target.name.clone(), texts: SchemaTexts { input: input_schema.to_string(), output } }
+    });
+    schemas.collect()
 }
 
 /// The values of the host's variables that the component's manifest names.
@@ -222,4 +309,33 @@ fn variables(policy: &ComponentPolicy) -> Vec<(String, String)> {
         }
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use toolcell_policy::{Source, parse};
+
+    use super::*;
+
+    #[test]
+    fn who_is_granted_something_or_keeps_something_shares_with_nobody_unless_the_manifest_says_so() {
+        let table = [
+            ("", Sharing::Sealed),
+            ("prewarm = 0", Sharing::Sealed),
+            ("wall = 'own'", Sharing::Own("a")),
+            ("wall = 'some'", Sharing::Named("some")),
+            ("env.A = 'b'", Sharing::Own("a")),
+            ("env.A = 'b'\nwall = 'some'", Sharing::Named("some")),
+            ("ungranted = 'ask'", Sharing::Own("a")),
+            ("instance = 'per-caller'", Sharing::Own("a")),
+            ("instance = 'per-caller'\nwall = 'some'", Sharing::Named("some")),
+            ("secrets.KEY = { from = 'env:KEY', expose = true }", Sharing::Own("a")),
+        ];
+        for (lines, shares) in table {
+            let text = format!("version = 1\n[components.a]\nsource = 'a.wasm'\n{lines}\n");
+            let parsed = parse(&Source { name: "toolcell.toml", text: &text }).unwrap();
+            assert_eq!(Sharing::of(parsed.manifest.component("a").unwrap()), shares, "{lines}");
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Authentication over HTTP, by a token of the file or of an issuer. Tokens are never logged and
 //! never given to a guest.
+use std::sync::Arc;
+
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use toolcell_mcp::http::oauth::TokenFault;
@@ -16,18 +18,20 @@ const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_toke
 
 /// Authenticates callers by their token.
 pub struct Authenticator {
-    tokens: Option<Tokens>,
+    tokens: Option<Arc<Tokens>>,
     oauth: Option<Oauth>,
 }
 
 impl Authenticator {
-    pub fn new(tokens: Option<Tokens>, oauth: Option<Oauth>) -> Self {
+    pub fn new(tokens: Option<Arc<Tokens>>, oauth: Option<Oauth>) -> Self {
         Self { tokens, oauth }
     }
 
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
         let token = bearer(headers).ok_or_else(|| self.unknown(None))?;
-        if let Some(admitted) = self.tokens.as_ref().and_then(|tokens| tokens.find(token)) {
+        if let Some(tokens) = &self.tokens
+            && let Some(admitted) = tokens.find(token).await?
+        {
             return Ok(admitted);
         }
         match &self.oauth {

@@ -82,6 +82,8 @@ pub struct BoundTransport {
     pub endpoints: Vec<String>,
     /// True if callers have to show a token.
     pub asks_for_tokens: bool,
+    /// Tokens of the manifest's file.
+    pub tokens: Option<Arc<Tokens>>,
     /// Kept while it serves.
     pub guard: Guard,
 }
@@ -115,7 +117,8 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
         Some(files) => Some(certificate::open(&files, folder, &mut polling).map_err(Problem::new)?),
         None => None,
     };
-    let gatekeeper = gatekeeper(policy, manifest.callers(), folder, &mut polling)?;
+    let tokens = tokens(policy, folder, &mut polling)?;
+    let gatekeeper = gatekeeper(policy, manifest.callers(), tokens.clone())?;
     let mut sockets = Sockets(Vec::new());
     let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
     let _inside = runtime.enter();
@@ -129,9 +132,11 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
     let origin_policy = origin_policy(policy).map_err(|error| Problem::new(error.to_string()))?;
     let traffic = Arc::default();
     let path = policy.path().to_owned();
-    let options = HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic };
+    let (readiness, replicas) = (None, None);
+    let options = HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, readiness, replicas };
     let asks_for_tokens = asks_for_tokens(policy);
-    Ok(BoundTransport { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _polling: polling } })
+    let guard = Guard { _sockets: sockets, _polling: polling };
+    Ok(BoundTransport { options, endpoints, asks_for_tokens, tokens, guard })
 }
 
 /// True if callers have to authenticate.
@@ -142,21 +147,25 @@ fn asks_for_tokens(policy: &HttpPolicy) -> bool {
 fn gatekeeper(
     policy: &HttpPolicy,
     callers: &Callers,
-    folder: &Path,
-    polling: &mut FilePolling,
+    tokens: Option<Arc<Tokens>>,
 ) -> Result<Arc<dyn Gatekeeper>, Problem> {
     if !asks_for_tokens(policy) {
         return Ok(Arc::new(AdmitEveryone));
     }
-    let tokens = policy.tokens().map(|file| Tokens::open(TokenFile::at(folder.join(file)), polling)).transpose();
-    let tokens =
-        tokens.map_err(|message| Problem { message, hint: Some("`toolcell token new NAME` writes the file") })?;
     let scopes: Vec<&str> = callers.rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
     let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(|message| Problem {
         message,
         hint: Some("issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE"),
     })?;
     Ok(Arc::new(Authenticator::new(tokens, oauth)))
+}
+
+/// The tokens of the manifest's file.
+fn tokens(policy: &HttpPolicy, folder: &Path, polling: &mut FilePolling) -> Result<Option<Arc<Tokens>>, Problem> {
+    let Some(file) = policy.tokens() else { return Ok(None) };
+    let opened = Tokens::open(TokenFile::at(folder.join(file)), polling);
+    let hint = Some("`toolcell token new NAME` writes the file");
+    opened.map(|tokens| Some(Arc::new(tokens))).map_err(|message| Problem { message, hint })
 }
 
 fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, Problem> {
@@ -243,6 +252,7 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
         stream_time: limits.stream_time(),
         session_idle: limits.session_idle(),
         session_time: limits.session_time(),
+        notice: limits.notice(),
         drain: limits.drain(),
         ..HttpLimits::default()
     }

@@ -16,6 +16,7 @@ pub use approval::{Approval, SeenDigest, command as approving};
 pub use differ::{Drift, drift, withheld};
 pub use file::{LockError, LockPath, path_beside, read, remove_drafts, write};
 pub use pinned::{Lock, PinnedComponent};
+pub use text::text_of;
 
 /// True if the new grants lack anything of the old ones.
 pub use grants::narrowed;

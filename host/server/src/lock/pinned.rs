@@ -1,14 +1,16 @@
 //! The pinned state: bytes of each component, and of each tool the definition, the grants, and the
 //! calls to confirm.
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 use toolcell_mcp::{Revision, Tool as Served};
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::{Digest, export};
 
 use super::confirmation::ConfirmationRule;
 use super::grants;
-use crate::catalog::{Catalog, LoadedComponent, Offer};
+use crate::catalog::apps::App;
+use crate::catalog::{APPS, Catalog, LoadedComponent, Offer, SKILLS, TEXTS, TextPrompt};
 
 /// All that is pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub struct PinnedComponent {
     pub size_bytes: u64,
     /// The version of the tool contract that it exports.
     pub contract: String,
-    /// By the name that clients see.
+    /// By the name that clients see; of a prompt by its path.
     pub tools: BTreeMap<String, PinnedTool>,
 }
 
@@ -53,7 +55,11 @@ impl Lock {
         let component = |component: &std::sync::Arc<LoadedComponent>| {
             (component.name().to_owned(), PinnedComponent::of(catalog, component))
         };
-        Self { components: catalog.components().iter().map(component).collect() }
+        let texts = PinnedComponent::of_texts(catalog).map(|texts| (TEXTS.to_owned(), texts));
+        let skills = PinnedComponent::of_skills(catalog).map(|skills| (SKILLS.to_owned(), skills));
+        let apps = PinnedComponent::of_apps(catalog).map(|apps| (APPS.to_owned(), apps));
+        let own = [texts, skills, apps].into_iter().flatten();
+        Self { components: catalog.components().iter().map(component).chain(own).collect() }
     }
 
     /// The digest of each component's bytes.
@@ -77,20 +83,83 @@ impl Lock {
 impl PinnedComponent {
     fn of(catalog: &Catalog, component: &std::sync::Arc<LoadedComponent>) -> Self {
         let inspection = component.inspection();
-        let own = catalog.offers().filter(|offer| std::sync::Arc::ptr_eq(offer.component(), component));
+        let own = || catalog.offers().filter(|offer| std::sync::Arc::ptr_eq(offer.component(), component));
+        // The resources that it declares, all together, with the rights of what reads them.
+        let reading = own().find(|offer| offer.own_name() == export::RESOURCES).zip(component.pinned_resources());
+        let resources = reading.map(|(offer, definition)| {
+            (offer.tool().definition().name.clone(), PinnedTool::with(&offer, sorted(definition)))
+        });
         Self {
             source: component.policy().source().to_string(),
             digest: component.digest().to_owned(),
             size_bytes: inspection.size_bytes(),
             contract: inspection.contract_version().unwrap_or("none").to_owned(),
-            tools: own.map(|offer| (offer.tool().definition().name.clone(), PinnedTool::of(&offer))).collect(),
+            tools: own()
+                .filter(|offer| offer.tool().is_tool() || offer.tool().prompt().is_some())
+                .map(|offer| (offer.tool().definition().name.clone(), PinnedTool::of(&offer)))
+                .chain(resources)
+                .collect(),
         }
+    }
+
+    /// The prompts of the manifest itself, all together; `None` where it has none.
+    fn of_texts(catalog: &Catalog) -> Option<Self> {
+        let pinned = |(text, called_by): (&Arc<TextPrompt>, Option<Vec<String>>)| {
+            let mut definition = definition(&text.entry);
+            // Its text is no secret to clients, and what they get.
+            if let Some(members) = definition.as_object_mut() {
+                members.insert("digest".to_owned(), text.digest.clone().into());
+            }
+            (text.entry.definition().name.clone(), PinnedTool::plain(definition, called_by))
+        };
+        let tools: BTreeMap<String, PinnedTool> = catalog.texts().map(pinned).collect();
+        Self::plain("[prompts]", (catalog.texts.digest(), 0), tools)
+    }
+
+    /// The skills, all together; `None` where there are none.
+    fn of_skills(catalog: &Catalog) -> Option<Self> {
+        let listed = catalog.skills().zip(catalog.skills.all());
+        let pinned = listed.map(|((_, called_by), skill)| {
+            let definition = serde_json::from_str(&skill.json).unwrap_or_default();
+            (skill.entry.clone(), PinnedTool::plain(definition, called_by))
+        });
+        let (digest, bytes) = (catalog.skills.digest().to_owned(), catalog.skills.bytes());
+        Self::plain("[skills]", (digest, bytes), pinned.collect())
+    }
+
+    /// The views, all together; `None` where there are none.
+    fn of_apps(catalog: &Catalog) -> Option<Self> {
+        let apps = catalog.apps.all().iter();
+        let pinned = apps.clone().map(|app| (app.uri().to_owned(), PinnedTool::plain(app.pinned(), None)));
+        let bytes = apps.clone().map(App::bytes).sum();
+        Self::plain("[apps]", (catalog.apps.digest(), bytes), pinned.collect())
+    }
+
+    /// Things that the manifest itself offers; `None` where there are none.
+    fn plain(source: &str, (digest, size_bytes): (String, u64), tools: BTreeMap<String, PinnedTool>) -> Option<Self> {
+        let (source, contract) = (source.to_owned(), "none".to_owned());
+        (!tools.is_empty()).then_some(Self { source, digest, size_bytes, contract, tools })
     }
 }
 
 impl PinnedTool {
+    /// A thing that reaches nothing, for these callers.
+    fn plain(definition: Value, called_by: Option<Vec<String>>) -> Self {
+        let (definition, grants) = (sorted(definition), called_by.unwrap_or_default());
+        Self {
+            definition_digest: digest(&definition),
+            definition,
+            grants_digest: digest(&serde_json::json!(grants)),
+            grants,
+            confirmed: ConfirmationRule::default(),
+        }
+    }
+
     fn of(offer: &Offer<'_>) -> Self {
-        let definition = definition(offer.tool());
+        Self::with(offer, definition(offer.tool()))
+    }
+
+    fn with(offer: &Offer<'_>, definition: Value) -> Self {
         let mut granted = offer.grants().canonical();
         let mut words = grants::words(offer.grants());
         // A program's command line decides what its tool does as much as the grants do.
@@ -118,7 +187,8 @@ impl PinnedTool {
 
 /// The definition as the newest revision lists it, with sorted keys.
 fn definition(tool: &Served) -> Value {
-    let json = Revision::V2026_07_28.definition_json(tool.definition());
+    let newest = Revision::V2026_07_28;
+    let json = newest.prompt_json(tool).unwrap_or_else(|| newest.definition_json(tool.definition()));
     sorted(serde_json::from_str(&json).unwrap_or_default())
 }
 

@@ -19,6 +19,11 @@ const HEAD: &str = "\
 version = 1
 ";
 
+/// One pinned component as text, equal for equal components.
+pub fn text_of(name: &str, component: &PinnedComponent) -> String {
+    Lock { components: BTreeMap::from([(name.to_owned(), component.clone())]) }.text("")
+}
+
 /// A lock file's content.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParsedLock {

@@ -69,9 +69,11 @@ impl BoundPage {
         insecure_public: bool,
     ) -> Result<Option<Self>, StartError> {
         let Some(address) = arg.or_else(|| policy?.listen()) else { return Ok(None) };
-        if ListenAddress::Tcp(address).is_public() && !insecure_public {
+        let may_be_public = insecure_public || policy.is_some_and(MetricsPolicy::public);
+        if ListenAddress::Tcp(address).is_public() && !may_be_public {
             let message = format!("the metrics at {address} could be read from other machines, by anyone");
-            let hint = "listen on 127.0.0.1, or type --insecure-public where something else keeps strangers out";
+            let hint =
+                "listen on 127.0.0.1, or write public = true into [metrics] where something else keeps strangers out";
             return Err(StartError::refused(message).hint_if(Some(hint)));
         }
         let wrong =

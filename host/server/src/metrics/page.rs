@@ -19,7 +19,7 @@ use toolcell_mcp::{Catalog as _, Host as _, Method};
 use super::process;
 use super::requests::RequestCounters;
 use crate::catalog::meters::Histogram;
-use crate::catalog::{Catalog, Offer};
+use crate::catalog::{Catalog, Offer, TEXTS};
 use crate::log::OperatorLog;
 use crate::reload::{Current, Journal};
 use crate::traces::SpanCounters;
@@ -111,7 +111,11 @@ impl MetricSources {
     fn of_catalog(&self, figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
         figures.gauge("generation", "The number of the catalog that serves", catalog.tools().generation())?;
         figures.gauge("components", "Components that are served", catalog.components().len())?;
-        figures.gauge("tools", "Tools that are served", catalog.tools().tools().len())?;
+        let entries = catalog.tools().tools();
+        let tools = entries.iter().filter(|entry| entry.is_tool()).count();
+        figures.gauge("tools", "Tools that are served", tools)?;
+        let prompts = entries.iter().filter(|entry| entry.prompt().is_some()).count();
+        figures.gauge("prompts", "Prompts that are served", prompts)?;
         let quarantined = self.journal.quarantined().len();
         figures.gauge(
             "quarantined_components",
@@ -144,7 +148,12 @@ fn of_calls(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
         let [tool, component] = of_tool(&offer);
         offer.meters().outcomes().map(move |(outcome, count)| ([tool, component, ("outcome", outcome.name())], count))
     });
-    figures.counts("calls", "Calls of tools that ended, by how they ended", outcomes)?;
+    let texts = catalog.texts().flat_map(|(text, _)| {
+        let (tool, component) = (("tool", text.entry.definition().name.as_str()), ("component", TEXTS));
+        text.meters.outcomes().map(move |(outcome, count)| ([tool, component, ("outcome", outcome.name())], count))
+    });
+    let meaning = "Calls of tools, and of prompts, that ended, by how they ended";
+    figures.counts("calls", meaning, outcomes.chain(texts))?;
     let fuel = catalog.offers().map(|offer| (of_tool(&offer), offer.meters().fuel()));
     figures.counts("call_fuel", "Fuel that calls burned", fuel)?;
     let tools = || catalog.offers().map(|offer| (of_tool(&offer), offer.meters()));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_audit::{
     CatalogRefused, CatalogReplaced, Clipped, ComponentApproved, ComponentQuarantined, Event, Sink, SinkError,
@@ -11,12 +11,15 @@ use toolcell_audit::{
 use toolcell_mcp::{Catalog as _, Host as _, Server};
 use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, render_all};
 
+use super::announcements::Announcements;
 use super::current::Current;
 use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
 use crate::blocking_files;
+use crate::boards::{BoardName, Boards};
 use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Withheld, folder_of, side_files};
+use crate::catalog::{apps, skills, texts};
 use crate::file_stamp;
 use crate::lock::{self, Approval, Drift, Lock, LockPath, PinnedComponent, drift};
 use crate::open::{ManifestFile, summary};
@@ -24,6 +27,10 @@ use crate::serve::record_components;
 
 /// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
+
+/// Time for which other replicas take up an approval: files are copied to all of them within a
+/// week.
+const APPROVED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Ends every message of a failed attempt, so that nobody believes that a right is already taken
 /// away.
@@ -43,6 +50,10 @@ pub struct Setup {
     pub current: Arc<Current>,
     /// Announces changed lists to clients.
     pub server: Arc<Server<Current>>,
+    /// Tells clients of changed lists, where replicas do so together.
+    pub announcements: Option<Arc<Announcements>>,
+    /// Approvals of all replicas, where they share state.
+    pub boards: Option<Arc<Boards>>,
     /// The audit.
     pub sink: Arc<Sink>,
     /// Remembers attempts.
@@ -67,6 +78,9 @@ pub struct Reloader {
     server: toolcell_policy::Server,
     /// Warnings that were logged before and are not repeated.
     shown: HashSet<String>,
+    /// By component: the bytes, and the version of the board, when it was last seen that no other
+    /// replica has approved it as it is here.
+    unapproved: HashMap<String, (String, u64)>,
 }
 
 /// Outcome of an attempt.
@@ -107,6 +121,7 @@ impl Reloader {
             withheld_of: None,
             server,
             shown: HashSet::new(),
+            unapproved: HashMap::new(),
         };
         reloader.note_files();
         reloader
@@ -191,6 +206,7 @@ impl Reloader {
             );
         }
         let names: BTreeSet<String> = held.iter().map(|drift| drift.component.clone()).collect();
+        self.unapproved.clear();
         self.say_quarantined(held)?;
         if names.is_empty() {
             self.proposed = None;
@@ -224,28 +240,111 @@ impl Reloader {
         Ok(())
     }
 
-    /// Pins the component quarantined under this name, as it was quarantined. Does nothing if the
-    /// server is not locked, or if another process pinned the component meanwhile.
+    /// Pins the component quarantined under this name, as it was quarantined, and tells other
+    /// replicas. Does nothing if the server is not locked, or if another process pinned the
+    /// component meanwhile.
     pub fn approve(&mut self, approval: &Approval) -> Result<(), ReloadFailure> {
         let Some(path) = self.setup.lock.clone() else { return Ok(()) };
-        let mut locked = read_lock(&path)?;
+        let locked = read_lock(&path)?;
         self.look_into(approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&approval.name) else {
-            let serving = Lock::of(&self.setup.current.snapshot());
+            let mut serving = Lock::of(&self.setup.current.snapshot());
             let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
-            return match serving.component_named(&approval.name) {
-                Some(component) if as_pinned(component) => Ok(()),
-                _ => Err(ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", approval.name))),
+            let component = serving.component_named(&approval.name).filter(|name| as_pinned(name)).map(str::to_owned);
+            return match component.and_then(|component| serving.components.remove_entry(&component)) {
+                // Others may not have been told the first time.
+                Some((component, pinned)) => self.tell_approved(&component, &pinned),
+                None => {
+                    Err(ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", approval.name)))
+                }
             };
         };
-        let digest = pinned.digest.clone();
-        approval.check(&component, &digest).map_err(|problem| ReloadFailure::saying(&problem))?;
-        self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
-        locked.components.insert(component, pinned);
+        approval.check(&component, &pinned.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
+        self.pin(&path, locked, (&component, &pinned))?;
+        self.tell_approved(&component, &pinned)
+    }
+
+    /// Records the approval, and writes it into the lock.
+    fn pin(
+        &self,
+        path: &LockPath,
+        mut locked: Lock,
+        (component, pinned): (&str, &PinnedComponent),
+    ) -> Result<(), ReloadFailure> {
+        self.note(Event::ComponentApproved(ComponentApproved { name: component, digest: &pinned.digest }))?;
+        locked.components.insert(component.to_owned(), pinned.clone());
         let own = path.clone();
-        let written =
-            blocking_files::run(&path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
+        let written = blocking_files::run(path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
         written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| ReloadFailure::saying(&problem))
+    }
+
+    /// Tells other replicas that this component was approved as it is pinned now.
+    fn tell_approved(&self, component: &str, pinned: &PinnedComponent) -> Result<(), ReloadFailure> {
+        let Some(boards) = &self.setup.boards else { return Ok(()) };
+        let form = lock::text_of(component, pinned);
+        // The bytes come last: who sees them there finds the form as well.
+        for parts in [&[component, &form][..], &[component, "bytes", &pinned.digest]] {
+            let problem = match boards.post_waiting(BoardName::Approvals, parts, APPROVED_FOR) {
+                Ok(true) => continue,
+                Ok(false) => "there is no room for more approvals".to_owned(),
+                Err(away) => away.to_string(),
+            };
+            return Err(ReloadFailure::saying(&format!(
+                "{component} is approved here, and other replicas were not told: {problem}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Pins what is quarantined here and was approved at another replica as it is here: the same
+    /// bytes, tools and grants. True if there was any.
+    pub fn approve_as_elsewhere(&mut self) -> bool {
+        let (Some(boards), Some(path)) = (self.setup.boards.clone(), self.setup.lock.clone()) else { return false };
+        let mut pinned_any = false;
+        for held in self.setup.journal.quarantined() {
+            let seen = (held.digest.clone(), boards.version(BoardName::Approvals));
+            if self.unapproved.get(&held.component) == Some(&seen)
+                || !boards.has(BoardName::Approvals, &[&held.component, "bytes", &held.digest])
+            {
+                continue;
+            }
+            match self.approve_one_as_elsewhere(&held, &boards, &path) {
+                Ok(true) => {
+                    tracing::info!("{} was approved at another replica, and is pinned here as well", held.component);
+                    pinned_any = true;
+                    continue;
+                }
+                Ok(false) => tracing::warn!(
+                    "{}: these bytes were approved at another replica, with other tools or grants than here",
+                    held.component
+                ),
+                Err(failed) => tracing::error!(
+                    "{} was approved at another replica, and not here: {}",
+                    held.component,
+                    failed.summary
+                ),
+            }
+            self.unapproved.insert(held.component, seen);
+        }
+        pinned_any
+    }
+
+    fn approve_one_as_elsewhere(
+        &mut self,
+        held: &Quarantined,
+        boards: &Boards,
+        path: &LockPath,
+    ) -> Result<bool, ReloadFailure> {
+        let locked = read_lock(path)?;
+        let seen = held.digest.parse().map_err(|problem: String| ReloadFailure::saying(&problem))?;
+        let approval = Approval { name: held.component.clone(), digest: Some(seen) };
+        self.look_into(&approval, &locked)?;
+        let Some((component, pinned)) = self.quarantined_as(&held.component) else { return Ok(false) };
+        let form = lock::text_of(&component, &pinned);
+        if pinned.digest != held.digest || !boards.has(BoardName::Approvals, &[&component, &form]) {
+            return Ok(false);
+        }
+        self.pin(path, locked, (&component, &pinned)).map(|()| true)
     }
 
     /// Loads an approved component that was withheld, so that the lock can pin its tools as well.
@@ -300,7 +399,13 @@ impl Reloader {
         if self.server.narrow_cancels() {
             self.end_narrowed(&new);
         }
-        let announced = self.setup.server.catalog_replaced(old, &new);
+        let announced = match &self.setup.announcements {
+            Some(announcements) => {
+                self.setup.server.resources_replaced_by(old, &new);
+                announcements.changed(old, &new)
+            }
+            None => self.setup.server.catalog_replaced(old, &new),
+        };
         ReloadOutcome::Replaced { generation, announced, summary: difference.summary() }
     }
 
@@ -312,12 +417,10 @@ impl Reloader {
         for earlier in self.setup.current.held() {
             for offer in earlier.offers() {
                 let component = offer.component().name();
-                let less = match now.get(&(component, offer.own_name())) {
-                    Some(now) => lock::narrowed(offer.grants(), now.grants()),
-                    None => new.component(component).is_none(),
-                };
-                if less {
-                    offer.narrow();
+                let removed = new.component(component).is_none();
+                let narrower = |now: &Offer<'_>| lock::narrowed(offer.grants(), now.grants());
+                if removed || now.get(&(component, offer.own_name())).is_some_and(narrower) {
+                    offer.narrow(removed);
                 }
             }
         }
@@ -466,5 +569,6 @@ fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
         };
         side_files::files(component, &folder).into_iter().chain(code)
     });
-    named.collect()
+    let texts = texts::files(manifest, &folder).into_iter().chain(apps::files(manifest, &folder));
+    named.chain(texts).chain(skills::files(manifest, &folder)).collect()
 }

@@ -1,10 +1,11 @@
 //! The current catalog, and earlier ones that calls still hold.
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use toolcell_mcp::{Catalog as _, Host, Observer};
 
 use crate::catalog::Catalog;
+use crate::folders::FolderWaker;
 use crate::metrics::RequestCounters;
 
 /// The current catalog.
@@ -14,6 +15,8 @@ pub struct Current {
     earlier: Mutex<Vec<Weak<Catalog>>>,
     /// Observer of requests.
     requests: Arc<RequestCounters>,
+    /// Wakes the thread that watches folders.
+    folders: OnceLock<FolderWaker>,
 }
 
 impl Host for Current {
@@ -32,12 +35,18 @@ impl Current {
     /// Serves this first catalog, with this observer of requests.
     pub fn new(catalog: Catalog, requests: RequestCounters) -> Self {
         let requests = Arc::new(requests);
-        Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default(), requests }
+        Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default(), requests, folders: OnceLock::new() }
     }
 
     /// Observer of requests.
     pub fn requests(&self) -> &Arc<RequestCounters> {
         &self.requests
+    }
+
+    /// From now on this is woken by another catalog.
+    pub fn wake(&self, folders: FolderWaker) {
+        // There is one thread for the life of the process.
+        let _ = self.folders.set(folders);
     }
 
     /// Serves this catalog from now on; returns the one before.
@@ -49,6 +58,7 @@ impl Current {
         earlier.push(Arc::downgrade(&old));
         drop(earlier);
         self.catalog.store(catalog);
+        self.folders.get().into_iter().for_each(FolderWaker::wake);
         old
     }
 

@@ -1,4 +1,5 @@
 //! Differences of two catalogs, by names that people know: components and tools.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use toolcell_mcp::Catalog as _;
@@ -35,12 +36,16 @@ pub struct Difference {
     pub components: Vec<(String, Change)>,
     /// The rules for callers that differ, by name.
     pub callers: Vec<String>,
-    /// New tools, by their names for clients.
+    /// New tools, by their names for clients, and prompts, by their paths.
     pub tools_added: Vec<String>,
     /// Removed tools.
     pub tools_removed: Vec<String>,
     /// Tools with another definition.
     pub tools_changed: Vec<String>,
+    /// Views that differ, by address.
+    pub apps: Vec<String>,
+    /// Clients list and search the tools otherwise.
+    pub discovery: bool,
 }
 
 impl Change {
@@ -81,27 +86,64 @@ impl Difference {
         let gone = old.components().iter().filter(|component| new.component(component.name()).is_none());
         components.extend(gone.map(|component| (component.name().to_owned(), Change::Removed)));
         let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
-        let mut difference = Self { components, callers, ..Self::default() };
+        let discovery = old.searching != new.searching;
+        let mut difference = Self { components, callers, discovery, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
                 None => difference.tools_added.push(name.clone()),
-                Some((_, before)) if before.definition() != tool.definition() => {
+                Some((_, before)) if before.definition() != tool.definition() || before.prompt() != tool.prompt() => {
                     difference.tools_changed.push(name.clone());
                 }
                 Some(_) => {}
             }
         }
+        for (text, _) in new.texts() {
+            let name = &text.entry.definition().name;
+            let before = old.texts().find(|(before, _)| before.name() == text.name());
+            // A text that reads otherwise is listed as it was.
+            if before.is_some_and(|(before, _)| before.digest != text.digest)
+                && !difference.tools_changed.contains(name)
+            {
+                difference.tools_changed.push(name.clone());
+            }
+        }
+        for skill in new.skills.all() {
+            let before = old.skills.all().iter().find(|before| before.entry == skill.entry);
+            if before.is_some_and(|before| before.json != skill.json)
+                && !difference.tools_changed.contains(&skill.entry)
+            {
+                difference.tools_changed.push(skill.entry.clone());
+            }
+        }
+        let digest_in = |catalog: &Catalog, uri: &str| {
+            let mut apps = catalog.apps.all().iter();
+            apps.find(|app| app.uri() == uri).map(|app| app.digest().to_owned())
+        };
+        let uris: BTreeSet<&str> = old.apps.all().iter().chain(new.apps.all()).map(|app| app.uri()).collect();
+        let differing = uris.into_iter().filter(|uri| digest_in(old, uri) != digest_in(new, uri));
+        difference.apps = differing.map(str::to_owned).collect();
         let gone = old.tools().tools().iter().map(|tool| &tool.definition().name);
         difference.tools_removed = gone.filter(|name| new.tools().find(name).is_none()).cloned().collect();
         difference
     }
 
-    /// True if both have the very same components in the same order, for the same callers.
+    /// True if both have the very same components in the same order, for the same callers, who list
+    /// or search them alike.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
         let same_callers = old.callers().canonical() == new.callers().canonical()
             && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
-        if !same_callers {
+        let callers_of = |catalog: &Catalog| {
+            let texts = catalog.texts().map(|(_, called_by)| called_by);
+            texts.chain(catalog.skills().map(|(_, called_by)| called_by)).collect::<Vec<_>>()
+        };
+        if !same_callers
+            || old.searching != new.searching
+            || !old.texts.is_like(&new.texts)
+            || !old.skills.is_like(&new.skills)
+            || !old.apps.is_like(&new.apps)
+            || callers_of(old) != callers_of(new)
+        {
             return false;
         }
         let (old, new) = (old.components(), new.components());
@@ -121,10 +163,14 @@ impl Difference {
             (&self.tools_added, "tools added"),
             (&self.tools_removed, "tools removed"),
             (&self.tools_changed, "tools defined otherwise"),
+            (&self.apps, "other views"),
         ] {
             if !names.is_empty() {
                 parts.push(format!("{what}: {}", listed(names)));
             }
+        }
+        if self.discovery {
+            parts.push("tools are listed and searched otherwise".to_owned());
         }
         if !parts.is_empty() {
             return parts.join("; ");
@@ -161,10 +207,12 @@ mod tests {
             tools_added: names("a", 10),
             tools_removed: names("r", 1),
             tools_changed: Vec::new(),
+            apps: names("ui://", 1),
+            discovery: true,
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; tools are listed and searched otherwise"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }

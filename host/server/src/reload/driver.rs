@@ -24,6 +24,9 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 /// Time that an ending process waits for a running attempt.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
 
+/// Trigger of an attempt after an approval.
+const APPROVED: &str = "approved";
+
 /// An order to the thread.
 enum Order {
     /// A file changed.
@@ -34,6 +37,8 @@ enum Order {
     Asked(oneshot::Sender<ReloadOutcome>),
     /// A person approves a quarantined component, and waits for the outcome.
     Approve(Approval, oneshot::Sender<ReloadOutcome>),
+    /// Another replica may have approved what is quarantined here.
+    Elsewhere,
     Stop,
 }
 
@@ -56,6 +61,9 @@ struct Batch {
     asked: Vec<oneshot::Sender<ReloadOutcome>>,
     approvals: Vec<(Approval, oneshot::Sender<ReloadOutcome>)>,
     approved: bool,
+    elsewhere: bool,
+    /// Files are to be read, whatever else is ordered.
+    reads: bool,
     stop: bool,
 }
 
@@ -68,6 +76,11 @@ impl Orders {
     /// The process was sent SIGHUP.
     pub fn hangup(&self) {
         let _ = self.0.try_send(Order::Hangup);
+    }
+
+    /// Another replica may have approved what is quarantined here.
+    pub fn approved_elsewhere(&self) {
+        let _ = self.0.try_send(Order::Elsewhere);
     }
 
     /// Orders a reload; `None` if too many orders wait, or the thread has ended.
@@ -127,11 +140,13 @@ pub struct Inbox(Receiver<Order>);
 
 impl Batch {
     fn take(&mut self, order: Order) {
+        self.reads |= !matches!(order, Order::Elsewhere);
         match order {
             Order::Files => {}
             Order::Hangup => self.hangup = true,
             Order::Asked(answer) => self.asked.push(answer),
             Order::Approve(approval, answer) => self.approvals.push((approval, answer)),
+            Order::Elsewhere => self.elsewhere = true,
             Order::Stop => self.stop = true,
         }
     }
@@ -139,7 +154,7 @@ impl Batch {
     /// The most deliberate trigger among the orders.
     fn trigger(&self) -> &'static str {
         if self.approved {
-            return "approved";
+            return APPROVED;
         }
         match (self.asked.is_empty(), self.hangup) {
             (false, _) => "asked",
@@ -164,6 +179,7 @@ impl Batch {
                 Err(failed) => drop(answer.send(ReloadOutcome::Failed(failed))),
             }
         }
+        self.approved |= std::mem::take(&mut self.elsewhere) && reloader.approve_as_elsewhere();
     }
 }
 
@@ -178,11 +194,20 @@ impl Inbox {
             }
             let began = Instant::now();
             batch.approve(&mut reloader);
+            if !batch.reads && !batch.approved {
+                continue;
+            }
             let mut outcome = attempt(&mut reloader, batch.trigger());
             if matches!(outcome, ReloadOutcome::Failed(_)) && !batch.is_deliberate() {
                 outcome = self.settle(&mut reloader, &mut batch, outcome);
             }
             reloader.report(batch.trigger(), began, &outcome);
+            if reloader.approve_as_elsewhere() {
+                // What was quarantined a moment ago was approved by another replica before.
+                let began = Instant::now();
+                outcome = attempt(&mut reloader, APPROVED);
+                reloader.report(APPROVED, began, &outcome);
+            }
             for answer in batch.asked {
                 // The person who asked may be gone.
                 let _ = answer.send(outcome.clone());

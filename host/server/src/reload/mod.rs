@@ -3,6 +3,7 @@
 //! One thread does it all ([`Driver`]), so reloads never overlap. An order during an attempt is
 //! served by the next. Must not hold: loading of components (see the catalog), or messages to
 //! clients (see the protocol).
+mod announcements;
 mod attempt;
 mod current;
 mod difference;
@@ -13,9 +14,10 @@ mod path_entries;
 mod restart;
 mod watch;
 
+pub use announcements::Announcements;
 pub use attempt::{ReloadOutcome, Reloader, Setup};
 pub use current::Current;
 pub use driver::{Driver, Orders};
 pub use files::WatchedFiles;
 pub use journal::{Journal, ReloadAttempt};
-pub use watch::{Watch, WatchInput, Watcher};
+pub use watch::{Watch, WatchInput, Watcher, on_network};

@@ -15,14 +15,16 @@ const LINKS_MAX: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathEntry {
     pub folder: PathBuf,
+    /// Empty: any name in the folder.
     pub name: OsString,
 }
 
 /// Entries that decide where an absolute path leads: every link along it, every folder below `base`
-/// (a path without links), and the last entry. Ends at a missing entry.
+/// (a path without links), and the last entry. Of a folder also all that is directly in it. Ends at
+/// a missing entry.
 pub fn of(path: &Path, base: &Path) -> Vec<PathEntry> {
     let mut steps = Vec::new();
-    let mut links = 0;
+    let (mut links, mut is_whole) = (0, true);
     let mut folder = PathBuf::from("/");
     let mut ahead = names(path);
     while let Some(name) = ahead.pop_front() {
@@ -45,8 +47,15 @@ pub fn of(path: &Path, base: &Path) -> Vec<PathEntry> {
                 names(&target).into_iter().rev().for_each(|name| ahead.push_front(name));
             }
             None if is_there => folder = place,
-            _ => break,
+            _ => {
+                is_whole = false;
+                break;
+            }
         }
+    }
+    // A folder changes with each of its entries.
+    if is_whole && folder.is_dir() {
+        steps.push(PathEntry { folder, name: OsString::new() });
     }
     steps
 }
@@ -68,7 +77,11 @@ mod tests {
     use super::*;
 
     fn shown(root: &Path, steps: &[PathEntry]) -> Vec<String> {
-        let show = |step: &PathEntry| step.folder.join(&step.name).strip_prefix(root).unwrap().display().to_string();
+        let show = |step: &PathEntry| {
+            let place = step.folder.join(&step.name);
+            let end = if step.name.is_empty() { "/" } else { "" };
+            format!("{}{end}", place.strip_prefix(root).unwrap().display())
+        };
         steps.iter().map(show).collect()
     }
 
@@ -81,6 +94,15 @@ mod tests {
         assert_eq!(shown(&root, &of(&root.join("a/b/file"), &root)), ["a", "a/b", "a/b/file"]);
         assert_eq!(shown(&root, &of(&root.join("a/b/file"), &root.join("a/b"))), ["a/b/file"]);
         assert_eq!(shown(&root, &of(&root.join("a/b/../b/file"), &root.join("a/b"))), ["a/b/file"]);
+    }
+
+    #[test]
+    fn a_folder_is_decided_by_what_is_in_it_as_well() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        assert_eq!(shown(&root, &of(&root.join("a/b"), &root.join("a"))), ["a/b", "a/b/"]);
+        assert_eq!(shown(&root, &of(&root.join("a/c"), &root.join("a"))), ["a/c"]);
     }
 
     #[test]

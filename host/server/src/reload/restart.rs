@@ -8,22 +8,33 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
     let http = started.http() != now.http();
     let (metrics, traces) = (started.metrics() != now.metrics(), started.traces() != now.traces());
+    let state = started.state() != now.state();
     let (started, now) = (started.server(), now.server());
     let keys = [
         ("name", started.name() != now.name()),
         ("title", started.title() != now.title()),
+        ("description", started.description() != now.description()),
+        ("website", started.website() != now.website()),
+        ("icons", started.icons() != now.icons()),
         ("instructions", started.instructions() != now.instructions()),
         ("page_size", started.page_size() != now.page_size()),
         ("line_max", started.line_bytes_max() != now.line_bytes_max()),
         ("in_flight_max", started.in_flight_max() != now.in_flight_max()),
         ("pending_max", started.pending_max() != now.pending_max()),
+        ("subscriptions_max", started.subscriptions_max() != now.subscriptions_max()),
+        ("watched_max", started.watched_max() != now.watched_max()),
+        ("caller_watched_max", started.caller_watched_max() != now.caller_watched_max()),
+        ("drain", started.drain() != now.drain()),
         ("calls", started.calls() != now.calls()),
         ("prewarm_memory", started.prewarm_memory_bytes() != now.prewarm_memory_bytes()),
         ("stack", started.stack_bytes() != now.stack_bytes()),
+        ("walls", started.walls() != now.walls()),
+        ("wall_idle", started.wall_idle() != now.wall_idle()),
         ("[audit]", audit),
         ("[http]", http),
         ("[metrics]", metrics),
         ("[traces]", traces),
+        ("[state]", state),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
 }
@@ -45,14 +56,23 @@ mod tests {
         for (key, value) in [
             ("name", "\"x\""),
             ("title", "\"x\""),
+            ("description", "\"x\""),
+            ("website", "\"https://a.example\""),
+            ("icons", "[{ src = \"https://a.example/i.png\" }]"),
             ("instructions", "\"x\""),
             ("page_size", "2"),
             ("line_max", "\"1MiB\""),
             ("in_flight_max", "2"),
             ("pending_max", "2"),
+            ("subscriptions_max", "2"),
+            ("watched_max", "2"),
+            ("caller_watched_max", "2"),
+            ("drain", "\"1s\""),
             ("calls", "2"),
             ("prewarm_memory", "\"1MiB\""),
             ("stack", "\"64KiB\""),
+            ("walls", "\"none\""),
+            ("wall_idle", "\"1s\""),
         ] {
             assert_eq!(waiting(&started, &server(&format!("{key} = {value}"))), [key]);
         }
@@ -61,5 +81,7 @@ mod tests {
         assert_eq!(waiting(&started, &server("[http]\nbody = '1MiB'")), ["[http]"]);
         assert_eq!(waiting(&started, &server("[metrics]\nlisten = '127.0.0.1:9464'")), ["[metrics]"]);
         assert_eq!(waiting(&started, &server("[traces]\nendpoint = 'http://127.0.0.1:4318'")), ["[traces]"]);
+        let state = "state_key = 'env:KEY'\n[state]\nshared = 'redis://127.0.0.1'";
+        assert_eq!(waiting(&started, &server(state)), ["[state]"]);
     }
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use tokio::runtime::Handle;
+use toolcell_mcp::Host as _;
 use toolcell_policy::Manifest;
 
 use super::{ServerOptions, Serving};
+use crate::boards::BoardName;
 use crate::catalog::{Builder, folder_of};
 use crate::control::{Control, ControlSocket, StatusSources};
 use crate::dev;
 use crate::error::{StartError, StepExt as _};
+use crate::folders::{FolderChanges, FolderWatch};
 use crate::lock;
 use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, Watcher};
 
@@ -30,6 +33,7 @@ pub(super) struct Background {
     _control: Option<Control>,
     _build: Option<dev::Driver>,
     _watcher: Watcher,
+    _folders: FolderWatch,
     _driver: Driver,
 }
 
@@ -48,9 +52,20 @@ impl Background {
         let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
         let base = base.canonicalize().step("the manifest's folder is gone")?;
         let (orders, inbox) = Driver::channel();
+        if let Some(boards) = &serving.boards {
+            let (orders, journal) = (orders.clone(), Arc::clone(&serving.journal));
+            boards.on_read(BoardName::Approvals, move || {
+                if !journal.quarantined().is_empty() {
+                    orders.approved_elsewhere();
+                }
+            });
+        }
         let driver = Driver::start(Reloader::new(setup), orders.clone(), inbox).step("no thread to reload on")?;
         let watched = WatchInput { files: files.clone(), set_changed };
         let watcher = Watcher::start(options.watch, watched, base, orders.clone()).step("no thread to watch on")?;
+        let folders = FolderWatch::start(options.watch, changes(serving)).step("no thread to watch folders on")?;
+        serving.current.wake(folders.waker());
+        folders.waker().wake();
         // A change during the read would go unseen: this reload examines the files again.
         if files.changed_since(began) {
             orders.files();
@@ -61,7 +76,16 @@ impl Background {
         if options.signals {
             heed_signals(serving.machine.runtime.handle(), stop, orders.clone())?;
         }
-        Ok((Self { _control: control, _build: build, _watcher: watcher, _driver: driver }, orders))
+        Ok((Self { _control: control, _build: build, _watcher: watcher, _folders: folders, _driver: driver }, orders))
+    }
+}
+
+/// The folders whose files are resources, and the way of their changes to clients.
+fn changes(serving: &Serving) -> FolderChanges {
+    let (current, server) = (Arc::clone(&serving.current), Arc::clone(&serving.server));
+    FolderChanges {
+        folders: Box::new(move || current.snapshot().folders()),
+        tell: Box::new(move |news| server.publish(news)),
     }
 }
 
@@ -74,6 +98,8 @@ fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &Watche
         builder,
         current: Arc::clone(&serving.current),
         server: Arc::clone(&serving.server),
+        announcements: serving.announcements.clone(),
+        boards: serving.boards.clone(),
         sink: Arc::clone(&serving.sink),
         journal: Arc::clone(&serving.journal),
         files: files.clone(),
@@ -111,7 +137,8 @@ fn control(
     }
 }
 
-/// SIGTERM and SIGINT end the serving after running calls are finished. SIGHUP reloads.
+/// SIGTERM and SIGINT end the serving after running calls are finished; a second one ends the
+/// notice before. SIGHUP reloads.
 fn heed_signals(runtime: &Handle, stop: Arc<dyn Fn() + Send + Sync>, orders: Orders) -> Result<(), StartError> {
     use tokio::signal::unix::{SignalKind, signal};
     let _inside = runtime.enter();
@@ -121,12 +148,11 @@ fn heed_signals(runtime: &Handle, stop: Arc<dyn Fn() + Send + Sync>, orders: Ord
     drop(runtime.spawn(async move {
         loop {
             tokio::select! {
-                _ = terminated.recv() => break,
-                _ = interrupted.recv() => break,
+                _ = terminated.recv() => stop(),
+                _ = interrupted.recv() => stop(),
                 _ = hung_up.recv() => orders.hangup(),
             }
         }
-        stop();
     }));
     Ok(())
 }

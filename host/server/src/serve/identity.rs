@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_mcp::{STATE_KEY_BYTES_MIN, Server, ServerInfo, ServerOptions, StateKey};
-use toolcell_policy::{Manifest, SecretSource};
+use toolcell_mcp::{Icon, IconTheme, STATE_KEY_BYTES_MIN, Server, ServerInfo, ServerOptions, StateKey};
+use toolcell_policy::{IconRule, Manifest, SecretSource};
 
 use crate::catalog::folder_of;
 use crate::error::StartError;
@@ -12,17 +12,19 @@ use crate::reload::Current;
 use crate::secrets;
 
 /// The protocol's server, which serves the current catalog.
-pub(super) fn server(
-    path: &Path,
-    manifest: &Manifest,
-    current: &Arc<Current>,
-) -> Result<Arc<Server<Current>>, StartError> {
+pub(super) fn server(manifest: &Manifest, state_key: Option<StateKey>, current: &Arc<Current>) -> Arc<Server<Current>> {
     let (info, mut options) = described(manifest);
-    if let Some(source) = manifest.server().state_key() {
-        options.state_key = state_key(source, &folder_of(path))
-            .map_err(|(problem, hint)| StartError::refused(format!("state_key: {problem}")).hint_if(Some(hint)))?;
+    if let Some(state_key) = state_key {
+        options.state_key = state_key;
     }
-    Ok(Arc::new(Server::new(Arc::clone(current), info, options)))
+    Arc::new(Server::new(Arc::clone(current), info, options))
+}
+
+/// The key that replicas share, where the manifest names one.
+pub(super) fn state_key(path: &Path, manifest: &Manifest) -> Result<Option<StateKey>, StartError> {
+    let Some(source) = manifest.server().state_key() else { return Ok(None) };
+    let read = read_key(source, &folder_of(path)).map(Some);
+    read.map_err(|(problem, hint)| StartError::refused(format!("state_key: {problem}")).hint_if(Some(hint)))
 }
 
 /// Name and limits of the server from the manifest.
@@ -32,20 +34,33 @@ fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
         name: server.name().to_owned(),
         title: server.title().map(str::to_owned),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        description: server.description().map(str::to_owned),
+        website_url: server.website().map(str::to_owned),
+        icons: server.icons().iter().map(icon).collect(),
         instructions: server.instructions().map(str::to_owned),
-        ..ServerInfo::default()
     };
     let options = ServerOptions {
         page_size: server.page_size(),
         in_flight_max: server.in_flight_max(),
         pending_calls_max: server.pending_max(),
+        listens_max: server.subscriptions_max(),
+        watched_max: server.watched_max(),
+        caller_watched_max: server.caller_watched_max(),
         ..ServerOptions::default()
     };
     (info, options)
 }
 
-/// The key that several processes share which serve the same clients.
-fn state_key(source: &SecretSource, folder: &Path) -> Result<StateKey, (String, String)> {
+fn icon(rule: &IconRule) -> Icon {
+    Icon {
+        src: rule.src().to_owned(),
+        mime_type: rule.mime_type().map(str::to_owned),
+        sizes: rule.sizes().to_vec(),
+        theme: rule.is_for_dark().map(|dark| if dark { IconTheme::Dark } else { IconTheme::Light }),
+    }
+}
+
+fn read_key(source: &SecretSource, folder: &Path) -> Result<StateKey, (String, String)> {
     let (value, shown) = secrets::text(source, folder)?;
     StateKey::of(value.as_bytes()).map_err(|weak| {
         let hint = format!("make one of at least {STATE_KEY_BYTES_MIN} bytes, such as `openssl rand -hex 32` gives");

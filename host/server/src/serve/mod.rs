@@ -14,8 +14,10 @@ use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{End, StdioError};
 use toolcell_policy::{Manifest, Walls};
 use toolcell_sandbox::SLOT_RESETS;
+use toolcell_shared::EmbeddedBus;
 
-use crate::catalog::Catalog;
+use crate::boards::Boards;
+use crate::catalog::{Catalog, folder_of};
 use crate::control::ControlSocket;
 use crate::dev::ProjectBuild;
 use crate::error::{StartError, StepExt as _};
@@ -27,8 +29,12 @@ use crate::machine::Machine;
 use crate::metrics::{BoundPage, MetricSources, Page, RequestCounters, ServedPage};
 use crate::observation::Observation;
 use crate::open::{OpenedAs, Ready};
-use crate::reload::{Current, Journal, Orders, Watch};
+use crate::readiness::Readiness;
+use crate::reload::{Announcements, Current, Journal, Orders, Watch};
+use crate::shared::{self, Shared};
+use crate::tasks::KeptTasks;
 use crate::traces::Traces;
+use crate::updates::Updates;
 pub(crate) use audit::{open_audit, record_components};
 use background::{Background, InitialState};
 use transport::Transport;
@@ -95,10 +101,15 @@ struct Serving {
     sink: Arc<Sink>,
     current: Arc<Current>,
     server: Arc<toolcell_mcp::Server<Current>>,
+    /// Tells of changed lists where replicas share state.
+    announcements: Option<Arc<Announcements>>,
+    /// The boards of all replicas, where they share state.
+    boards: Option<Arc<Boards>>,
     journal: Arc<Journal>,
     observed: ObservationFile,
     log: Arc<dyn OperatorLog>,
     traces: Option<Arc<Traces>>,
+    tasks: Arc<KeptTasks>,
 }
 
 /// Records of denied attempts with their file, if the operator asked for one.
@@ -117,8 +128,26 @@ impl Server {
         look_at_lock(&opened, &catalog, log.as_ref());
         raise_walls(&manifest, &catalog, &machine, log.as_ref())?;
         let observed = ObservationFile::open(options.observe.clone())?;
-        let transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
+        let mut transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
         let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
+        let shared = manifest.state().map(|policy| shared::open(policy, &folder_of(&opened.path))).transpose()?;
+        let state_key = identity::state_key(&opened.path, &manifest)?;
+        let (catalog, builder, replicas) = match shared.flatten().zip(state_key.clone()) {
+            Some((Shared { state, bus, resources }, key)) => {
+                if let Some(readiness) = manifest.state().and_then(|policy| Readiness::of(policy, &state)) {
+                    transport.ready_with(Arc::new(readiness));
+                }
+                transport.reach_replicas(&state, Arc::clone(&bus), &machine)?;
+                let boards = Boards::start(key, Arc::clone(&state), Arc::clone(&bus), machine.runtime.handle());
+                let boards =
+                    boards.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
+                transport.share_revoked(&boards);
+                catalog.knowing(&boards);
+                machine.walls.iter().for_each(|walls| walls.share_ends(&boards));
+                (catalog.sharing(&state), builder.sharing(state), Some((bus, (boards, resources))))
+            }
+            None => (catalog, builder, None),
+        };
         let catalog = catalog.observed(observed.observation()).traced(traces.clone());
         // Over HTTP nobody has the manifest written. Where only a lock is served it would change
         // nothing.
@@ -126,10 +155,33 @@ impl Server {
             catalog.may_write_manifest(&opened.path);
         }
         let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone())));
-        let server = identity::server(&opened.path, &manifest, &current)?;
+        let server = identity::server(&manifest, state_key, &current);
+        let runtime = machine.runtime.handle();
+        let (bus, others) = replicas.unzip();
+        let (boards, resources) = others.unzip();
+        resources.into_iter().for_each(|resources| server.keep_resources_in(resources));
+        let heard = bus.clone().unwrap_or_else(|| Arc::<EmbeddedBus>::default());
+        let updates = Updates::start(&server, Arc::clone(&heard), runtime);
+        current.snapshot().tell_by(&updates);
+        server.carry_news_by(updates);
+        let tasks = KeptTasks::start(&server, &manifest, &folder_of(&opened.path), (heard, runtime))?;
+        let announcements = bus.and_then(|bus| Announcements::start(&server, &current, bus, runtime)).map(Arc::new);
         let bound = BoundPage::open(options.metrics, manifest.metrics(), options.insecure_public)?;
         let journal = Arc::new(Journal::default());
-        let serving = Serving { opened, machine, sink, current, server, journal, observed, log, traces };
+        let serving = Serving {
+            opened,
+            machine,
+            sink,
+            current,
+            server,
+            announcements,
+            boards,
+            journal,
+            observed,
+            log,
+            traces,
+            tasks,
+        };
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;
         let stop = transport.stop();
         let beginning = InitialState { manifest, builder, began };
@@ -180,19 +232,11 @@ fn raise_walls(
     if walls == Walls::None {
         return Ok(());
     }
+    // Where every wall is required, a process without one does not start.
     let missing = machine.runtime.block_on(catalog.walled().start()).map_err(StartError::refused)?;
     let texts: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
-    let apart: Vec<&str> = catalog.components().iter().map(|component| component.name()).collect();
-    let apart: Vec<&str> = apart.into_iter().filter(|name| !catalog.walled().has(name)).collect();
-    if walls == Walls::Required && !(missing.is_empty() && apart.is_empty()) {
-        let missing = [texts.as_slice(), &[format!("no sandbox process for: {}", apart.join(", "))]].concat();
-        return Err(StartError::refused(format!("not every wall stands: {}", missing.join("; "))));
-    }
     if !texts.is_empty() {
         log.announce(&format!("walls that do not stand: {}", texts.join("; ")));
-    }
-    if !apart.is_empty() {
-        log.announce(&format!("these run in the host's own process: {}", apart.join(", ")));
     }
     Ok(())
 }
@@ -260,6 +304,13 @@ impl Serving {
         };
         audit::record_end(&self.sink, &reason, self.current.snapshot().calls_started());
         self.observed.say(self.log.as_ref());
+        // First all know that they have ended, then they end.
+        self.machine.runtime.block_on(self.tasks.leave());
+        self.server.end_tasks();
+        if let Some(announcements) = &self.announcements {
+            // An operation on the shared state has a time limit.
+            self.machine.runtime.block_on(announcements.leave());
+        }
         drop(self.machine.workers);
         if let Some(traces) = &self.traces {
             traces.end();

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use toolcell_mcp::http as web;
 use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
 use toolcell_policy::Manifest;
+use toolcell_shared::{Bus, SharedState};
 
 use super::{ServerOptions, Serving, TransportOptions};
+use crate::boards::Boards;
 use crate::catalog::folder_of;
 use crate::error::{StartError, StepExt as _};
 use crate::http::{self, BoundTransport};
 use crate::machine::Machine;
+use crate::replicas::SharedReplicas;
 
 /// Transport of clients.
 pub(super) enum Transport {
@@ -29,6 +32,7 @@ impl Transport {
         let TransportOptions::Http(address) = &options.transport else {
             let mut options = StdioOptions::of_process().step("stdin or stdout is closed")?;
             options.line_bytes_max = manifest.server().line_bytes_max();
+            options.drain = manifest.server().drain();
             let shutdown = Shutdown::new().step("no pipe to end the serving by")?;
             return Ok(Self::Stdio { options, shutdown });
         };
@@ -38,6 +42,29 @@ impl Transport {
         let bound = http::open(&settings, machine.runtime.handle())
             .map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?;
         Ok(Self::Http { bound: Box::new(bound), shutdown: web::Shutdown::default() })
+    }
+
+    /// Lets any replica answer a legacy session. Over stdio there is one client, and nobody else.
+    pub(super) fn reach_replicas(
+        &mut self,
+        state: &Arc<dyn SharedState>,
+        bus: Arc<dyn Bus>,
+        machine: &Machine,
+    ) -> Result<(), StartError> {
+        if let Self::Http { bound, .. } = self {
+            let replicas = SharedReplicas::open(Arc::clone(state), bus, machine.runtime.handle());
+            let replicas =
+                replicas.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
+            bound.options.replicas = Some(Arc::new(replicas));
+        }
+        Ok(())
+    }
+
+    /// Has a token that one replica saw revoked count for none.
+    pub(super) fn share_revoked(&self, boards: &Arc<Boards>) {
+        if let Self::Http { bound, .. } = self {
+            bound.tokens.iter().for_each(|tokens| tokens.share(boards));
+        }
     }
 
     /// URL of each socket, for people.
@@ -53,6 +80,13 @@ impl Transport {
         match self {
             Self::Stdio { .. } => "pipe",
             Self::Http { .. } => "tcp",
+        }
+    }
+
+    /// Says that it is ready only while this is.
+    pub(super) fn ready_with(&mut self, readiness: Arc<dyn web::Readiness>) {
+        if let Self::Http { bound, .. } = self {
+            bound.options.readiness = Some(readiness);
         }
     }
 
@@ -84,7 +118,7 @@ impl Transport {
         match self {
             Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
             Self::Http { bound, shutdown } => {
-                let BoundTransport { options, endpoints, asks_for_tokens, guard } = *bound;
+                let BoundTransport { options, endpoints, asks_for_tokens, guard, .. } = *bound;
                 for endpoint in endpoints {
                     let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
                     log.announce(&format!("serving {whom} at {endpoint}"));

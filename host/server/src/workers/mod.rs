@@ -8,6 +8,9 @@
 //! comes alone over stdio begins on the thread that read it, which saves waking a worker. At its
 //! first yield or wait it moves to a worker.
 //!
+//! A call in a sandbox process begins on the thread that read it in any case, and goes on there:
+//! that thread hands out the process's replies while it waits for input ([`Executor::wait`]).
+//!
 //! For the same reason, the thread that drives connections runs a lone call that comes over HTTP.
 //! It also continues a lone call that waited for a connection, so a guest that makes one request
 //! after another stays there.
@@ -16,21 +19,28 @@
 //! a while. A call about to do something long (files, state) moves to the workers, and stays there.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use rustix::event::PollFlags;
+use rustix::io::Errno;
 use tokio::runtime::Handle;
 use toolcell_mcp::{Executor, Work};
-use toolcell_sandbox::with_other_duties;
+use toolcell_sandbox::{begin_attending, leave_attending, wait_attending, with_other_duties};
 
 /// Longest run of a short call on the reader. Most guests answer within a tenth of it.
 const SHORT: Duration = Duration::from_micros(300);
 /// Time after a long call in which neither the reader nor the thread that drives connections runs a
 /// guest. In that time, the protocol or timers lose at most one guest's tick, a millisecond.
 const CAUTIOUS: Duration = Duration::from_millis(100);
+/// Longest run of what a call in another process leaves to the reader, which includes no guest.
+/// Checks and answers that take longer by their size leave it anyway; others may have the core for
+/// as long as this.
+const SHORT_OF_WAITING: Duration = Duration::from_millis(10);
 
 /// The worker threads; they end when dropped, with the tasks they run.
 pub struct Workers {
@@ -83,6 +93,8 @@ struct Task {
     state: AtomicU8,
     /// True once its guest did something that may take long: it continues on workers only.
     long: AtomicBool,
+    /// True if it mostly waits for another process, and runs no guest.
+    waits: bool,
     shared: Arc<Shared>,
 }
 
@@ -140,6 +152,37 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
     /// Value to drop once the task that this thread polls has given its thread back.
     static LEFT: RefCell<Option<Box<dyn Send>>> = const { RefCell::new(None) };
+    /// Tasks that this thread woke, if it attends to sandbox processes.
+    static ATTENDED: RefCell<Option<VecDeque<Arc<Task>>>> = const { RefCell::new(None) };
+}
+
+/// Tasks of a thread that attends to sandbox processes: it runs those that it woke itself.
+struct Attending;
+
+impl Attending {
+    fn begin() {
+        ATTENDED.with_borrow_mut(|tasks| {
+            tasks.get_or_insert_default();
+        });
+        begin_attending();
+    }
+
+    /// The tasks that it did not run any more.
+    fn leave() -> VecDeque<Arc<Task>> {
+        ATTENDED.take().unwrap_or_default()
+    }
+
+    fn is_here() -> bool {
+        ATTENDED.with_borrow(Option::is_some)
+    }
+
+    fn push(task: Arc<Task>) {
+        ATTENDED.with_borrow_mut(|tasks| tasks.get_or_insert_default().push_back(task));
+    }
+
+    fn pop() -> Option<Arc<Task>> {
+        ATTENDED.with_borrow_mut(|tasks| tasks.as_mut()?.pop_front())
+    }
 }
 
 /// Drops this once the task that this thread polls has ended or waits, so after its reply is
@@ -186,6 +229,36 @@ impl Executor for GuestExecutor {
         }
         let _io = shared.io.enter();
         shared.run_short(&shared.reader, || Task::new(work, RUNNING, shared).poll());
+    }
+
+    fn run_waiting(&self, work: Work) {
+        let shared = &self.0;
+        if !Attending::is_here() || shared.is_cautious(&shared.reader) {
+            return self.run(work);
+        }
+        if POLLS.get() {
+            // After the task that begins it.
+            return Attending::push(Task::waiting(work, QUEUED, shared));
+        }
+        let _io = shared.io.enter();
+        shared.run_attending(Task::waiting(work, RUNNING, shared), Task::poll);
+    }
+
+    fn wait(&self, fds: &[BorrowedFd<'_>], sent: &mut dyn FnMut()) -> Result<Vec<PollFlags>, Errno> {
+        Attending::begin();
+        let _io = self.0.io.enter();
+        let mut go_on = || {
+            self.0.run_attended();
+            sent();
+        };
+        // What this thread woke before.
+        go_on();
+        wait_attending(fds, go_on)
+    }
+
+    fn leave(&self) {
+        leave_attending();
+        Attending::leave().into_iter().for_each(|task| self.0.push(task));
     }
 
     fn run_driving(&self, work: Work) {
@@ -236,6 +309,23 @@ impl Shared {
         }
     }
 
+    /// Runs a task on a thread that attends to sandbox processes, until it waits. If that took
+    /// long, workers do so for a while.
+    fn run_attending(&self, task: Arc<Task>, run: impl FnOnce(Arc<Task>) -> Option<Arc<Task>>) {
+        let began = Instant::now();
+        with_other_duties(|| run(task)).into_iter().for_each(|task| self.push(task));
+        if began.elapsed() > SHORT_OF_WAITING {
+            self.reader.begin(self.now_us());
+        }
+    }
+
+    /// Runs the tasks that this thread woke.
+    fn run_attended(&self) {
+        while let Some(task) = Attending::pop() {
+            self.run_attending(task, Task::begin);
+        }
+    }
+
     /// Does the remaining work of a call that began on this thread, which drives connections. This
     /// thread writes the call's reply first.
     fn finish_later(self: &Arc<Self>, left: Option<Box<dyn Send>>) {
@@ -252,6 +342,9 @@ impl Shared {
     /// Continues a woken task: here, if this thread drives connections and no task waits for a
     /// worker.
     fn go_on(self: &Arc<Self>, task: Arc<Task>) {
+        if task.waits && Attending::is_here() && !task.is_long() && !self.is_cautious(&self.reader) {
+            return Attending::push(task);
+        }
         if !DRIVES.get() || task.is_long() || self.is_cautious(&self.driver) || !self.queue().is_free() {
             return self.push(task);
         }
@@ -346,8 +439,16 @@ impl Shared {
 
 impl Task {
     fn new(work: Work, state: u8, shared: &Arc<Shared>) -> Arc<Self> {
+        Self::of(work, state, shared, false)
+    }
+
+    fn waiting(work: Work, state: u8, shared: &Arc<Shared>) -> Arc<Self> {
+        Self::of(work, state, shared, true)
+    }
+
+    fn of(work: Work, state: u8, shared: &Arc<Shared>, waits: bool) -> Arc<Self> {
         let (work, state, long) = (Mutex::new(Some(work)), AtomicU8::new(state), AtomicBool::new(false));
-        Arc::new(Self { work, state, long, shared: Arc::clone(shared) })
+        Arc::new(Self { work, state, long, waits, shared: Arc::clone(shared) })
     }
 
     fn is_long(&self) -> bool {

@@ -219,6 +219,71 @@ fn what_is_left_behind_is_dropped_after_the_work() {
     assert_eq!(events.try_recv(), Ok(("at once", here)));
 }
 
+/// A thread that waits for input as the reader does, until something was written to it.
+fn wait(executor: &GuestExecutor, input: &std::io::PipeReader) {
+    use std::os::fd::AsFd as _;
+    let flags = executor.wait(&[input.as_fd()], &mut || ()).unwrap();
+    assert_eq!(flags, [PollFlags::IN]);
+}
+
+#[test]
+fn work_that_waits_for_another_process_goes_on_where_it_is_woken_until_the_thread_leaves() {
+    use std::io::{Read as _, Write as _};
+    let (_io, workers) = workers(1);
+    let executor = workers.executor();
+    let (mut input, mut writes) = std::io::pipe().unwrap();
+    let mut waits = || {
+        writes.write_all(&[1]).unwrap();
+        wait(&executor, &input);
+        input.read_exact(&mut [0]).unwrap();
+    };
+    // From here on this thread is one that waits.
+    waits();
+    let here = std::thread::current().id();
+    let (done, ended) = mpsc::channel();
+    let begin = || {
+        let (wakes, woken) = tokio::sync::oneshot::channel::<()>();
+        let done = done.clone();
+        executor.run_waiting(Box::pin(async move {
+            let began = std::thread::current().id();
+            woken.await.unwrap();
+            done.send((began, std::thread::current().id())).unwrap();
+        }));
+        wakes
+    };
+    begin().send(()).unwrap();
+    assert!(ended.try_recv().is_err(), "not within what woke it");
+    waits();
+    assert_eq!(ended.try_recv(), Ok((here, here)));
+    let wakes = begin();
+    begin().send(()).unwrap();
+    executor.leave();
+    let (began, went_on) = ended.recv().unwrap();
+    assert!(began == here && went_on != here, "what was woken before goes on elsewhere");
+    wakes.send(()).unwrap();
+    let (began, went_on) = ended.recv().unwrap();
+    assert!(began == here && went_on != here, "and what is woken afterwards");
+}
+
+#[test]
+fn other_work_that_a_waiting_thread_wakes_is_not_run_there() {
+    use std::io::Write as _;
+    let (_io, workers) = workers(1);
+    let executor = workers.executor();
+    let (input, mut writes) = std::io::pipe().unwrap();
+    writes.write_all(&[1]).unwrap();
+    wait(&executor, &input);
+    let (wakes, woken) = tokio::sync::oneshot::channel::<()>();
+    let (done, ended) = mpsc::channel();
+    executor.run(Box::pin(async move {
+        woken.await.unwrap();
+        done.send(std::thread::current().id()).unwrap();
+    }));
+    wakes.send(()).unwrap();
+    assert_ne!(ended.recv().unwrap(), std::thread::current().id());
+    executor.leave();
+}
+
 #[test]
 fn dropping_the_workers_ends_what_waits() {
     let (_io, workers) = workers(1);

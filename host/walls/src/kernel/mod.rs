@@ -22,10 +22,19 @@ mod rights;
 mod wall;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Entered, close_inherited, enter};
+pub use elsewhere::{Entered, close_inherited, end_on_abort, enter};
 #[cfg(target_os = "linux")]
-pub use linux::{Entered, close_inherited, enter};
+pub use linux::{Entered, close_inherited, end_on_abort, enter};
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{FirstProcess, start_first};
 pub use probe::{PROBE_TIME_MAX, ProbeError, answer_probe, probe};
 pub use report::{Report, ReportError, State};
 pub use rights::{Access, Folder, Rights};
 pub use wall::Wall;
+
+/// The variable that tells a process why it has no namespace of process ids of its own.
+pub(crate) const IDS_REFUSED: &str = "TOOLCELL_PROCESS_IDS_REFUSED";
+
+/// The exit code of a process that aborted where the kernel lets no signal of its own end it: 128
+/// and the number of the signal, as in a shell.
+pub(crate) const ABORTED: i32 = 128 + 6;

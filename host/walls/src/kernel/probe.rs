@@ -1,13 +1,16 @@
 //! Trying the walls of a machine. Must not hold: how one is built.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::process::{ChildStdout, Command, Stdio};
+use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::report::{Report, ReportError};
 use super::rights::Rights;
+use crate::link;
+use crate::process::Command;
 
 /// Time that a probe may take. It takes some milliseconds; a loaded machine may take longer.
 pub const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -42,16 +45,13 @@ pub enum ProbeError {
 ///
 /// `command` starts this binary again, in a way that makes it call [`answer_probe`] before it
 /// starts a thread.
-pub fn probe(command: &mut Command) -> Result<Report, ProbeError> {
-    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(ProbeError::Start)?;
-    let answer = match child.stdout.take() {
-        Some(stdout) => read(stdout, Instant::now() + PROBE_TIME_MAX),
-        None => Err(ProbeError::Late),
-    };
-    // A process that closed its output has ended, or hangs and must not live on. What it ended
-    // with is settled by then.
-    child.kill().map_err(ProbeError::Read)?;
+pub fn probe(command: Command) -> Result<Report, ProbeError> {
+    let (ours, theirs) = link::pair().map_err(ProbeError::Start)?;
+    let mut child = command.spawn(theirs).map_err(ProbeError::Start)?;
+    let answer = read(ours.into(), Instant::now() + PROBE_TIME_MAX);
+    // A process that closed its end has ended, or hangs and must not live on. What it ended with
+    // is settled by then.
+    child.kill();
     let status = child.wait().map_err(ProbeError::Read)?;
     let answer = answer?;
     if answer.is_empty() {
@@ -60,10 +60,12 @@ pub fn probe(command: &mut Command) -> Result<Report, ProbeError> {
     Ok(Report::from_lines(&answer)?)
 }
 
-/// Builds every wall around this process and writes the report to standard output, for [`probe`].
+/// Builds every wall around this process and writes the report to standard input, which is a link
+/// to the process that called [`probe`].
 pub fn answer_probe() -> io::Result<()> {
+    let link = io::stdin().as_fd().try_clone_to_owned()?;
     let rights = Rights {
-        link: None,
+        link: Some(link.as_fd()),
         folders: &[],
         memory_bytes_max: MEMORY_BYTES_MAX,
         threads_max: None,
@@ -72,16 +74,16 @@ pub fn answer_probe() -> io::Result<()> {
         without: &[],
     };
     let report = super::enter(&rights).seal();
-    io::stdout().lock().write_all(report.to_lines().as_bytes())
+    File::from(link).write_all(report.to_lines().as_bytes())
 }
 
-/// The text up to its end, which is when the process closes its output.
-fn read(mut stdout: ChildStdout, deadline: Instant) -> Result<String, ProbeError> {
+/// The text up to its end, which is when the process closes its end.
+fn read(mut link: File, deadline: Instant) -> Result<String, ProbeError> {
     let mut bytes = Vec::new();
     let mut piece = [0_u8; 4096];
     loop {
-        wait(&stdout, deadline)?;
-        let count = stdout.read(&mut piece).map_err(ProbeError::Read)?;
+        wait(&link, deadline)?;
+        let count = link.read(&mut piece).map_err(ProbeError::Read)?;
         bytes.extend_from_slice(piece.get(..count).unwrap_or_default());
         if count == 0 || bytes.len() as u64 > REPORT_BYTES_MAX {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
@@ -89,11 +91,11 @@ fn read(mut stdout: ChildStdout, deadline: Instant) -> Result<String, ProbeError
     }
 }
 
-fn wait(stdout: &ChildStdout, deadline: Instant) -> Result<(), ProbeError> {
+fn wait(link: &File, deadline: Instant) -> Result<(), ProbeError> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(|_| ProbeError::Late)?;
-        let mut ready = [PollFd::new(stdout, PollFlags::IN)];
+        let mut ready = [PollFd::new(link, PollFlags::IN)];
         match rustix::event::poll(&mut ready, Some(&left)) {
             Ok(0) => return Err(ProbeError::Late),
             Ok(_) => return Ok(()),

@@ -15,8 +15,6 @@ pub enum State {
     Stands(String),
     /// It does not, for this reason.
     Missing(String),
-    /// toolcell does not build it, for this reason. It does not count as missing.
-    Unbuilt(String),
 }
 
 /// Each wall and whether it stands.
@@ -48,24 +46,22 @@ impl State {
         match word {
             "stands" => Some(Self::Stands(detail)),
             "missing" => Some(Self::Missing(detail)),
-            "unbuilt" => Some(Self::Unbuilt(detail)),
             _ => None,
         }
     }
 
-    /// `stands`, `missing` or `unbuilt`.
+    /// `stands` or `missing`.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Stands(_) => "stands",
             Self::Missing(_) => "missing",
-            Self::Unbuilt(_) => "unbuilt",
         }
     }
 
     /// The kernel's answer, or how the wall stands. May be empty.
     pub fn detail(&self) -> &str {
         match self {
-            Self::Stands(detail) | Self::Missing(detail) | Self::Unbuilt(detail) => detail,
+            Self::Stands(detail) | Self::Missing(detail) => detail,
         }
     }
 
@@ -165,7 +161,6 @@ mod tests {
     fn some() -> Report {
         let mut report = Report::of_none("not sealed");
         report.put(Wall::Landlock, State::Stands("ABI 7".to_owned()));
-        report.put(Wall::PidNamespace, State::Unbuilt("a reason".to_owned()));
         report
     }
 
@@ -197,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_names_what_is_missing_and_not_what_is_unbuilt() {
+    fn a_summary_names_what_is_missing_and_not_what_stands() {
         let summary = some().summary();
         assert!(summary.starts_with("without no-new-privileges (not sealed), "), "{summary}");
-        assert!(!summary.contains("landlock") && !summary.contains("pid-namespace"), "{summary}");
+        assert!(!summary.contains("landlock"), "{summary}");
     }
 }

@@ -3,7 +3,8 @@
 
 use std::{
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    os::fd::{AsFd, BorrowedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -104,7 +105,7 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
 
     /// Looks for one frame, as one who will look again or who sleeps next.
     fn look(&self, again: bool) -> Result<bool, LinkError> {
-        let look = if again { Receiver::look_again } else { Receiver::try_receive };
+        let look = if again { Receiver::look_again } else { Receiver::try_receive_before_poll };
         Ok(matches!(self.hand_out(1, look)?, Read::More))
     }
 
@@ -188,9 +189,8 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
                 if socket::sleep(dispatcher.sender.0.watch.socket(), left).is_err() {
                     return;
                 }
-            } else if dispatcher.receiver().pace.looks_again(&mut wait, now) {
-                // The process that is to reply may wait for this very core.
-                wait.gives_way();
+            } else {
+                dispatcher.receiver().pace.stays(&mut wait);
             }
         }
         dispatcher.receiver().pace.ended(&wait, Instant::now());
@@ -224,6 +224,79 @@ impl<F: Fn(Frame) + Send + Sync> Drop for Driving<'_, F> {
             self.dispatcher.watch(true);
             self.dispatcher.handed_over.notify_one();
         }
+    }
+}
+
+/// A thread that receives on a link beside its other work, for as long as this lives. Nobody else
+/// is woken meanwhile.
+///
+/// It has to [`look`](Self::look) again and again. Before it sleeps it has to [`arm`](Self::arm),
+/// and to watch the [`socket`](Self::socket). Once that can be read it has to [`read`](Self::read).
+pub struct Attending<F: Fn(Frame) + Send + Sync>(Arc<Dispatcher<F>>);
+
+impl<F: Fn(Frame) + Send + Sync> Attending<F> {
+    /// None while another thread receives.
+    pub fn begin(dispatcher: &Arc<Dispatcher<F>>) -> Option<Self> {
+        dispatcher.reading.try_take().then(|| {
+            dispatcher.watch(false);
+            Self(Arc::clone(dispatcher))
+        })
+    }
+
+    /// The dispatcher.
+    pub fn dispatcher(&self) -> &Arc<Dispatcher<F>> {
+        &self.0
+    }
+
+    /// Readable once something came over the socket, or the other process woke this one.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.0.sender.0.watch.socket().as_fd()
+    }
+
+    /// Hands out what came through the shared memory. True if something did.
+    ///
+    /// # Errors
+    /// The link ended. The background task says so too, once this is dropped.
+    pub fn look(&self) -> Result<bool, LinkError> {
+        self.hand_out(Receiver::look_in_memory)
+    }
+
+    /// Looks in the shared memory once more, and asks to be woken for what comes next. True if
+    /// something came: then it was not asked.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub fn arm(&self) -> Result<bool, LinkError> {
+        self.hand_out(Receiver::look_in_memory_last)
+    }
+
+    /// Hands out all that came, also over the socket. True if something did.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub fn read(&self) -> Result<bool, LinkError> {
+        self.0.sender.0.flush();
+        self.hand_out(Receiver::try_receive_before_poll)
+    }
+
+    fn hand_out(&self, look: impl Fn(&mut Receiver) -> Result<Option<Frame>, LinkError>) -> Result<bool, LinkError> {
+        let mut receiver = self.0.receiver();
+        for at in 0..FRAMES_AT_ONCE {
+            match look(&mut receiver)? {
+                Some(frame) => (self.0.dispatch)(frame),
+                None => return Ok(at > 0),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<F: Fn(Frame) + Send + Sync> Drop for Attending<F> {
+    /// The background task looks for what was there before it was watched again.
+    fn drop(&mut self) {
+        self.0.watch(true);
+        self.0.reading.give_back();
+        self.0.handed_over.notify_one();
     }
 }
 

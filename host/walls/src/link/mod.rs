@@ -9,17 +9,20 @@
 //! | `frame.rs` | frames and their bytes, a pure function |
 //! | `socket.rs` | the system calls |
 //! | `memory.rs` | memory that two processes share: the only `unsafe` code |
+//! | `numbers.rs` | numbers that several processes share |
 //! | `ring.rs` | small frames handed over in it |
 //! | `watch.rs` | waiting until the socket can be read or written, which one may suspend |
 //! | `turn.rs` | one at a time, without waiting |
 //! | `sender.rs` | sending without waiting, and the bounded queue |
 //! | `receiver.rs` | frames received by one task |
+//! | `pace.rs` | looking again before sleeping, where that pays |
 //! | `dispatcher.rs` | frames handed out by a task or by the thread that waits for one |
 
 mod dispatcher;
 mod error;
 mod frame;
 mod memory;
+mod numbers;
 mod pace;
 mod receiver;
 mod ring;
@@ -28,10 +31,11 @@ mod socket;
 mod turn;
 mod watch;
 
-pub use dispatcher::Dispatcher;
+pub use dispatcher::{Attending, Dispatcher};
 pub use error::{LinkError, SendError};
 pub use frame::Frame;
-pub use pace::LOOK_TIME_MAX;
+pub use numbers::Numbers;
+pub use pace::{LOOK_TIME_MAX, Pace, Wait};
 pub use receiver::Receiver;
 pub use sender::Sender;
 pub use socket::pair;

@@ -36,20 +36,26 @@ pub struct Receiver {
 }
 
 /// Looks in the shared memory between two looks at the socket, each of which is a system call.
-const LOOKS_IN_MEMORY: usize = 16;
+const LOOKS_IN_MEMORY: usize = 64;
 
 /// Where a look looks, and whether it is the last before somebody sleeps.
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    socket: bool,
+    /// Reads of the socket that take all there is.
+    reads: u8,
     last: bool,
 }
 
 impl Look {
-    const LAST: Self = Self { socket: true, last: true };
-    const SOCKET: Self = Self { socket: true, last: false };
-    const MEMORY: Self = Self { socket: false, last: false };
-    const MEMORY_LAST: Self = Self { socket: false, last: true };
+    /// Who waits for news of the socket is told of what comes after a read that took all there was.
+    /// The other side may have closed the link before that read, and the news of its last bytes and
+    /// of its end may have been one: nothing more would come. The second read finds the end.
+    const LAST: Self = Self { reads: 2, last: true };
+    /// Who asks the kernel if the socket can be read, before it sleeps, is told of the end too.
+    const ASKS: Self = Self { reads: 1, last: true };
+    const SOCKET: Self = Self { reads: 1, last: false };
+    const MEMORY: Self = Self { reads: 0, last: false };
+    const MEMORY_LAST: Self = Self { reads: 0, last: true };
 }
 
 impl Receiver {
@@ -92,8 +98,18 @@ impl Receiver {
     /// tasks run between, before it sleeps.
     pub async fn receive(&mut self) -> Result<Frame, LinkError> {
         loop {
-            let looks = self.wait.as_ref().map_or_else(|| self.pace.looks(), Wait::looks);
-            let frame = if looks { self.look_again()? } else { self.try_receive()? };
+            // Who sleeps next has asked to be woken before its last look.
+            let frame = match &self.wait {
+                None => self.look_in_memory()?,
+                Some(wait) if wait.looks() => self.look_again()?,
+                Some(_) => match self.try_receive()? {
+                    None => {
+                        self.ready().await?;
+                        continue;
+                    }
+                    frame => frame,
+                },
+            };
             if let Some(frame) = frame {
                 if let Some(wait) = self.wait.take() {
                     self.pace.ended(&wait, Instant::now());
@@ -101,12 +117,11 @@ impl Receiver {
                 return Ok(frame);
             }
             let wait = self.wait.get_or_insert_with(|| self.pace.wait(Instant::now()));
-            if !wait.looks() {
-                self.ready().await?;
-            } else if self.pace.looks_again(wait, Instant::now()) {
-                // The core, if the one that is to send waits for it, and then this thread's tasks.
-                wait.gives_way();
+            if wait.looks() && self.pace.stays(wait) {
                 tokio::task::yield_now().await;
+                if let Some(wait) = &mut self.wait {
+                    wait.goes_on(Instant::now());
+                }
             }
         }
     }
@@ -123,6 +138,24 @@ impl Receiver {
     /// The next frame if it is there. Where none is, the other side wakes whoever waits for it.
     pub fn try_receive(&mut self) -> Result<Option<Frame>, LinkError> {
         self.look(Look::LAST)
+    }
+
+    /// Is a frame there that came through shared memory?
+    ///
+    /// # Errors
+    /// The memory is broken.
+    pub fn has_more(&mut self) -> Result<bool, LinkError> {
+        self.inlet.as_mut().map(Inlet::has_more).transpose().map(Option::unwrap_or_default)
+    }
+
+    /// As [`try_receive`](Self::try_receive), by one who sleeps until the socket can be read.
+    pub(super) fn try_receive_before_poll(&mut self) -> Result<Option<Frame>, LinkError> {
+        self.look(Look::ASKS)
+    }
+
+    /// A look in the shared memory alone, by one who will look again.
+    pub(super) fn look_in_memory(&mut self) -> Result<Option<Frame>, LinkError> {
+        self.look(Look::MEMORY)
     }
 
     /// Do small frames come through shared memory?
@@ -161,6 +194,7 @@ impl Receiver {
         {
             inlet.disarm()?;
         }
+        let mut reads = look.reads;
         loop {
             if let Some(frame) = self.next_there()? {
                 return Ok(Some(frame));
@@ -173,9 +207,12 @@ impl Receiver {
                     return Ok(Some(frame));
                 }
             }
-            if !look.socket || !self.read_socket()? {
+            if reads == 0 || !self.read_socket()? {
                 return Ok(None);
             }
+            // A read ends at descriptors as well.
+            let took_all = self.end < self.read.len() && self.end > 0 && self.fds.is_empty();
+            reads -= u8::from(took_all);
         }
     }
 
@@ -248,5 +285,51 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.sender.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use super::super::{join, open, pair};
+    use super::*;
+
+    /// The wake for the last frame and the end come at once.
+    #[tokio::test]
+    async fn who_is_woken_by_the_last_frame_is_told_of_the_end() {
+        let (ours, theirs) = pair().unwrap();
+        let (_sender, mut here) = open(ours).unwrap();
+        let there = join(theirs).await.unwrap();
+        // It sleeps before the other side begins, on the same thread.
+        let ends = async {
+            there.0.send(b"last", &[]).unwrap();
+            drop(there);
+        };
+        let (last, ()) = tokio::join!(here.receive(), ends);
+        assert_eq!(last.unwrap().bytes, b"last");
+        let end = tokio::time::timeout(Duration::from_secs(60), here.receive()).await;
+        assert_eq!(end.unwrap().err(), Some(LinkError::Closed));
+    }
+
+    /// Whatever looking was worth before, who sleeps is woken.
+    #[tokio::test]
+    async fn a_receiver_that_may_look_no_more_is_woken() {
+        let (ours, theirs) = pair().unwrap();
+        let (sender, _here) = open(ours).unwrap();
+        let (_, mut there) = join(theirs).await.unwrap();
+        for spent in [false, true] {
+            there.pace = if spent { Pace::spent(Instant::now() + Duration::from_secs(3_600)) } else { Pace::default() };
+            let receives = async { there.receive().await.map(|frame| frame.bytes) };
+            let sends = async {
+                // It sleeps by then.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                sender.send(b"late", &[]).unwrap();
+            };
+            let both = async { tokio::join!(receives, sends) };
+            let (received, ()) = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap();
+            assert_eq!(received.unwrap(), b"late");
+        }
     }
 }

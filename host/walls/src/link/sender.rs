@@ -4,7 +4,10 @@ use std::{
     collections::VecDeque,
     io::{self, IoSlice},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rustix::io::Errno;
@@ -38,6 +41,9 @@ pub(super) struct End {
     outlet: OnceLock<Mutex<Outlet>>,
     room: Notify,
     ended: OnceLock<LinkError>,
+    /// True while what is sent wakes nobody.
+    wakes_later: AtomicBool,
+    owes_wake: AtomicBool,
 }
 
 /// Frames that wait until the socket takes them.
@@ -93,6 +99,20 @@ impl Sender {
         }
     }
 
+    /// From now on, frames that go through shared memory wake nobody until
+    /// [`wake`](Self::wake): for one who sends several in a row, and must not forget that.
+    pub fn wake_later(&self) {
+        self.0.wakes_later.store(true, Ordering::Relaxed);
+    }
+
+    /// Wakes the other process for what was sent since [`wake_later`](Self::wake_later).
+    pub fn wake(&self) {
+        self.0.wakes_later.store(false, Ordering::Relaxed);
+        if self.0.owes_wake.load(Ordering::Acquire) {
+            self.0.flush();
+        }
+    }
+
     /// Bytes that wait until the other process reads, each frame with what it costs besides.
     pub fn waiting_bytes(&self) -> usize {
         self.0.queue().bytes
@@ -118,6 +138,8 @@ impl End {
             outlet: OnceLock::new(),
             room: Notify::new(),
             ended: OnceLock::new(),
+            wakes_later: AtomicBool::new(false),
+            owes_wake: AtomicBool::new(false),
         })
     }
 
@@ -185,11 +207,30 @@ impl End {
             return Ok(false);
         };
         let pushed = outlet.socket_is_taken(by_socket) && outlet.push(bytes).map_err(|reason| self.end(reason))?;
-        if pushed && outlet.must_wake().map_err(|reason| self.end(reason))? {
-            drop(outlet);
-            self.wake()?;
+        drop(outlet);
+        if pushed && self.wakes_later.load(Ordering::Relaxed) {
+            self.owes_wake.store(true, Ordering::Release);
+        } else if pushed {
+            self.wake_sleeper()?;
         }
         Ok(pushed)
+    }
+
+    /// Wakes the receiver for what went through shared memory before. What waits for the socket
+    /// wakes it anyway, and a link that ended says so to whoever receives.
+    fn wake_owed(&self) {
+        if self.queue().frames.is_empty() {
+            let _ = self.wake_sleeper();
+        }
+    }
+
+    /// Wakes the receiver if it sleeps.
+    fn wake_sleeper(&self) -> Result<(), LinkError> {
+        let must_wake = self.outlet().map(|outlet| outlet.must_wake()).transpose();
+        if must_wake.map_err(|reason| self.end(reason))?.unwrap_or_default() {
+            self.wake()?;
+        }
+        Ok(())
     }
 
     /// Wakes the receiver. A socket that takes nothing more wakes it anyway.
@@ -233,6 +274,9 @@ impl End {
         let mut turn = Some(turn);
         while let Some(taken) = turn {
             self.write_queue();
+            if !self.wakes_later.load(Ordering::Relaxed) && self.owes_wake.swap(false, Ordering::AcqRel) {
+                self.wake_owed();
+            }
             turn = taken.leave();
         }
     }

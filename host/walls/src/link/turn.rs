@@ -26,8 +26,17 @@ impl Turn {
 
     /// Takes the turn if nobody has it.
     pub(super) fn try_enter(&self) -> Option<Taken<'_>> {
-        let taken = self.0.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Acquire);
-        taken.is_ok().then(|| Taken(self))
+        self.try_take().then(|| Taken(self))
+    }
+
+    /// Takes the turn if nobody has it, for one who gives it back by name.
+    pub(super) fn try_take(&self) -> bool {
+        self.0.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Ends a turn in any case. True if somebody came meanwhile, for whom someone must look again.
+    pub(super) fn give_back(&self) -> bool {
+        self.0.swap(FREE, Ordering::AcqRel) == ASKED
     }
 }
 
@@ -48,7 +57,7 @@ impl<'a> Taken<'a> {
     pub(super) fn leave_anyway(self) -> bool {
         let turn = self.0;
         std::mem::forget(self);
-        turn.0.swap(FREE, Ordering::AcqRel) == ASKED
+        turn.give_back()
     }
 }
 

@@ -2,23 +2,34 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    io,
-    os::fd::OwnedFd,
+    io::{self, PipeWriter},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::process::CommandExt,
     path::PathBuf,
-    process::{Child, Stdio},
+    process::Stdio,
 };
+
+use rustix::process::Pid;
+
+use super::Child;
+use crate::kernel::IDS_REFUSED;
+
+/// The program that runs, as Linux names it.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// A program, its arguments, and the only environment that it gets.
 ///
 /// Its standard input is one end of a link, its standard output leads nowhere, its standard error
 /// is read for its last words, its folder is `/`, and the keys of a terminal do not reach it.
+///
+/// Where the kernel gives one, it is the first process of a namespace of process ids of its own.
 #[derive(Debug, Clone)]
 pub struct Command {
-    program: PathBuf,
-    name: OsString,
-    arguments: Vec<OsString>,
-    environment: Vec<(OsString, OsString)>,
+    pub(super) program: PathBuf,
+    pub(super) name: OsString,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) environment: Vec<(OsString, OsString)>,
+    shares_ids: bool,
 }
 
 impl Command {
@@ -26,7 +37,7 @@ impl Command {
     ///
     /// On Linux it is the very file that runs now, even if another lies in its place by now.
     pub fn this_program(name: impl Into<OsString>) -> io::Result<Self> {
-        let program = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
+        let program = if cfg!(target_os = "linux") { THIS_PROGRAM.into() } else { std::env::current_exe()? };
         Ok(Self { name: name.into(), ..Self::program(program) })
     }
 
@@ -34,7 +45,7 @@ impl Command {
     pub fn program(program: impl Into<PathBuf>) -> Self {
         let program = program.into();
         let name = program.clone().into_os_string();
-        Self { program, name, arguments: Vec::new(), environment: Vec::new() }
+        Self { program, name, arguments: Vec::new(), environment: Vec::new(), shares_ids: false }
     }
 
     /// Adds an argument.
@@ -57,7 +68,49 @@ impl Command {
         }
     }
 
-    pub(super) fn spawn(self, stdin: OwnedFd) -> io::Result<Child> {
+    /// Leaves it in this process's namespace of process ids, as on a machine that gives no other.
+    pub fn shares_process_ids(self) -> Self {
+        Self { shares_ids: true, ..self }
+    }
+
+    /// Starts it, with this as its standard input.
+    pub(crate) fn spawn(self, stdin: OwnedFd) -> io::Result<Child> {
+        let has_no_proc = self.program.as_os_str() == THIS_PROGRAM && !self.program.exists();
+        if has_no_proc {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "/proc is not mounted, by which this program starts it",
+            ));
+        }
+        let (words, stderr) = io::pipe()?;
+        let first = if self.shares_ids {
+            Err(io::Error::other("left away"))
+        } else {
+            self.spawn_first(stdin.as_fd(), stderr.as_fd())
+        };
+        match first {
+            Ok(pid) => Ok(Child::new(pid, true, words)),
+            Err(refused) => {
+                let child = self.variable(IDS_REFUSED, refused.to_string()).spawn_beside(stdin, stderr)?;
+                Ok(Child::new(Pid::from_child(&child), false, words))
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn spawn_first(&self, stdin: BorrowedFd<'_>, stderr: BorrowedFd<'_>) -> io::Result<Pid> {
+        let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
+        let first = super::first::start(self, [stdin, nowhere.as_fd(), stderr]);
+        first.map_err(|error| io::Error::other(format!("starting in one: {error}")))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn spawn_first(&self, _: BorrowedFd<'_>, _: BorrowedFd<'_>) -> io::Result<Pid> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// In this process's own namespace.
+    fn spawn_beside(self, stdin: OwnedFd, stderr: PipeWriter) -> io::Result<std::process::Child> {
         std::process::Command::new(self.program)
             .arg0(self.name)
             .args(self.arguments)
@@ -67,7 +120,7 @@ impl Command {
             .current_dir("/")
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
     }
 }

@@ -4,11 +4,14 @@ use std::{
     fmt, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::process::ExitStatusExt,
-    process::{Child, ExitStatus},
+    process::ExitStatus,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
+use rustix::process::Pid;
 use tokio::sync::Notify;
+
+use super::Child;
 
 /// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub struct Process {
 /// A child that the starter's thread reaps.
 #[derive(Debug)]
 pub(super) struct Running {
-    pid: u32,
+    pid: Pid,
     /// A child that was not waited for keeps its number, so who holds this lock and finds it
     /// running signals and looks at no other process.
     child: Mutex<Child>,
@@ -53,7 +56,7 @@ pub(super) struct Running {
 impl Process {
     /// Its number.
     pub fn pid(&self) -> u32 {
-        self.child.pid
+        self.child.pid.as_raw_pid().cast_unsigned()
     }
 
     /// Ends it at once, whatever it does. It has not ended yet when this returns.
@@ -103,8 +106,8 @@ impl End {
 impl Running {
     pub(super) fn new(child: Child) -> Self {
         Self {
-            pid: child.id(),
-            pidfd: pidfd(&child),
+            pid: child.pid(),
+            pidfd: pidfd(child.pid()),
             child: Mutex::new(child),
             end: OnceLock::new(),
             ended: Notify::new(),
@@ -112,7 +115,7 @@ impl Running {
     }
 
     pub(super) fn kill(&self) {
-        let mut child = self.lock();
+        let child = self.lock();
         #[cfg(target_os = "linux")]
         if let Some(pidfd) = &self.pidfd {
             use rustix::process::{Signal, pidfd_send_signal};
@@ -120,8 +123,7 @@ impl Running {
             let _ = pidfd_send_signal(pidfd, Signal::KILL);
             return;
         }
-        // The same.
-        let _ = child.kill();
+        child.kill();
     }
 
     pub(super) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
@@ -146,12 +148,12 @@ impl Running {
 
 impl Memory {
     #[cfg(target_os = "linux")]
-    fn of(pid: u32) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    fn of(pid: Pid) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).ok()?)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(_: u32) -> Option<Self> {
+    fn of(_: Pid) -> Option<Self> {
         None
     }
 
@@ -179,12 +181,12 @@ impl fmt::Display for End {
 }
 
 #[cfg(target_os = "linux")]
-fn pidfd(child: &Child) -> Option<OwnedFd> {
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
+fn pidfd(pid: Pid) -> Option<OwnedFd> {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn pidfd(_: &Child) -> Option<OwnedFd> {
+fn pidfd(_: Pid) -> Option<OwnedFd> {
     None
 }

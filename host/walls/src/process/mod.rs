@@ -3,15 +3,21 @@
 //! | file | holds |
 //! |---|---|
 //! | `command.rs` | what is started, with which arguments and environment |
+//! | `first.rs` | starting it in a namespace of process ids of its own |
+//! | `child.rs` | a child: its number, its pipe, waiting for it |
 //! | `starter.rs` | the thread that starts processes, reads their last words and reaps them |
 //! | `handle.rs` | one process: killing it, its end, its memory |
 //! | `words.rs` | the last bytes of what a process wrote to standard error |
 
+mod child;
 mod command;
+#[cfg(target_os = "linux")]
+mod first;
 mod handle;
 mod starter;
 mod words;
 
+pub(crate) use child::Child;
 pub use command::Command;
 pub use handle::{End, Memory, Process};
 pub use starter::Starter;

@@ -133,7 +133,7 @@ impl Room {
     fn start(&mut self, command: Command) -> io::Result<(Process, OwnedFd)> {
         let (ours, theirs) = link::pair()?;
         let mut child = command.spawn(theirs)?;
-        let stderr = child.stderr.take().filter(|pipe| ioctl_fionbio(pipe, true).is_ok());
+        let stderr = child.take_stderr().filter(|pipe| ioctl_fionbio(pipe, true).is_ok());
         let child = Arc::new(Running::new(child));
         let words = Words::new(stderr);
         self.children.push(Watched { child: child.clone(), words });

@@ -2,8 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    io::Read,
-    process::ChildStderr,
+    io::{PipeReader, Read},
     time::{Duration, Instant},
 };
 
@@ -21,19 +20,19 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Reads standard error of one process.
 #[derive(Debug)]
 pub(super) struct Words {
-    stderr: Option<ChildStderr>,
+    stderr: Option<PipeReader>,
     paused_until: Option<Instant>,
     kept: VecDeque<u8>,
 }
 
 impl Words {
     /// The pipe must not wait when it is read.
-    pub(super) fn new(stderr: Option<ChildStderr>) -> Self {
+    pub(super) fn new(stderr: Option<PipeReader>) -> Self {
         Self { stderr, paused_until: None, kept: VecDeque::new() }
     }
 
     /// The pipe, if it is to be read at this time.
-    pub(super) fn pipe(&self, now: Instant) -> Option<&ChildStderr> {
+    pub(super) fn pipe(&self, now: Instant) -> Option<&PipeReader> {
         self.stderr.as_ref().filter(|_| self.paused_until.is_none_or(|until| until <= now))
     }
 

@@ -1,6 +1,7 @@
 //! Links between two ends in one process. Must not hold: processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod attending;
 mod dispatcher;
 mod frames;
 mod hostile;

@@ -68,6 +68,10 @@ async fn a_process_has_the_link_and_the_named_environment_only() {
     drop((held, other));
     let inherited = inherited_fds();
     let foreign = |line: &&str| {
+        // Where the machine refuses a namespace, the process is told why.
+        if line.starts_with("TOOLCELL_PROCESS_IDS_REFUSED=") {
+            return true;
+        }
         let number = line.strip_prefix("fd ").and_then(|line| line.split(' ').next());
         number.is_some_and(|number| inherited.iter().any(|fd| fd == number))
     };
@@ -139,6 +143,20 @@ async fn a_crash_leaves_its_signal_and_its_last_words() {
     assert_eq!(end.signal(), Some(6));
     assert!(end.last_words.contains("the last words"), "{}", end.last_words);
     assert!(end.to_string().contains("SIGABRT"), "{end}");
+}
+
+#[tokio::test]
+async fn a_process_has_ids_of_its_own_or_those_of_its_host() {
+    let starter = Starter::new().expect("a thread");
+    let (process, link) = starter.start(command("ids").shares_process_ids()).await.expect("a process");
+    let (_sender, mut receiver) = link::open(link).expect("a link");
+    let shared = format!("{} {}", process.pid(), std::process::id());
+    assert_eq!(first_word(&mut receiver).await, shared);
+    let (process, _sender, mut receiver) = start(&starter, "ids").await;
+    let own = first_word(&mut receiver).await;
+    let shared = format!("{} {}", process.pid(), std::process::id());
+    assert!(own == "1 0" || own == shared, "{own}");
+    assert!(is_a_process(process.pid()));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use toolcell_walls::link::{self, Receiver, Sender};
 fn other_process() {
     let role = env::var("ROLE").expect("a role");
     let inventory = inventory();
+    toolcell_walls::kernel::end_on_abort().expect("a handler");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let stdin = std::io::stdin();
@@ -24,6 +25,10 @@ fn other_process() {
             "abort" => {
                 eprintln!("the last words");
                 std::process::abort();
+            }
+            "ids" => {
+                let ids = format!("{} {}", std::process::id(), std::os::unix::process::parent_id());
+                say(sender, receiver, &ids).await;
             }
             "write" => write(),
             "flood" => flood(&sender),

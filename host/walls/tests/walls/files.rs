@@ -110,6 +110,17 @@ pub(crate) fn reopen_for_writing(site: &Site) -> io::Result<()> {
     open2(site.readable.as_fd(), &path, OFlags::WRONLY).map(drop)
 }
 
+/// Compiled code is mapped like this. Another process may have written its file anew meanwhile.
+pub(crate) fn reopen_replaced(site: &Site) -> io::Result<()> {
+    let path = format!("/proc/self/fd/{}", site.replaced.as_raw_fd());
+    open2(site.readable.as_fd(), &path, READ).map(drop)
+}
+
+pub(crate) fn write_replaced(site: &Site) -> io::Result<()> {
+    let path = format!("/proc/self/fd/{}", site.replaced.as_raw_fd());
+    open2(site.readable.as_fd(), &path, OFlags::WRONLY).map(drop)
+}
+
 pub(crate) fn write(site: &Site) -> io::Result<()> {
     let folder = site.writable.as_fd();
     let mut file = std::fs::File::from(open2(folder, "a", NEW | OFlags::TRUNC)?);
@@ -187,6 +198,26 @@ pub(crate) fn grow_file_at_once(site: &Site) -> io::Result<()> {
     let set = file.set_len(FILE_BYTES_MAX as u64 + 1);
     rustix::fs::unlinkat(site.writable.as_fd(), name, AtFlags::empty())?;
     set
+}
+
+/// A limit of Landlock's, which the pages tell.
+pub(crate) fn look_outside(site: &Site) -> io::Result<()> {
+    Ok(rustix::fs::statat(site.writable.as_fd(), "../ungranted/secret", AtFlags::empty()).map(drop)?)
+}
+
+/// Room behind the end of a file, which its length does not tell.
+pub(crate) fn reserve(site: &Site) -> io::Result<()> {
+    let name = "reserved";
+    let file = open2(site.writable.as_fd(), name, NEW)?;
+    // First, as nothing comes after a call that kills.
+    rustix::fs::unlinkat(site.writable.as_fd(), name, AtFlags::empty())?;
+    Ok(rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, 1 << 20)?)
+}
+
+/// A folder that only its maker can reach into, by a descriptor.
+pub(crate) fn closed_folder(site: &Site) -> io::Result<()> {
+    rustix::fs::mkdirat(site.writable.as_fd(), "closed", Mode::WUSR | Mode::XUSR)?;
+    Ok(rustix::fs::unlinkat(site.writable.as_fd(), "closed", AtFlags::REMOVEDIR)?)
 }
 
 pub(crate) fn open_many(site: &Site) -> io::Result<()> {

@@ -1,14 +1,19 @@
 //! Running the table. Must not hold: attempts.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, Read, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{ChildStdout, Command, ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Resource, Rlimit};
-use toolcell_walls::kernel::{Report, State, Wall};
+use tokio::runtime::Runtime;
+use toolcell_walls::kernel::{Report, State, Wall, end_on_abort};
+use toolcell_walls::process::{Command, Process, Starter};
 
 use crate::rows::{End, Row, all};
 use crate::site::{OlderThread, Site};
@@ -38,12 +43,30 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// The means of starting processes.
+fn starting() -> &'static (Runtime, Starter) {
+    static STARTING: OnceLock<(Runtime, Starter)> = OnceLock::new();
+    STARTING.get_or_init(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        (runtime.expect("a runtime"), Starter::new().expect("a thread"))
+    })
+}
+
+/// A process, and this end of its link.
+pub(crate) fn start(command: Command) -> Result<(Process, File), String> {
+    let (runtime, starter) = starting();
+    let (process, link) = runtime.block_on(starter.start(command)).map_err(told)?;
+    Ok((process, link.into()))
+}
+
 fn child(arguments: &[String]) -> ExitCode {
     let word = arguments.first().map(String::as_str).unwrap_or_default();
+    end_on_abort().expect("a handler");
     let Some(place) = Place::of(arguments) else { return ExitCode::FAILURE };
     match word {
-        "host" => processes::be_a_host("asleep"),
-        "foster" => processes::be_a_host("report"),
+        "host" => processes::be_a_host(arguments),
+        "barred" => processes::be_barred(arguments),
+        "foster" => processes::be_a_foster(arguments),
         "asleep" => attempt(&place, &ASLEEP),
         word => match word.parse().ok().and_then(|at: usize| all().get(at).copied()) {
             Some(row) => attempt(&place, row),
@@ -102,8 +125,13 @@ fn expected_missing(row: &Row) -> Vec<Wall> {
     missing
 }
 
-/// Standard output, which a sealed process still has.
+/// Tells the parent by the link, which a sealed process still has.
 pub(crate) fn say(text: &str) {
+    let _ = rustix::io::write(io::stdin().as_fd(), text.as_bytes());
+}
+
+/// Prints.
+pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
@@ -116,17 +144,15 @@ fn parent() -> ExitCode {
     let stage = Stage::set().expect("the stage");
     let machine = reports::of_machine().expect("the machine's report");
     if machine.missing().next().is_some() {
-        say(&format!("not tried, since each attempt needs every wall: this machine is {}\n", machine.summary()));
+        print(&format!("not tried, since each attempt needs every wall: this machine is {}\n", machine.summary()));
         return ExitCode::SUCCESS;
     }
     let mut failed = Vec::new();
     let mut passed = 0_usize;
-    for user in users() {
-        for (at, row) in all().into_iter().enumerate() {
-            match judge(&stage, at, row, user) {
-                Ok(()) => passed += 1,
-                Err(what) => failed.push(format!("{} ({user}): {what}", row.name)),
-            }
+    for (at, row) in all().into_iter().enumerate() {
+        match judge(&stage, at, row) {
+            Ok(()) => passed += 1,
+            Err(what) => failed.push(format!("{}: {what}", row.name)),
         }
     }
     for (name, check) in reports::CHECKS {
@@ -141,19 +167,25 @@ fn parent() -> ExitCode {
     }
     let word = if failed.is_empty() { "ok" } else { "FAILED" };
     let count = failed.len();
-    let _ = writeln!(text, "test result: {word}. {passed} passed; {count} failed; 0 ignored");
-    say(&text);
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let user = rustix::process::geteuid().as_raw();
+    let _ = writeln!(text, "test result: {word}. {passed} passed; {count} failed; 0 ignored; by user {user}");
+    print(&text);
+    if failed.is_empty() && as_nobody() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// As root the attempts are made as another user too.
-pub(crate) fn users() -> Vec<u32> {
-    let own = rustix::process::geteuid().as_raw();
-    if own == 0 { vec![own, NOBODY] } else { vec![own] }
+fn as_nobody() -> bool {
+    if !rustix::process::geteuid().is_root() {
+        return true;
+    }
+    let mut command = std::process::Command::new("/proc/self/exe");
+    command.args(std::env::args_os().skip(1)).uid(NOBODY).gid(NOBODY).status().is_ok_and(|status| status.success())
 }
 
-fn judge(stage: &Stage, at: usize, row: &Row, user: u32) -> Result<(), String> {
-    let ended = run(stage, &[&at.to_string()], user)?;
+fn judge(stage: &Stage, at: usize, row: &Row) -> Result<(), String> {
+    let command = stage.child(&[&at.to_string()]).map_err(told)?;
+    let shares = row.without.contains(&Wall::PidNamespace);
+    let ended = end(if shares { command.shares_process_ids() } else { command })?;
     let said = ended.said.strip_prefix(READY);
     let is_right = match row.end {
         End::Works => said == Some("works") && ended.status.success(),
@@ -169,44 +201,36 @@ fn judge(stage: &Stage, at: usize, row: &Row, user: u32) -> Result<(), String> {
     if is_right { Ok(()) } else { Err(format!("expected {:?}, but it {ended}", row.end)) }
 }
 
-/// The end of a process, and what it printed.
+/// The end of a process, and what it said.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) said: String,
+    last_words: String,
 }
 
 impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "said {:?} and ended with {}", self.said, self.status)
+        write!(f, "said {:?} and ended with {}, {:?}", self.said, self.status, self.last_words)
     }
 }
 
-/// A child of this binary, as a user.
-pub(crate) fn run(stage: &Stage, arguments: &[&str], user: u32) -> Result<Ended, String> {
-    let (mut command, _link) = stage.child(arguments).map_err(told)?;
-    if user != rustix::process::geteuid().as_raw() {
-        command.uid(user).gid(user);
-    }
-    end(&mut command)
+/// A child of this binary.
+pub(crate) fn run(stage: &Stage, arguments: &[&str]) -> Result<Ended, String> {
+    end(stage.child(arguments).map_err(told)?)
 }
 
 /// Runs to the end, within [`TIME_MAX`].
-pub(crate) fn end(command: &mut Command) -> Result<Ended, String> {
-    let mut child = command.spawn().map_err(told)?;
-    let stdout = child.stdout.take().ok_or("no output")?;
-    let said = read(stdout, None);
-    // Its output is closed, so its end is settled; or it took too long.
-    child.kill().map_err(told)?;
-    let status = child.wait().map_err(told)?;
-    Ok(Ended { status, said: said? })
+pub(crate) fn end(command: Command) -> Result<Ended, String> {
+    let (process, mut link) = start(command)?;
+    let said = read(&mut link, None);
+    // Its end of the link is closed, so its end is settled; or it took too long.
+    process.kill();
+    let end = starting().0.block_on(process.ended());
+    Ok(Ended { status: end.status.ok_or("nobody knows its end")?, said: said?, last_words: end.last_words })
 }
 
 /// Reads to the end, or to a text.
-pub(crate) fn read(mut from: ChildStdout, to: Option<&str>) -> Result<String, String> {
-    read_some(&mut from, to)
-}
-
-pub(crate) fn read_some(from: &mut ChildStdout, to: Option<&str>) -> Result<String, String> {
+pub(crate) fn read(from: &mut File, to: Option<&str>) -> Result<String, String> {
     let deadline = Instant::now() + TIME_MAX;
     let mut said = Vec::new();
     loop {
@@ -217,7 +241,11 @@ pub(crate) fn read_some(from: &mut ChildStdout, to: Option<&str>) -> Result<Stri
             return Err(format!("it neither ended nor said more than {said:?}"));
         }
         let mut piece = [0; 4096];
-        let count = from.read(&mut piece).map_err(told)?;
+        let count = match from.read(&mut piece) {
+            // It ended before it read all of what was sent to it.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            count => count.map_err(told)?,
+        };
         said.extend(piece.iter().take(count));
         let text = String::from_utf8_lossy(&said).into_owned();
         if count == 0 || to.is_some_and(|to| text.ends_with(to)) {

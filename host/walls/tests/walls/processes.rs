@@ -2,12 +2,12 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode};
 
+use crate::linux::{end, read, say, start};
+use crate::reports;
 use crate::site::Site;
-use crate::stage::CHILD;
+use crate::stage::{CHILD, this_binary};
 use crate::syscalls::{call, text};
 
 pub(crate) fn flags(flags: c_int) -> usize {
@@ -137,16 +137,43 @@ pub(crate) fn abort(_: &Site) -> io::Result<()> {
     std::process::abort()
 }
 
+/// Finds itself the first process of all that it sees, and nobody who started it.
+pub(crate) fn is_first(_: &Site) -> io::Result<()> {
+    let answers = [call(libc::SYS_getpid, [0; 6])?, call(libc::SYS_getppid, [0; 6])?];
+    if answers == [1, 0] { Ok(()) } else { Err(io::Error::other(format!("{answers:?}"))) }
+}
+
+pub(crate) fn signal_everybody(_: &Site) -> io::Result<()> {
+    call(libc::SYS_kill, [usize::MAX, 0, 0, 0, 0, 0]).map(drop)
+}
+
 /// A host between the test and a sealed process, which lives until it is killed.
-pub(crate) fn be_a_host(word: &str) -> ExitCode {
-    let rest = std::env::args_os().skip(3);
-    let mut command = Command::new("/proc/self/exe");
-    command.env_clear().arg(CHILD).arg(word).args(rest);
-    let (_link, theirs) = UnixStream::pair().expect("a link");
-    if word == "asleep" {
-        command.stdin(OwnedFd::from(theirs));
+pub(crate) fn be_a_host(arguments: &[String]) -> ExitCode {
+    let (sleeper, mut link) = start(this_binary(instead(arguments, "asleep"))).expect("a process");
+    say(&read(&mut link, Some("sealed")).expect("its word"));
+    loop {
+        std::thread::park();
+        assert!(sleeper.end().is_none());
     }
-    let mut child = command.spawn().expect("a process");
-    let status = child.wait().expect("its end");
+}
+
+/// A host that may make no namespaces: it tells the report of its child.
+pub(crate) fn be_barred(arguments: &[String]) -> ExitCode {
+    reports::refuse_process_ids();
+    let ended = end(this_binary(instead(arguments, "report"))).expect("a process");
+    say(&ended.said);
+    if ended.status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Stands between the test and a process that has its link.
+pub(crate) fn be_a_foster(arguments: &[String]) -> ExitCode {
+    let mut command = Command::new("/proc/self/exe");
+    command.env_clear().arg(CHILD).args(instead(arguments, "report"));
+    let status = command.status().expect("a process");
     if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The arguments of a child that does something else.
+fn instead(arguments: &[String], word: &str) -> impl Iterator<Item = String> {
+    [word.to_owned()].into_iter().chain(arguments.iter().skip(1).cloned())
 }

@@ -3,18 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_long;
-use std::process::{Command, ExitCode, Stdio};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 use toolcell_walls::kernel::{ProbeError, Report, State, Wall, answer_probe, probe};
+use toolcell_walls::process::Command;
 
-use crate::linux::{read_some, run, say, state, told, users};
+use crate::linux::{end, print, read, run, say, start, state, told};
 use crate::memory;
 use crate::site::{OlderThread, Site, THREADS_MAX};
-use crate::stage::{CHILD, Place, Stage};
+use crate::stage::{Place, Stage, this_binary};
 use crate::syscalls::call;
 
 type Check = fn(&Stage) -> Result<(), String>;
@@ -23,6 +26,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a wall that is left away is named, and the rest stands", each_left_away),
     ("a kernel that refuses is quoted, and the rest stands", each_kernel),
     ("a process that is not the host's child says so", not_a_child),
+    ("a host that may make no namespace of process ids is quoted, and the rest stands", barred),
     ("a sealed process ends with its host", ends_with_host),
     ("code is mapped between the two steps", maps_code),
     ("threads are bounded", bounds_threads),
@@ -126,24 +130,35 @@ pub(crate) fn child(word: &str, place: &Place) -> ExitCode {
 
 /// From here on this process's kernel is the one described.
 fn refuse(kernel: &Kernel) {
-    let equal = |value| {
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
-            .and_then(|condition| SeccompRule::new(vec![condition]))
-            .expect("a rule")
-    };
-    let rules = kernel.argument.map(equal).into_iter().collect();
+    let rules = kernel.argument.map(|value| first_argument(SeccompCmpOp::Eq, value));
+    filter(kernel.call, rules.into_iter().collect(), kernel.errno);
+}
+
+/// From here on this process's kernel makes no namespace of process ids.
+pub(crate) fn refuse_process_ids() {
+    let flag = u64::from(libc::CLONE_NEWPID.cast_unsigned());
+    filter(libc::SYS_clone, vec![first_argument(SeccompCmpOp::MaskedEq(flag), flag)], libc::EPERM);
+}
+
+fn first_argument(compare: SeccompCmpOp, value: u64) -> SeccompRule {
+    SeccompCondition::new(0, SeccompCmpArgLen::Dword, compare, value)
+        .and_then(|condition| SeccompRule::new(vec![condition]))
+        .expect("a rule")
+}
+
+fn filter(call: c_long, rules: Vec<SeccompRule>, errno: i32) {
     let filter = SeccompFilter::new(
-        BTreeMap::from([(kernel.call, rules)]),
+        BTreeMap::from([(call, rules)]),
         SeccompAction::Allow,
-        SeccompAction::Errno(kernel.errno.cast_unsigned()),
+        SeccompAction::Errno(errno.cast_unsigned()),
         TargetArch::try_from(std::env::consts::ARCH).expect("an architecture"),
     );
     let program = BpfProgram::try_from(filter.expect("a filter")).expect("a program");
     seccompiler::apply_filter(&program).expect("a filter that stands");
 }
 
-fn report(stage: &Stage, word: &str, user: u32) -> Result<Report, String> {
-    let ended = run(stage, &[word], user)?;
+fn report(stage: &Stage, word: &str) -> Result<Report, String> {
+    let ended = run(stage, &[word])?;
     Report::from_lines(&ended.said).map_err(|error| format!("{word}: {error}, but it {ended}"))
 }
 
@@ -154,7 +169,6 @@ fn check(name: &str, report: &Report, says: &[(Wall, &str)]) -> Result<(), Strin
         let is_right = match (said, state) {
             (Some((_, text)), State::Missing(reason)) => reason.contains(text),
             (None, State::Stands(_)) => true,
-            (None, State::Unbuilt(_)) => wall == Wall::PidNamespace,
             _ => false,
         };
         if !is_right {
@@ -165,67 +179,75 @@ fn check(name: &str, report: &Report, says: &[(Wall, &str)]) -> Result<(), Strin
 }
 
 fn each_left_away(stage: &Stage) -> Result<(), String> {
-    for user in users() {
-        for wall in Wall::ALL.into_iter().filter(|wall| *wall != Wall::PidNamespace) {
-            let report = report(stage, &format!("without:{wall}"), user)?;
-            let says: &[(Wall, &str)] = match wall {
-                // An ordinary user has the rights for the other three only in the first.
-                Wall::UserNamespace if user != 0 => &[
-                    (Wall::UserNamespace, "left away"),
-                    (Wall::IpcNamespace, "Operation not permitted"),
-                    (Wall::NetworkNamespace, "Operation not permitted"),
-                    (Wall::MountNamespace, "Operation not permitted"),
-                ],
-                Wall::SystemCalls => &[
-                    (Wall::SystemCalls, "left away"),
-                    (Wall::Processes, "system-calls"),
-                    (Wall::Threads, "system-calls"),
-                ],
-                // The filter holds these.
-                Wall::FixedCode | Wall::Processes | Wall::Threads => &[],
-                wall => &[(wall, "left away")],
-            };
-            check(wall.name(), &report, says)?;
-        }
+    let is_root = rustix::process::geteuid().is_root();
+    for wall in Wall::ALL {
+        let report = report(stage, &format!("without:{wall}"))?;
+        let says: &[(Wall, &str)] = match wall {
+            // An ordinary user has the rights for the other three only in the first.
+            Wall::UserNamespace if !is_root => &[
+                (Wall::UserNamespace, "left away"),
+                (Wall::IpcNamespace, "Operation not permitted"),
+                (Wall::NetworkNamespace, "Operation not permitted"),
+                (Wall::MountNamespace, "Operation not permitted"),
+            ],
+            Wall::SystemCalls => {
+                &[(Wall::SystemCalls, "left away"), (Wall::Processes, "system-calls"), (Wall::Threads, "system-calls")]
+            }
+            // The filter holds these.
+            Wall::FixedCode | Wall::Processes | Wall::Threads => &[],
+            wall => &[(wall, "left away")],
+        };
+        check(wall.name(), &report, says)?;
     }
     Ok(())
 }
 
 fn each_kernel(stage: &Stage) -> Result<(), String> {
-    for user in users() {
-        for kernel in KERNELS {
-            let report = report(stage, &format!("kernel:{}", kernel.name), user)?;
-            check(kernel.name, &report, kernel.says)?;
-        }
+    for kernel in KERNELS {
+        let report = report(stage, &format!("kernel:{}", kernel.name))?;
+        check(kernel.name, &report, kernel.says)?;
     }
     Ok(())
 }
 
 fn not_a_child(stage: &Stage) -> Result<(), String> {
-    let (mut command, _link) = stage.child(&["foster"]).map_err(told)?;
-    let ended = crate::linux::end(&mut command)?;
+    let says = [
+        (Wall::DiesWithHost, "another process started this one"),
+        (Wall::PidNamespace, "whoever started the process made none"),
+    ];
+    // Where the one between is itself the first of a namespace, its child sees no host.
+    let ended = end(stage.child(&["foster"]).map_err(told)?.shares_process_ids())?;
     let report = Report::from_lines(&ended.said).map_err(|error| format!("{error}: {ended}"))?;
-    check("foster", &report, &[(Wall::DiesWithHost, "another process started this one")])
+    check("foster", &report, &says)
+}
+
+fn barred(stage: &Stage) -> Result<(), String> {
+    check("barred", &report(stage, "barred")?, &[(Wall::PidNamespace, "Operation not permitted")])
 }
 
 /// The sealed process reads nothing and waits for ever, so only the kernel can end it.
 fn ends_with_host(stage: &Stage) -> Result<(), String> {
-    let (mut command, _link) = stage.child(&["host"]).map_err(told)?;
-    let mut host = command.stderr(Stdio::null()).spawn().map_err(told)?;
-    let mut stdout = host.stdout.take().ok_or("no output")?;
-    let sealed = read_some(&mut stdout, Some("sealed"));
-    host.kill().map_err(told)?;
-    host.wait().map_err(told)?;
-    sealed?;
-    // Both processes hold the other end of this pipe. It ends when the second is gone as well.
-    read_some(&mut stdout, None).map(drop)
+    let (ours, theirs) = std::io::pipe().map_err(told)?;
+    // Both processes inherit it, and each child that is started meanwhile: there is no other.
+    rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).map_err(told)?;
+    let command = stage.child(&["host"]).map_err(told)?;
+    // The end of a namespace's first process ends all others in it.
+    let (host, mut link) = start(command.shares_process_ids())?;
+    drop(theirs);
+    let said = read(&mut link, Some("sealed"))?;
+    if !said.ends_with("sealed") {
+        return Err(format!("it says {said:?}"));
+    }
+    host.kill();
+    // It ends when the second is gone as well.
+    read(&mut File::from(OwnedFd::from(ours)), None).map(drop)
 }
 
 /// As compiled components are mapped: by the path of a descriptor, then made executable.
 fn map_code(place: &Place) -> ExitCode {
     let site = Site::open(place).expect("the site");
     let entered = site.enter(&[], None);
-    let mapped = memory::map_code(&site.file);
+    let mapped = memory::map_code(&site.file).and_then(|()| memory::map_code(&site.replaced));
     match (mapped, entered.seal().missing().count()) {
         (Ok(()), 0) => say("works"),
         (mapped, missing) => say(&format!("{mapped:?}, {missing} walls are missing")),
@@ -234,13 +256,8 @@ fn map_code(place: &Place) -> ExitCode {
 }
 
 fn maps_code(stage: &Stage) -> Result<(), String> {
-    for user in users() {
-        let ended = run(stage, &["code"], user)?;
-        if ended.said != "works" {
-            return Err(format!("it {ended}"));
-        }
-    }
-    Ok(())
+    let ended = run(stage, &["code"])?;
+    if ended.said == "works" { Ok(()) } else { Err(format!("it {ended}")) }
 }
 
 /// Starts one thread more than allowed. The first thread and the site's count too.
@@ -257,14 +274,14 @@ fn crowd(place: &Place) -> ExitCode {
 
 /// The kernel counts threads of ordinary users.
 fn bounds_threads(stage: &Stage) -> Result<(), String> {
-    for user in users() {
-        let ended = run(stage, &["crowd"], user)?;
-        let expected = if user == 0 { (false, THREADS_MAX) } else { (true, THREADS_MAX - 2) };
-        if ended.said != format!("{} {}", expected.0, expected.1) {
-            return Err(format!("user {user}: expected {expected:?}, but it {ended}"));
-        }
+    let ended = run(stage, &["crowd"])?;
+    let is_root = rustix::process::geteuid().is_root();
+    let expected = if is_root { (false, THREADS_MAX) } else { (true, THREADS_MAX - 2) };
+    if ended.said == format!("{} {}", expected.0, expected.1) {
+        Ok(())
+    } else {
+        Err(format!("expected {expected:?}, but it {ended}"))
     }
-    Ok(())
 }
 
 /// Says how many microseconds each step takes.
@@ -313,32 +330,29 @@ fn cost(place: &Place) -> ExitCode {
 
 /// Prints how long the steps take: the least, the middle and the most of a hundred processes.
 pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
-    for user in users() {
-        let (mut enter, mut seal, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..100 {
-            let start = Instant::now();
-            let said = run(stage, &["time"], user)?.said;
-            whole.push(start.elapsed().as_micros());
-            let (first, second) = said.split_once(' ').ok_or("no times")?;
-            enter.push(first.parse().map_err(told)?);
-            seal.push(second.parse().map_err(told)?);
-        }
-        for (name, mut times) in [("enter", enter), ("seal", seal), ("process", whole)] {
-            times.sort_unstable();
-            let [least, .., most] = times.as_slice() else { return Err("no times".to_owned()) };
-            let middle = times.get(times.len() / 2).ok_or("no times")?;
-            say(&format!("{name} of user {user}: {least} / {middle} / {most} µs\n"));
-        }
+    let (mut enter, mut seal, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..100 {
+        let start = Instant::now();
+        let said = run(stage, &["time"])?.said;
+        whole.push(start.elapsed().as_micros());
+        let (first, second) = said.split_once(' ').ok_or("no times")?;
+        enter.push(first.parse().map_err(told)?);
+        seal.push(second.parse().map_err(told)?);
     }
-    say(&run(stage, &["cost"], rustix::process::geteuid().as_raw())?.said);
+    for (name, mut times) in [("enter", enter), ("seal", seal), ("process", whole)] {
+        times.sort_unstable();
+        let [least, .., most] = times.as_slice() else { return Err("no times".to_owned()) };
+        let middle = times.get(times.len() / 2).ok_or("no times")?;
+        print(&format!("{name}: {least} / {middle} / {most} µs\n"));
+    }
+    print(&run(stage, &["cost"])?.said);
     Ok(())
 }
 
 /// The walls that this machine gives.
 pub(crate) fn of_machine() -> Result<Report, String> {
-    let mut command = Command::new("/proc/self/exe");
-    let place = ["/", "127.0.0.1:1", "127.0.0.1:1"];
-    probe(command.arg(CHILD).arg("probe").args(place)).map_err(told)
+    let words = ["probe", "/", "127.0.0.1:1", "127.0.0.1:1", "1"];
+    probe(this_binary(words.into_iter().map(str::to_owned))).map_err(told)
 }
 
 fn probes(_: &Stage) -> Result<(), String> {
@@ -350,15 +364,15 @@ fn probes(_: &Stage) -> Result<(), String> {
 
 fn probes_of_nothing(_: &Stage) -> Result<(), String> {
     // Without further arguments a child fails and says nothing.
-    match probe(Command::new("/proc/self/exe").arg(CHILD)) {
+    match probe(this_binary(std::iter::empty())) {
         Err(ProbeError::Ended(_)) => {}
         other => return Err(format!("{other:?}")),
     }
-    match probe(Command::new("/bin/echo").arg("core\tstands")) {
+    match probe(Command::program("/bin/sh").argument("-c").argument("echo 'core\tstands' >&0")) {
         Err(ProbeError::Report(_)) => {}
         other => return Err(format!("{other:?}")),
     }
-    match probe(&mut Command::new("/nowhere")) {
+    match probe(Command::program("/nowhere")) {
         Err(ProbeError::Start(_)) => Ok(()),
         other => Err(format!("{other:?}")),
     }

@@ -3,7 +3,7 @@
 
 use std::ffi::c_long;
 
-use libc::{EACCES, EFBIG, EINVAL, EMFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, EPERM, EXDEV};
+use libc::{EACCES, EFBIG, EINVAL, EMFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, EPERM, ESRCH, EXDEV};
 use toolcell_walls::kernel::Wall;
 
 use crate::files;
@@ -44,6 +44,7 @@ const NO_LANDLOCK: &[Wall] = &[Wall::Landlock];
 const NO_FILTER_OR_ROOT: &[Wall] = &[Wall::SystemCalls, Wall::MountNamespace];
 const NO_FILTER_OR_LANDLOCK: &[Wall] = &[Wall::SystemCalls, Wall::Landlock];
 const NO_FILTER_OR_NETWORK: &[Wall] = &[Wall::SystemCalls, Wall::NetworkNamespace];
+const NO_FILTER_OR_IDS: &[Wall] = &[Wall::SystemCalls, Wall::PidNamespace];
 const NO_FILTER_OR_CODE: &[Wall] = &[Wall::SystemCalls, Wall::FixedCode];
 
 const fn row(name: &'static str, attempt: Attempt, end: End) -> Row {
@@ -92,6 +93,8 @@ const FILES: &[Row] = &[
     row("truncate a file that may be read", files::truncate_readable, fails(&[EACCES])),
     row("remove a file that may be read", files::remove_readable, fails(&[EACCES])),
     row("open a descriptor's file anew, to write", files::reopen_for_writing, fails(&[EACCES])),
+    row("read a granted file that was replaced", files::reopen_replaced, End::Works),
+    row("open it anew, to write", files::write_replaced, fails(&[EACCES])),
     row("write, rename, link and remove where granted", files::write, End::Works),
     row("move into a folder to read", files::move_into_readable, fails(&[EACCES, EXDEV])),
     row("link a file that is not granted", files::link_ungranted, fails(&[EACCES, EXDEV])),
@@ -103,6 +106,10 @@ const FILES: &[Row] = &[
     bare("open the host's files", NO_ROOT, files::descriptor_of_parent, fails(&[EACCES])),
     row("grow a file past the bound", files::grow_file, fails(&[EFBIG])),
     row("grow a file at once", files::grow_file_at_once, fails(&[EFBIG])),
+    row("set the times of a path", |s| files::at_writable(s, libc::SYS_utimensat, c"..", 0), KILLED),
+    row("see that a file is there that is not granted", files::look_outside, End::Works),
+    row("reserve room behind a file's end", files::reserve, KILLED),
+    row("make a folder that the host cannot look into", files::closed_folder, KILLED),
     row("open more files than allowed", files::open_many, fails(&[EMFILE])),
     row("make a pipe file", |s| files::at_writable(s, libc::SYS_mknodat, c"p", 0o10_600), KILLED),
     bare(
@@ -167,13 +174,21 @@ const PROCESSES: &[Row] = &[
     threaded("start a thread", processes::thread, End::Works),
     threaded("fork where threads may start", processes::fork, KILLED),
     row("signal the host", processes::signal_parent, KILLED),
-    bare("signal the host, no filter", NO_FILTER, processes::signal_parent, fails(&[EPERM])),
+    bare("signal the host, no filter", NO_FILTER, processes::signal_parent, fails(&[ESRCH])),
+    bare("signal it, no filter or ids", NO_FILTER_OR_IDS, processes::signal_parent, fails(&[EPERM])),
+    bare("signal it, no filter or Landlock", NO_FILTER_OR_LANDLOCK, processes::signal_parent, fails(&[ESRCH])),
+    row("signal everybody", processes::signal_everybody, KILLED),
+    bare("signal everybody, no filter", NO_FILTER, processes::signal_everybody, fails(&[ESRCH])),
+    bare("find itself the first process", NO_FILTER, processes::is_first, End::Works),
     row("signal a thread of the host", processes::signal_parents_thread, KILLED),
     row("trace the host", processes::trace_parent, KILLED),
-    bare("trace the host, no filter", NO_FILTER, processes::trace_parent, fails(&[EPERM])),
+    bare("trace the host, no filter", NO_FILTER, processes::trace_parent, fails(&[ESRCH])),
+    bare("trace it, no filter or ids", NO_FILTER_OR_IDS, processes::trace_parent, fails(&[EPERM])),
     row("read the host by its id", processes::read_parent, KILLED),
-    bare("read that, no filter", NO_FILTER, processes::read_parent, fails(&[EPERM])),
+    bare("read that, no filter", NO_FILTER, processes::read_parent, fails(&[ESRCH])),
+    bare("read that, no filter or ids", NO_FILTER_OR_IDS, processes::read_parent, fails(&[EPERM])),
     row("hold the host", processes::handle_of_parent, KILLED),
+    bare("hold the host, no filter", NO_FILTER, processes::handle_of_parent, fails(&[ESRCH])),
     row("read the host's limits", processes::limits_of_parent, KILLED),
     row("end itself by abort", processes::abort, End::Killed(libc::SIGABRT)),
     row("touch no memory", |_| syscalls::fault(), End::Killed(libc::SIGSEGV)),

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -32,6 +33,10 @@ pub(crate) struct Site {
     pub(crate) ungranted: OwnedFd,
     /// A file of the readable folder, open for reading.
     pub(crate) file: File,
+    /// A file in memory, as code is that no cache keeps. It may be read.
+    pub(crate) in_memory: OwnedFd,
+    /// A file without a name on a disk, as code is that another process replaced. It may be read.
+    pub(crate) replaced: File,
     /// A connection that the host made.
     pub(crate) connected: TcpStream,
     /// Datagrams to one address, by the host's choice.
@@ -44,6 +49,13 @@ pub(crate) struct Site {
     /// The parent.
     pub(crate) parent: usize,
     pub(crate) older_thread: Option<OlderThread>,
+}
+
+/// A file that had a name, and lies in no granted folder.
+fn unnamed() -> io::Result<File> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(&[0; 4096])?;
+    File::open(file.path())
 }
 
 /// One thing that is tried.
@@ -60,12 +72,14 @@ impl Site {
             writable: folder(&place.root.join("writable"))?,
             ungranted: folder(&place.root.join("ungranted"))?,
             file: File::open(place.root.join("readable/file"))?,
+            in_memory: rustix::fs::memfd_create("code", rustix::fs::MemfdFlags::CLOEXEC)?,
+            replaced: unnamed()?,
             connected: TcpStream::connect(place.listener)?,
             datagrams,
             loose: socket(AddressFamily::INET)?,
             loose_unix: socket(AddressFamily::UNIX)?,
             listener: place.listener,
-            parent: usize::try_from(std::os::unix::process::parent_id()).map_err(io::Error::other)?,
+            parent: place.host,
             older_thread: None,
         })
     }
@@ -76,6 +90,8 @@ impl Site {
         let folders = [
             Folder { descriptor: self.readable.as_fd(), access: Access::Read },
             Folder { descriptor: self.writable.as_fd(), access: Access::Write },
+            Folder { descriptor: self.in_memory.as_fd(), access: Access::Read },
+            Folder { descriptor: self.replaced.as_fd(), access: Access::Read },
         ];
         enter(&Rights {
             link: Some(stdin.as_fd()),

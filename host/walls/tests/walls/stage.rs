@@ -3,14 +3,13 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+use toolcell_walls::process::Command;
 
 /// The first argument of a process that this binary starts of itself.
 pub(crate) const CHILD: &str = "child-of-the-walls-test";
@@ -23,6 +22,8 @@ pub(crate) struct Place {
     pub(crate) root: PathBuf,
     pub(crate) listener: SocketAddr,
     pub(crate) datagrams: SocketAddr,
+    /// The process that set the stage.
+    pub(crate) host: usize,
 }
 
 /// The things that attempts are made at.
@@ -66,31 +67,35 @@ impl Stage {
         })
     }
 
-    /// This binary again, with its standard input linked to this process. The other end is closed
-    /// when the stream is dropped.
-    pub(crate) fn child(&self, arguments: &[&str]) -> io::Result<(Command, UnixStream)> {
+    /// This binary again.
+    pub(crate) fn child(&self, arguments: &[&str]) -> io::Result<Command> {
         // Connections of earlier children would fill the queue.
         while self.listener.accept().is_ok() {}
-        let (ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .env_clear()
-            .arg(CHILD)
-            .args(arguments)
-            .arg(self.root.path())
-            .arg(self.listener.local_addr()?.to_string())
-            .arg(self.datagrams.local_addr()?.to_string())
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        Ok((command, ours))
+        let place = [
+            self.root.path().display().to_string(),
+            self.listener.local_addr()?.to_string(),
+            self.datagrams.local_addr()?.to_string(),
+            std::process::id().to_string(),
+        ];
+        Ok(this_binary(arguments.iter().map(|word| (*word).to_owned()).chain(place)))
     }
 }
 
+/// This binary again, with these arguments.
+pub(crate) fn this_binary(arguments: impl Iterator<Item = String>) -> Command {
+    let command = Command::this_program("toolcell-walls-test").expect("this program").argument(CHILD);
+    arguments.fold(command, Command::argument)
+}
+
 impl Place {
-    /// The last three arguments of a child.
+    /// The last four arguments of a child.
     pub(crate) fn of(arguments: &[String]) -> Option<Self> {
-        let [.., root, listener, datagrams] = arguments else { return None };
-        Some(Self { root: root.into(), listener: listener.parse().ok()?, datagrams: datagrams.parse().ok()? })
+        let [.., root, listener, datagrams, host] = arguments else { return None };
+        Some(Self {
+            root: root.into(),
+            listener: listener.parse().ok()?,
+            datagrams: datagrams.parse().ok()?,
+            host: host.parse().ok()?,
+        })
     }
 }

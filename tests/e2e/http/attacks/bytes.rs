@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use serde_json::json;
-use toolcell_tests::manifest_of;
 use toolcell_tests::web::{Ask, WebHost, Wire};
+use toolcell_tests::{alone, manifest_of};
 
 /// The server's answer to an attack.
 #[derive(Debug, PartialEq, Eq)]
@@ -104,6 +104,7 @@ fn chunk() -> String {
 
 #[test]
 fn where_a_request_ends_is_never_in_doubt() {
+    let _alone = alone("a balancer reads these bytes itself");
     let (body, chunk) = (call().body().to_owned(), chunk());
     let length = format!("content-length: {}\r\n", body.len());
     let coded = "transfer-encoding: chunked\r\n";
@@ -170,6 +171,7 @@ fn where_a_request_ends_is_never_in_doubt() {
 
 #[test]
 fn chunks_cost_what_they_carry() {
+    let _alone = alone("a balancer reads these bytes itself");
     let (body, chunk) = (call().body().to_owned(), chunk());
     let chunks = |chunks: &str| framed(&format!("transfer-encoding: chunked\r\n\r\n{chunks}"));
     let single: String = body.chars().map(|one| format!("1\r\n{one}\r\n")).collect();
@@ -201,6 +203,7 @@ fn chunks_cost_what_they_carry() {
 
 #[test]
 fn heads_are_bounded_and_read_one_way() {
+    let _alone = alone("a balancer reads these bytes itself");
     let get = |rest: &str| format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\n{rest}\r\n").into_bytes();
     let raw = |text: &str| text.as_bytes().to_vec();
     let fields = |count: usize| {
@@ -284,6 +287,7 @@ fn heads_are_bounded_and_read_one_way() {
 
 #[test]
 fn requests_that_nobody_waited_for_are_answered_in_order() {
+    let _alone = alone("a balancer reads these bytes itself");
     let host = host();
     let mut neighbour = Neighbour::of(&host);
     let mut wire = host.connect();

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, END_STREAM, Fate, Frame, PREFACE, head, kind};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{PATIENCE, manifest_of};
+use toolcell_tests::{PATIENCE, alone, manifest_of};
 
 /// Codes of RFC 9113 section 7. Where the RFC has a finer one than `PROTOCOL_ERROR`, the expected
 /// one is that of the library.
@@ -74,6 +74,7 @@ fn fate_of(host: &WebHost, frames: &[Frame]) -> Fate {
 
 #[test]
 fn every_wrong_frame_has_its_answer() {
+    let _alone = alone("a balancer reads these frames itself");
     let host = WebHost::serving(&["good"]);
     let mut neighbour = connect(&host, &[]);
     let whole = END_HEADERS | END_STREAM;
@@ -229,6 +230,7 @@ fn then_large() -> Vec<Frame> {
 
 #[test]
 fn more_requests_at_once_than_a_connection_may_have_are_refused_one_by_one() {
+    let _alone = alone("a balancer reads these frames itself");
     let host = WebHost::serving(&["good"]);
     let mut stream = connect(&host, &[]);
     let mut frames: Vec<Frame> = (0..128).flat_map(|at| http2::request(at * 2 + 1, &Ask::listen(1), "http")).collect();
@@ -243,6 +245,7 @@ fn more_requests_at_once_than_a_connection_may_have_are_refused_one_by_one() {
 
 #[test]
 fn a_client_that_resets_its_requests_again_and_again_is_shown_out() {
+    let _alone = alone("a balancer reads these frames itself");
     let host = WebHost::serving(&["good"]);
     let frames: Vec<Frame> = (0..5_000)
         .flat_map(|at| {
@@ -263,6 +266,7 @@ fn a_client_that_resets_its_requests_again_and_again_is_shown_out() {
 
 #[test]
 fn a_client_that_opens_no_window_keeps_no_answer() {
+    let _alone = alone("a balancer reads these frames itself");
     let manifest = format!("{}\n[http]\nwrite_time = \"300ms\"\n", manifest_of(&["good"]));
     let host = WebHost::with_manifest(&manifest);
     // Each stream has a window of zero bytes, or of one. If the connection is not closed, this
@@ -283,6 +287,7 @@ fn a_client_that_opens_no_window_keeps_no_answer() {
 
 #[test]
 fn events_that_a_client_opens_no_window_for_end_its_connection() {
+    let _alone = alone("a balancer reads these frames itself");
     let manifest = format!("{}\n[http]\nwrite_time = \"300ms\"\n", manifest_of(&["good"]));
     let host = WebHost::with_manifest(&manifest);
     let mut stream = connect(&host, &[(4, 0)]);
@@ -295,6 +300,7 @@ fn events_that_a_client_opens_no_window_for_end_its_connection() {
 
 #[test]
 fn a_client_that_pings_and_reads_nothing_is_shown_out() {
+    let _alone = alone("a balancer reads these frames itself");
     let manifest = format!("{}\n[http]\nwrite_time = \"300ms\"\n", manifest_of(&["good"]));
     let host = WebHost::with_manifest(&manifest);
     let mut stream = connect(&host, &[]);

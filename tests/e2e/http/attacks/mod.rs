@@ -9,8 +9,8 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolcell_tests::manifest_of;
 use toolcell_tests::web::{Ask, WebHost};
+use toolcell_tests::{alone, manifest_of};
 
 /// A host with short times and small sizes, so that tests need not wait.
 fn impatient(limits: &str) -> WebHost {
@@ -19,6 +19,7 @@ fn impatient(limits: &str) -> WebHost {
 
 #[test]
 fn a_head_that_never_ends_is_cut_off() {
+    let _alone = alone("its own connections, and its own time for them");
     let host = impatient("head_time = \"300ms\"");
     let mut slow: Vec<_> = (0..20).map(|_| host.connect()).collect();
     for wire in &mut slow {
@@ -42,6 +43,7 @@ fn a_head_that_never_ends_is_cut_off() {
 
 #[test]
 fn a_body_that_never_ends_is_given_up() {
+    let _alone = alone("its own connections, and its own time for them");
     let host = impatient("body_time = \"300ms\"");
     let mut wire = host.connect();
     wire.send(
@@ -53,6 +55,7 @@ fn a_body_that_never_ends_is_given_up() {
 
 #[test]
 fn a_connection_that_asks_nothing_is_closed() {
+    let _alone = alone("its own connections, and its own time for them");
     let host = impatient("idle = \"300ms\"");
     let (mut silent, mut used) = (host.connect(), host.connect());
     assert_eq!(used.ask(&Ask::bare("GET", "/healthz")).status(), 200);
@@ -70,6 +73,7 @@ fn a_connection_that_asks_nothing_is_closed() {
 
 #[test]
 fn what_is_too_long_is_refused_before_it_is_kept() {
+    let _alone = alone("its own connections, and its own time for them");
     let host = impatient("body = \"64KiB\"\nhead = \"8KiB\"");
     let mut declared = host.connect();
     declared.send(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\n\r\n");
@@ -99,6 +103,7 @@ fn what_is_too_long_is_refused_before_it_is_kept() {
 
 #[test]
 fn idle_connections_make_room_for_new_ones() {
+    let _alone = alone("its own connections, and its own time for them");
     let host = impatient("connections = 8");
     let mut idle: Vec<_> = (0..50).map(|_| host.connect()).collect();
     host.still_works();
@@ -109,6 +114,7 @@ fn idle_connections_make_room_for_new_ones() {
 
 #[test]
 fn where_every_connection_is_in_use_one_more_is_told_to_come_again() {
+    let _alone = alone("its own connections, and its own time for them");
     let host = impatient("connections = 3");
     let mut streams: Vec<_> = (0..3).map(|_| host.connect()).collect();
     for wire in &mut streams {
@@ -127,6 +133,7 @@ fn where_every_connection_is_in_use_one_more_is_told_to_come_again() {
 
 #[test]
 fn streams_and_requests_past_the_most_are_told_to_come_again() {
+    let _alone = alone("its own connections, and its own time for them");
     let host = impatient("streams = 1\nrequests = 1");
     let mut stream = host.connect();
     stream.send(&Ask::listen(1).bytes());

@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::net::TcpStream;
 
 use serde_json::json;
-use toolcell_tests::PATIENCE;
 use toolcell_tests::http2::{self, END_HEADERS, Fate, Frame, PREFACE, head, kind};
 use toolcell_tests::web::{Ask, WebHost};
+use toolcell_tests::{PATIENCE, alone};
 
 fn echo() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
@@ -90,6 +90,7 @@ fn with_port(form: &str, host: &WebHost) -> String {
 
 #[test]
 fn every_form_of_a_host_is_let_in_or_not() {
+    let _alone = alone("a balancer reads these names itself");
     let host = WebHost::serving(&["good"]);
     let mut neighbour = host.connect();
     for (form, status) in HOSTS {
@@ -117,6 +118,7 @@ fn every_form_of_a_host_is_let_in_or_not() {
 
 #[test]
 fn a_target_and_a_host_must_mean_the_same() {
+    let _alone = alone("a balancer reads these names itself");
     let host = WebHost::serving(&["good"]);
     let mut neighbour = host.connect();
     for (target, named, status) in [
@@ -146,6 +148,7 @@ fn a_target_and_a_host_must_mean_the_same() {
 
 #[test]
 fn every_form_of_an_origin_is_let_in_or_not() {
+    let _alone = alone("a balancer reads these names itself");
     let host = WebHost::serving(&["good"]);
     let mut neighbour = host.connect();
     let asked = with_port("localhost:PORT", &host);
@@ -177,6 +180,7 @@ fn over_http2(host: &WebHost, names: &[(&str, String)]) -> Fate {
 
 #[test]
 fn an_authority_is_a_host_like_any_other() {
+    let _alone = alone("a balancer reads these names itself");
     const PROTOCOL_ERROR: u32 = 1;
     let host = WebHost::serving(&["good"]);
     let mut neighbour = host.connect();

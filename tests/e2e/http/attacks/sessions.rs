@@ -1,8 +1,8 @@
 //! Sessions that are opened without end, guessed, chosen, or taken from other clients.
 
 use serde_json::json;
-use toolcell_tests::manifest_of;
 use toolcell_tests::web::{Ask, WebHost, Wire};
+use toolcell_tests::{alone, manifest_of};
 
 /// Sessions at once, by default.
 const SESSIONS: usize = 10_000;
@@ -21,6 +21,7 @@ fn stream(session: &str) -> Ask {
 
 #[test]
 fn ten_thousand_idle_sessions_cost_little_and_the_oldest_make_room() {
+    let _alone = alone("its own memory and sessions");
     let host = WebHost::serving(&["good"]);
     host.still_works();
     let before = host.process().resident_bytes();
@@ -63,6 +64,7 @@ fn while_opening(wire: &mut Wire, count: usize, open: impl Fn(&mut Wire) -> Stri
 
 #[test]
 fn where_every_session_is_in_use_one_more_is_told_to_come_again() {
+    let _alone = alone("its own number of sessions");
     let host = WebHost::with_manifest(&format!("{}\n[http]\nsessions = 2\n", manifest_of(&["good"])));
     let sessions: Vec<String> = (0..2).map(|_| host.session("2025-11-25")).collect();
     let streams: Vec<_> = sessions
@@ -89,6 +91,7 @@ fn where_every_session_is_in_use_one_more_is_told_to_come_again() {
 
 #[test]
 fn an_id_is_neither_guessed_nor_chosen() {
+    let _alone = alone("ids of its own sessions");
     let host = WebHost::serving(&["good"]);
     let session = host.session("2025-11-25");
     let mut wire = host.connect();

@@ -24,6 +24,7 @@ use crate::commands::inspect::{self, Inspected};
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::manifest::{open_file_or_say, say_note};
+use crate::sandbox_process;
 use crate::terminal;
 use placing::PlacedFile;
 pub use source::relative;
@@ -54,7 +55,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
         Ok(opened) => opened,
         Err(failure) => return Ok(Err(failure)),
     };
-    let machine = Machine::start(&args.code.options(), None, None)?;
+    let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
     machine.notes.iter().for_each(say_note);
     let addition = match Addition::of(args, &edit, &machine) {
         Ok(addition) => addition,
@@ -118,7 +119,7 @@ impl Addition {
         let shown = Path::new(&found.shown);
         let inspected = inspect::inspect(machine, shown, &found.bytes)
             .map_err(|(problem, hint)| Failure::at_fault(format!("{}: {problem}", found.shown), hint))?;
-        if let Err(problem) = &inspected.tools {
+        if let Err(problem) = &inspected.found.tools {
             let hint = format!("`toolcell inspect` shows what {} is", found.shown);
             return Err(Failure::at_fault(format!("{} cannot be served: {problem}", found.shown), hint));
         }
@@ -131,7 +132,7 @@ impl Addition {
         if let Some(prefix) = &args.prefix {
             entry.set("prefix", prefix.as_str().into());
         }
-        if !inspected.left_out.is_empty() {
+        if !inspected.found.left_out.is_empty() {
             entry.set("skip_unsupported", true.into());
         }
         Ok(Self { name, found, inspected, entry })
@@ -140,17 +141,17 @@ impl Addition {
     /// Its file, digest, tools, and the grants that it may need.
     fn text(&self) -> String {
         let style = terminal::stdout_style();
-        let inspection = &self.inspected.inspection;
+        let inspection = &self.inspected.found.inspection;
         let mut text = format!("{}\n", terminal::bold(&sanitize::line(&self.found.shown), style));
         text.push_str(&format!("  digest   {}\n", inspection.digest()));
         text.push_str(&format!("  size     {} bytes\n", inspection.size_bytes()));
-        let tools = match (&self.inspected.tools, self.inspected.shape) {
+        let tools = match (&self.inspected.found.tools, self.inspected.found.shape) {
             (_, Some(ShapeName::Program)) => "those that the manifest makes of this program".to_owned(),
             (Ok(tools), _) => tools.iter().map(|tool| sanitize::line(&tool.name)).collect::<Vec<_>>().join(", "),
             (Err(_), _) => String::new(),
         };
         text.push_str(&format!("  tools    {tools}\n"));
-        for left_out in &self.inspected.left_out {
+        for left_out in &self.inspected.found.left_out {
             text.push_str(&format!("  not      {}\n", sanitize::line(&left_out.to_string())));
         }
         let needs: Vec<&str> = entry::needs(inspection.imports()).map(|need| need.what).collect();
@@ -206,7 +207,7 @@ impl Addition {
             Some(_) => format!("{manifest}: {} is added, and pinned in {}\n", self.name, locked.path.display()),
             None => format!("{manifest}: {} is added; `toolcell lock` pins it\n", self.name),
         });
-        if let Some(need) = entry::needs(self.inspected.inspection.imports()).next() {
+        if let Some(need) = entry::needs(self.inspected.found.inspection.imports()).next() {
             terminal::say(&format!(
                 "\nhint: allow it something with `toolcell grant {} \"{}\"`\n",
                 self.name, need.right
@@ -215,15 +216,15 @@ impl Addition {
     }
 
     fn json(&self, locked: &WrittenLock, manifest: &Path) -> Value {
-        let inspection = &self.inspected.inspection;
-        let tools: Vec<&str> = self.inspected.tools.iter().flatten().map(|tool| tool.name.as_str()).collect();
+        let inspection = &self.inspected.found.inspection;
+        let tools: Vec<&str> = self.inspected.found.tools.iter().flatten().map(|tool| tool.name.as_str()).collect();
         json!({
             "ok": true,
             "component": self.name,
             "source": self.entry.text("source"),
             "digest": inspection.digest().to_string(),
             "size_bytes": inspection.size_bytes(),
-            "shape": self.inspected.shape.map(ShapeName::as_str),
+            "shape": self.inspected.found.shape.map(ShapeName::as_str),
             "tools": tools,
             "imports": inspection.imports(),
             "can_ask_for": entry::needs(inspection.imports()).map(|need| need.what).collect::<Vec<_>>(),

@@ -123,8 +123,9 @@ impl Subject {
         }
         let call = sample::call(self.tool, self.arguments.clone(), Cancellation::new());
         let measured = self.catalog.measure(call).await;
-        let result = tool.finish(measured.result, &Patience::default());
-        if result.is_error { Err(calibrate::text_of(&result)) } else { Ok(measured.usage) }
+        let usage = measured.usage;
+        let result = measured.finish(tool);
+        if result.is_error { Err(calibrate::text_of(&result)) } else { Ok(usage) }
     }
 }
 

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{Access, ComponentPolicy, EnvSource, Manifest, MountKind, SecretSource, SourceRef};
+use toolcell_policy::{
+    Access, AppRule, ComponentPolicy, EnvSource, Manifest, MountKind, PromptRule, SecretSource, SourceRef,
+};
 use toolcell_server::file::{plain, read_bounded};
 use toolcell_server::{ManifestFile, lock};
 
@@ -58,8 +60,25 @@ impl Contents {
         if let Some(source) = manifest.server().state_key() {
             contents.add_secret("the server", "state_key", source)?;
         }
+        if let Some(state) = manifest.state() {
+            if let Some(source) = state.password() {
+                contents.add_secret("the shared state", "password", source)?;
+            }
+            if let Some(authorities) = state.authorities() {
+                contents.add(folder, authorities)?;
+            }
+        }
         for component in manifest.components() {
             contents.add_component(folder, component)?;
+        }
+        for file in manifest.prompts().iter().filter_map(PromptRule::file) {
+            contents.add(folder, file)?;
+        }
+        for file in manifest.apps().iter().filter_map(AppRule::file) {
+            contents.add(folder, file)?;
+        }
+        if let Some(skills) = manifest.skills() {
+            contents.add(folder, skills.folder())?;
         }
         Ok(contents)
     }

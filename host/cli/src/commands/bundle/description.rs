@@ -75,7 +75,7 @@ fn question(name: &str, variable: &Variable) -> Value {
 }
 
 fn tools(ready: &Ready) -> Vec<Value> {
-    let definitions = ready.catalog.tools().tools().iter().map(|tool| tool.definition());
+    let definitions = ready.catalog.tools().tools().iter().filter(|tool| tool.is_tool()).map(|tool| tool.definition());
     definitions
         .map(|definition| json!({"name": definition.name, "description": first_line(&definition.description)}))
         .collect()

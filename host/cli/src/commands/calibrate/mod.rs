@@ -100,9 +100,9 @@ fn measure(
 
 /// Usage of one call, if it was answered.
 fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<PeakUsage, UnusableSample> {
-    let Measured { result, outcome, usage, log_dropped_bytes } = measured;
-    let output_items = result.content.len() as u64;
-    let result = tool.finish(result, &Patience::default());
+    let Measured { outcome, usage, log_dropped_bytes, .. } = measured;
+    let output_items = measured.result.content.len() as u64;
+    let result = measured.finish(tool);
     if matches!(outcome, Outcome::OutOfFuel | Outcome::OutOfMemory | Outcome::LimitExceeded | Outcome::Deadline) {
         return Err(UnusableSample::limited(number, &result));
     }

@@ -33,7 +33,7 @@ pub struct Advice {
 
 /// Advice on each tool that something can be said of.
 pub fn of_all(catalog: &Catalog) -> Vec<Advice> {
-    let tools = catalog.tools().tools().iter().enumerate();
+    let tools = catalog.tools().tools().iter().enumerate().filter(|(_, tool)| tool.is_tool());
     tools
         .filter_map(|(index, tool)| {
             let (component, _) = catalog.tool_source(index)?;

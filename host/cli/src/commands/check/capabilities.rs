@@ -93,6 +93,7 @@ pub fn to_json(catalog: &Catalog, source: &Source<'_>) -> Value {
 fn by_tool(catalog: &Catalog) -> Vec<(String, Vec<ReachRow>)> {
     let tools = catalog.tools().tools().iter().enumerate();
     tools
+        .filter(|(_, tool)| tool.is_tool() || tool.prompt().is_some())
         .map(|(index, tool)| {
             let rows = catalog.tool_grants(index).map(toolcell_policy::Grants::reach).unwrap_or_default();
             (tool.definition().name.clone(), rows)

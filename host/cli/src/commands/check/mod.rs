@@ -82,7 +82,7 @@ fn sum_up(opened: &Opened, path: &Path) -> String {
         None => format!("{name}: {}", opened.summary()),
         Some(ready) => {
             let catalog = &ready.catalog;
-            let tools = toolcell_mcp::Catalog::tools(catalog).tools().len();
+            let tools = toolcell_mcp::Catalog::tools(catalog).tools().iter().filter(|tool| tool.is_tool()).count();
             let components = catalog.components().len();
             let found = if opened.problems.is_empty() { "ok".to_owned() } else { opened.summary() };
             format!("{name}: {found}; components: {components}, tools: {tools}")

@@ -6,26 +6,21 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_policy::Limits;
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Descriptions, Inspection, LeftOut, ShapeName, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOut, ShapeName, contract};
 use toolcell_server::file::read_bounded;
+use toolcell_server::inspect::{Inspected as Found, inspect as look};
 use toolcell_server::machine::Machine;
 
 use crate::args::InspectArgs;
 use crate::exit::Exit;
 use crate::manifest::say_note;
+use crate::sandbox_process;
 use crate::terminal;
 pub use entry::name as component_name;
 
 /// Findings about a component.
 pub(super) struct Inspected {
-    pub(super) inspection: Inspection,
-    /// Its tools, or the reason why it cannot be served.
-    pub(super) tools: Result<Vec<contract::Tool>, String>,
-    /// Shape that makes tools of it.
-    pub(super) shape: Option<ShapeName>,
-    /// Functions that cannot be tools.
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) found: Found,
     /// The entry of a manifest that serves it.
     entry: String,
 }
@@ -33,11 +28,11 @@ pub(super) struct Inspected {
 /// Inspects and prints. A file that is not a component, or cannot be served, is at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
-    let machine = Machine::start(&args.code.options(), None, None)?;
+    let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
     machine.notes.iter().for_each(say_note);
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
         Ok(bytes) => inspect(&machine, &args.file, &bytes),
-        Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component")),
+        Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component".to_owned())),
     };
     let found = match found {
         Ok(found) => found,
@@ -45,50 +40,42 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
             if args.json {
                 terminal::print(&format!("{:#}\n", json!({"ok": false, "problem": problem, "hint": hint})))?;
             } else {
-                terminal::error(&problem, Some(hint));
+                terminal::error(&problem, Some(&hint));
             }
             return Ok(Exit::AtFault);
         }
     };
     let text = if args.json { format!("{:#}\n", found.json()) } else { found.text(&name) };
     terminal::print(&text)?;
-    Ok(if found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
+    Ok(if found.found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
 }
 
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
-pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, &'static str)> {
-    let inspection = Inspection::read(&machine.sandbox, bytes).map_err(|error| (error.to_string(), error.hint()))?;
-    let (mut shape, mut left_out) = (None, Vec::new());
-    let tools = match ToolComponent::load(&machine.sandbox, bytes) {
-        Err(error) => Err(error.to_string()),
-        Ok(component) => {
-            shape = Some(component.shape());
-            left_out = component.left_out().to_vec();
-            let report = machine.runtime.block_on(component.list_tools(&Limits::default(), &Descriptions::default()));
-            report.outcome.map_err(|failure| format!("could not list its tools: {failure}"))
-        }
-    };
-    let entry = entry::entry(file, inspection.imports(), !left_out.is_empty());
-    Ok(Inspected { inspection, tools, shape, left_out, entry })
+pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+    let found = look(machine, &file.display().to_string(), bytes)?;
+    let entry = entry::entry(file, found.inspection.imports(), !found.left_out.is_empty());
+    Ok(Inspected { found, entry })
 }
 
 impl Inspected {
     fn json(&self) -> Value {
-        let tools = self.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
+        let tools = self.found.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
         json!({
-            "ok": self.tools.is_ok(),
-            "digest": self.inspection.digest().to_string(),
-            "size_bytes": self.inspection.size_bytes(),
-            "shape": self.shape.map(ShapeName::as_str),
-            "adapted": self.inspection.is_adapted(),
-            "contract": self.inspection.contract_version(),
-            "exports": self.inspection.exports(),
-            "imports": self.inspection.imports(),
-            "not_offered": self.inspection.not_offered(),
+            "ok": self.found.tools.is_ok(),
+            "digest": self.found.inspection.digest().to_string(),
+            "size_bytes": self.found.inspection.size_bytes(),
+            "shape": self.found.shape.map(ShapeName::as_str),
+            "adapted": self.found.inspection.is_adapted(),
+            "contract": self.found.inspection.contract_version(),
+            "exports": self.found.inspection.exports(),
+            "imports": self.found.inspection.imports(),
+            "not_offered": self.found.inspection.not_offered(),
             "tools": tools,
-            "left_out": self.left_out.iter().map(left_out_json).collect::<Vec<_>>(),
-            "manifest": self.tools.is_ok().then_some(&self.entry),
-            "problem": self.tools.as_ref().err(),
+            "prompts": self.found.beside.prompts.iter().map(prompt_json).collect::<Vec<_>>(),
+            "resources": self.found.beside.resources.iter().map(resource_json).collect::<Vec<_>>(),
+            "left_out": self.found.left_out.iter().map(left_out_json).collect::<Vec<_>>(),
+            "manifest": self.found.tools.is_ok().then_some(&self.entry),
+            "problem": self.found.tools.as_ref().err(),
         })
     }
 
@@ -96,19 +83,24 @@ impl Inspected {
         let style = terminal::stdout_style();
         let heading = |text: &str| terminal::bold(text, style);
         let mut text = format!("{}\n", heading(&sanitize::line(name)));
-        text.push_str(&format!("  digest    {}\n", self.inspection.digest()));
-        text.push_str(&format!("  size      {} bytes\n", self.inspection.size_bytes()));
-        let contract =
-            self.inspection.contract_version().map_or("none".to_owned(), |version| format!("toolcell:mcp {version}"));
+        text.push_str(&format!("  digest    {}\n", self.found.inspection.digest()));
+        text.push_str(&format!("  size      {} bytes\n", self.found.inspection.size_bytes()));
+        let contract = self
+            .found
+            .inspection
+            .contract_version()
+            .map_or("none".to_owned(), |version| format!("toolcell:mcp {version}"));
         text.push_str(&format!("  contract  {}\n", sanitize::line(&contract)));
-        if let Some(shape) = self.shape {
-            let adapted = if self.inspection.is_adapted() { " (a preview-1 module, adapted)" } else { "" };
+        if let Some(shape) = self.found.shape {
+            let adapted = if self.found.inspection.is_adapted() { " (a preview-1 module, adapted)" } else { "" };
             text.push_str(&format!("  shape     {}{adapted}\n", shape.as_str()));
         }
-        for (title, names) in [("exports", self.inspection.exports()), ("imports", self.inspection.imports())] {
+        for (title, names) in
+            [("exports", self.found.inspection.exports()), ("imports", self.found.inspection.imports())]
+        {
             text.push_str(&format!("\n{}\n", heading(title)));
             for name in names {
-                let note = if self.inspection.not_offered().contains(name) && title == "imports" {
+                let note = if self.found.inspection.not_offered().contains(name) && title == "imports" {
                     "  (not offered by this host)"
                 } else {
                     ""
@@ -117,17 +109,28 @@ impl Inspected {
             }
         }
         text.push_str(&format!("\n{}\n", heading("tools")));
-        match &self.tools {
-            Ok(_) if self.shape == Some(ShapeName::Program) => {
+        match &self.found.tools {
+            Ok(_) if self.found.shape == Some(ShapeName::Program) => {
                 text.push_str("  those that a manifest makes of it: [components.NAME.tools.TOOL]\n");
             }
             Ok(tools) => tools.iter().for_each(|tool| text.push_str(&tool_text(tool))),
             Err(problem) => text.push_str(&format!("  none: {}\n", sanitize::line(problem))),
         }
-        for left_out in &self.left_out {
+        if !self.found.beside.prompts.is_empty() {
+            text.push_str(&format!("\n{}\n", heading("prompts")));
+            self.found.beside.prompts.iter().for_each(|prompt| text.push_str(&prompt_text(prompt)));
+        }
+        if !self.found.beside.resources.is_empty() {
+            text.push_str(&format!("\n{}\n", heading("resources")));
+            let line = |resource: &contract::Resource| {
+                format!("  {}  {}\n", sanitize::line(&resource.uri), sanitize::line(&resource.name))
+            };
+            self.found.beside.resources.iter().for_each(|resource| text.push_str(&line(resource)));
+        }
+        for left_out in &self.found.left_out {
             text.push_str(&format!("  not {}\n", sanitize::line(&left_out.to_string())));
         }
-        if self.tools.is_ok() {
+        if self.found.tools.is_ok() {
             text.push_str(&format!("\n{}\n", heading("manifest")));
             self.entry.lines().for_each(|line| text.push_str(&format!("  {}\n", sanitize::line(line))));
         }
@@ -135,8 +138,36 @@ impl Inspected {
     }
 }
 
+fn resource_json(resource: &contract::Resource) -> Value {
+    json!({"uri": resource.uri, "name": resource.name, "title": resource.title, "description": resource.description})
+}
+
 fn left_out_json(left_out: &LeftOut) -> Value {
     json!({"function": left_out.function, "reason": left_out.reason})
+}
+
+fn prompt_text(prompt: &contract::Prompt) -> String {
+    let mut text = format!("  {}\n", sanitize::line(&prompt.name));
+    for line in sanitize::text(prompt.description.as_deref().unwrap_or_default()).lines() {
+        text.push_str(&format!("      {line}\n"));
+    }
+    for argument in &prompt.arguments {
+        let required = if argument.required { " (required)" } else { "" };
+        text.push_str(&format!("      argument  {}{required}\n", sanitize::line(&argument.name)));
+    }
+    text
+}
+
+fn prompt_json(prompt: &contract::Prompt) -> Value {
+    let arguments = prompt.arguments.iter().map(
+        |argument| json!({"name": argument.name, "description": argument.description, "required": argument.required}),
+    );
+    json!({
+        "name": prompt.name,
+        "title": prompt.title,
+        "description": prompt.description,
+        "arguments": arguments.collect::<Vec<_>>(),
+    })
 }
 
 fn tool_text(tool: &contract::Tool) -> String {

@@ -137,7 +137,15 @@ pub const STATE_WIT: &[File] = &[
     wit!("deps/keyvalue/world.wit"),
 ];
 /// The contract.
-pub const CONTRACT_WIT: &[File] = &[wit!("tools.wit"), wit!("types.wit"), wit!("host.wit"), wit!("asking.wit")];
+pub const CONTRACT_WIT: &[File] = &[
+    wit!("tools.wit"),
+    wit!("types.wit"),
+    wit!("host.wit"),
+    wit!("asking.wit"),
+    wit!("prompts.wit"),
+    wit!("completion.wit"),
+    wit!("resources.wit"),
+];
 
 const COUNTS_RS: File = ("src/counts.rs", text!("rust/counts.rs"));
 const HTTP_RS: File = ("src/http.rs", text!("rust/http.rs"));

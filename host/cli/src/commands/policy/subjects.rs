@@ -10,6 +10,7 @@ use toolcell_server::machine::Machine;
 
 use crate::args::CodeCacheArgs;
 use crate::manifest::say_note;
+use crate::sandbox_process;
 use crate::terminal;
 
 /// A checked manifest. Its components are only loaded for a name that needs them.
@@ -66,7 +67,8 @@ impl<'a> Subjects<'a> {
 
     /// Lists the tools of every component. One that cannot be loaded is reported, and has none.
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
-        let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), None)?;
+        let machine =
+            Machine::start(&self.code.options(), Some(self.manifest.server()), sandbox_process::program().as_ref())?;
         machine.notes.iter().for_each(say_note);
         let builder = Builder::new(&machine, Arc::new(Sink::disabled()));
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));

@@ -89,6 +89,10 @@ limits! {
     SessionTime session_time: Duration = "session_time" Millis { min: TENTH, default: DAY, max: 30 * DAY },
         like ["8h"],
         "After it a client begins a new session.";
+    /// Time for which requests are still taken once the server is to end, while `/readyz` says no.
+    Notice notice: Duration = "notice" Millis { min: 0, default: 0, max: 10 * MINUTE }, like ["10s"],
+        "None where nothing stands before the server. A balancer needs as long as it takes to see `/readyz` and to send \
+         requests elsewhere.";
     /// Time for which calls may run on once the server is to end.
     Drain drain: Duration = "drain" Millis { min: 0, default: 10 * SECOND, max: HOUR }, like ["30s"],
         "Less than service managers wait before they kill.";

@@ -263,7 +263,7 @@ pub(super) fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -
     Some(read)
 }
 
-pub(super) fn is_host(text: &str) -> bool {
+pub(in crate::manifest) fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => {
             if address.parse::<Ipv6Addr>().is_err() {

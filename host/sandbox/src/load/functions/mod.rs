@@ -19,6 +19,7 @@ use wasmtime::CacheStore;
 
 use super::cache::{CodeCache, mark_used, open, trusted_bytes};
 
+pub(crate) mod handed;
 mod segment;
 #[cfg(test)]
 mod tests;

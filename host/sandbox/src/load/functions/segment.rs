@@ -11,8 +11,9 @@
 //! Numbers are little-endian. Nothing of a file is believed but code whose MAC fits: the MAC covers
 //! the engine and the key beside the code. So the reader takes any bytes, and a wrong place in the
 //! index finds nothing.
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -80,6 +81,37 @@ pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> 
     places.collect()
 }
 
+/// Writes a whole file of functions. Who reads it takes it from somebody whom it trusts, so there
+/// is no MAC behind each.
+pub(super) fn write<'c>(file: &File, functions: impl Iterator<Item = (Key, Cow<'c, [u8]>)>) -> io::Result<()> {
+    let mut to = BufWriter::new(file);
+    let (mut at, mut places) = (MAGIC.len() as u64, Vec::new());
+    to.write_all(&MAGIC)?;
+    for (key, code) in functions {
+        let bytes = u32::try_from(code.len()).map_err(io::Error::other)?;
+        to.write_all(&code)?;
+        to.write_all(&[0; MAC_BYTES])?;
+        let place = Place { offset: at, bytes };
+        at = place.end().ok_or(io::ErrorKind::FileTooLarge)?;
+        places.push((key, place));
+    }
+    to.write_all(&index_of(&places))?;
+    to.flush()
+}
+
+/// The index of these functions, and the end of the file.
+fn index_of(places: &[(Key, Place)]) -> Vec<u8> {
+    let mut end = Vec::with_capacity(places.len() * PLACE_BYTES + END_BYTES as usize);
+    for (key, place) in places {
+        end.extend_from_slice(key);
+        end.extend_from_slice(&place.offset.to_le_bytes());
+        end.extend_from_slice(&place.bytes.to_le_bytes());
+    }
+    end.extend_from_slice(&(places.len() as u64).to_le_bytes());
+    end.extend_from_slice(&MAGIC);
+    end
+}
+
 /// A file that is being written. It is removed unless it is finished.
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -130,15 +162,7 @@ impl Draft {
         if self.broken || self.places.is_empty() {
             return Ok(false);
         }
-        let mut end = Vec::with_capacity(self.places.len() * PLACE_BYTES + END_BYTES as usize);
-        for (key, place) in &self.places {
-            end.extend_from_slice(key);
-            end.extend_from_slice(&place.offset.to_le_bytes());
-            end.extend_from_slice(&place.bytes.to_le_bytes());
-        }
-        end.extend_from_slice(&(self.places.len() as u64).to_le_bytes());
-        end.extend_from_slice(&MAGIC);
-        file.write_all_at(&end, self.end)?;
+        file.write_all_at(&index_of(&self.places), self.end)?;
         fs::rename(&self.path, to)?;
         self.path = PathBuf::new();
         Ok(true)

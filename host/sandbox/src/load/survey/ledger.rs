@@ -232,6 +232,10 @@ impl Ledger {
 
     /// Adds work for the compiler, of a component of this size.
     pub(crate) fn work(&mut self, units: u64, bytes: usize) -> Result<(), Excess> {
+        #[cfg(feature = "drill")]
+        if crate::drill::loads_are_open() {
+            return Ok(());
+        }
         let Some(found) = self.sums.get_mut(LoadBound::Work as usize) else { return Ok(()) };
         *found = found.saturating_add(units);
         let max = WORK_MAX.saturating_add(WORK_PER_BYTE.saturating_mul(bytes as u64));
@@ -244,6 +248,10 @@ impl Ledger {
 
     /// Holds a number to a bound without adding it to anything.
     pub(crate) fn holds(&self, bound: LoadBound, found: u64) -> Result<(), Excess> {
+        #[cfg(feature = "drill")]
+        if crate::drill::loads_are_open() {
+            return Ok(());
+        }
         let max = bound.max();
         if found > max { Err(Excess { bound, found, max, offset: self.offset }) } else { Ok(()) }
     }

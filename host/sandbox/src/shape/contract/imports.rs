@@ -1,6 +1,6 @@
-//! The host's side of the contract's imports: progress, log, cancellation, request, asking. No
-//! WASI, no policy.
-use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types};
+//! The host's side of the contract's imports: progress, log, cancellation, request, asking,
+//! updates. No WASI, no policy.
+use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types, updates};
 use crate::caller::asking::{Answer, Asked, EndedByAsking, Inquiry, Kind, Refusal};
 use crate::engine::duties;
 use crate::wasi::state::CallState;
@@ -48,6 +48,19 @@ impl log::Host for CallState {
     }
 }
 
+/// Longest address whose change is told: the longest that can be watched. Others have no listener.
+const UPDATED_URI_BYTES_MAX: usize = 2_048;
+
+impl updates::Host for CallState {
+    async fn updated(&mut self, uri: String) -> wasmtime::Result<()> {
+        self.spend_message(&uri).await?;
+        if uri.len() <= UPDATED_URI_BYTES_MAX {
+            self.caller.updated(&self.capabilities().redactor().text(&uri));
+        }
+        Ok(())
+    }
+}
+
 impl cancellation::Host for CallState {
     fn is_cancelled(&mut self) -> bool {
         self.caller.is_cancelled()
@@ -66,11 +79,19 @@ impl request::Host for CallState {
     fn meta_json(&mut self) -> String {
         self.caller.meta_json()
     }
+
+    fn extensions_json(&mut self) -> String {
+        self.caller.extensions_json()
+    }
 }
 
 impl asking::Host for CallState {
     fn supports(&mut self, kind: Kind) -> bool {
         self.asking.may_ask() && self.caller.supports(kind)
+    }
+
+    fn supports_sampling_tools(&mut self) -> bool {
+        self.asking.may_ask() && self.caller.supports_sampling_tools()
     }
 
     async fn ask(&mut self, asks: Vec<Inquiry>) -> wasmtime::Result<Result<Vec<Answer>, Refusal>> {

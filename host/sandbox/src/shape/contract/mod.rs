@@ -1,11 +1,17 @@
 //! Components that keep the tool contract. Must not hold: the contract's values.
 mod imports;
+mod optional;
 
 use wasmtime::Store;
-use wasmtime::component::InstancePre;
+use wasmtime::component::{Instance, InstancePre};
 
 use super::error::ShapeError;
+use super::export;
 use super::tool_call::{ToolAnswer, ToolCall};
+use crate::bindings::optional::{
+    CompletionExport, CompletionExportIndices, PromptsExport, PromptsExportIndices, ResourcesExport,
+    ResourcesExportIndices,
+};
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices, contract};
 use crate::failure::{Failure, one_line};
 use crate::wasi::state::CallState;
@@ -13,29 +19,96 @@ use crate::wasi::state::CallState;
 /// The contract's export, up to its version.
 pub(crate) const EXPORT: &str = "toolcell:mcp/tools@";
 
+/// The exports that a component may leave out, up to their versions.
+pub(crate) const PROMPTS_EXPORT: &str = "toolcell:mcp/prompts@";
+pub(crate) const COMPLETION_EXPORT: &str = "toolcell:mcp/completion@";
+pub(crate) const RESOURCES_EXPORT: &str = "toolcell:mcp/resources@";
+
+/// The contract's functions in a component.
+pub(crate) struct Indices {
+    tools: ToolComponentIndices,
+    prompts: Option<PromptsExportIndices>,
+    completion: Option<CompletionExportIndices>,
+    resources: Option<ResourcesExportIndices>,
+}
+
+/// The contract's functions in an instance.
+pub(crate) struct Functions {
+    pub(crate) tools: Bindings,
+    pub(crate) prompts: Option<PromptsExport>,
+    completion: Option<CompletionExport>,
+    pub(crate) resources: Option<ResourcesExport>,
+}
+
 /// Finds the contract's functions in a component that exports it.
 ///
 /// # Errors
 /// It is a version of the contract that this host does not speak, or has other types than the
 /// contract.
-pub(super) fn detect(
-    pre: &InstancePre<CallState>,
-    exports: &[String],
-) -> Result<Option<ToolComponentIndices>, ShapeError> {
-    let Some(export) = exports.iter().find(|name| name.starts_with(EXPORT)) else { return Ok(None) };
-    if !export.strip_prefix(EXPORT).is_some_and(|version| version.starts_with("1.")) {
-        return Err(ShapeError::Contract { found: export.clone() });
+pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result<Option<Indices>, ShapeError> {
+    let known = |export: &'static str| exports.iter().find(|name| name.starts_with(export));
+    let spoken = |export: &'static str| match known(export) {
+        Some(name) if name.strip_prefix(export).is_some_and(|version| version.starts_with("1.")) => Ok(true),
+        Some(name) => Err(ShapeError::Contract { found: name.clone() }),
+        None => Ok(false),
+    };
+    let mismatch = |error: wasmtime::Error| ShapeError::Mismatch { reason: one_line(&error) };
+    let (prompts, completion) = (spoken(PROMPTS_EXPORT)?, spoken(COMPLETION_EXPORT)?);
+    let resources = spoken(RESOURCES_EXPORT)?;
+    if !spoken(EXPORT)? {
+        // Their functions are not tools.
+        let alone =
+            (prompts || completion || resources).then(|| "it exports nothing of the contract's `tools`".to_owned());
+        return alone.map_or(Ok(None), |reason| Err(ShapeError::Mismatch { reason }));
     }
-    let indices = ToolComponentIndices::new(pre);
-    indices.map(Some).map_err(|error| ShapeError::Mismatch { reason: one_line(&error) })
+    Ok(Some(Indices {
+        tools: ToolComponentIndices::new(pre).map_err(mismatch)?,
+        prompts: prompts.then(|| PromptsExportIndices::new(pre)).transpose().map_err(mismatch)?,
+        completion: completion.then(|| CompletionExportIndices::new(pre)).transpose().map_err(mismatch)?,
+        resources: resources.then(|| ResourcesExportIndices::new(pre)).transpose().map_err(mismatch)?,
+    }))
+}
+
+impl Indices {
+    pub(super) fn load(&self, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Functions> {
+        Ok(Functions {
+            tools: self.tools.load(&mut *store, instance)?,
+            prompts: self.prompts.as_ref().map(|prompts| prompts.load(&mut *store, instance)).transpose()?,
+            completion: self.completion.as_ref().map(|found| found.load(&mut *store, instance)).transpose()?,
+            resources: self.resources.as_ref().map(|found| found.load(&mut *store, instance)).transpose()?,
+        })
+    }
+
+    /// True if the component has prompts.
+    pub(crate) const fn has_prompts(&self) -> bool {
+        self.prompts.is_some()
+    }
+
+    /// True if the component has resources.
+    pub(crate) const fn has_resources(&self) -> bool {
+        self.resources.is_some()
+    }
 }
 
 pub(super) async fn call(
     store: &mut Store<CallState>,
-    bindings: &Bindings,
+    functions: &Functions,
     ask: ToolCall<'_>,
 ) -> wasmtime::Result<ToolAnswer> {
-    bindings.toolcell_mcp_tools().call_call_tool(store, ask.tool, ask.arguments_json).await
+    let missing = || wasmtime::Error::msg("the component has no such export");
+    if let Some(name) = export::prompt_of(ask.tool) {
+        let prompts = functions.prompts.as_ref().ok_or_else(missing)?;
+        return optional::get_prompt(store, prompts, (name, ask.arguments_json)).await;
+    }
+    if ask.tool == export::COMPLETION {
+        let completion = functions.completion.as_ref().ok_or_else(missing)?;
+        return optional::complete(store, completion, ask.arguments_json).await;
+    }
+    if ask.tool == export::RESOURCES {
+        let resources = functions.resources.as_ref().ok_or_else(missing)?;
+        return optional::read_resource(store, resources, ask.arguments_json).await;
+    }
+    functions.tools.toolcell_mcp_tools().call_call_tool(store, ask.tool, ask.arguments_json).await
 }
 
 impl From<contract::Failure> for Failure {

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::schema::{Docs, TypeDocs};
 use super::texts::{TypeText, WitTexts};
 use super::ty::{Ty, TyId, Types};
+use super::wit::{WitError, WitFile};
 
 /// Texts that are not the component's own.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +17,26 @@ pub struct Descriptions {
     pub given: BTreeMap<String, String>,
     /// The texts of `.wit` files.
     pub wit: Option<Arc<WitTexts>>,
+}
+
+/// [`Descriptions`] that nobody has read yet: the `.wit` files are texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenDescriptions {
+    /// As in [`Descriptions`].
+    pub given: BTreeMap<String, String>,
+    /// The files of each package; none where no files are named.
+    pub wit: Option<Vec<Vec<WitFile>>>,
+}
+
+impl WrittenDescriptions {
+    /// Reads the texts.
+    ///
+    /// # Errors
+    /// [`WitError`] for the first text that is not WIT.
+    pub fn read(self) -> Result<Descriptions, WitError> {
+        let texts = self.wit.map(|packages| WitTexts::parse(&packages).map(Arc::new)).transpose()?;
+        Ok(Descriptions { given: self.given, wit: texts })
+    }
 }
 
 /// A name that a component gives to a type.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use toolcell_policy::Limit;
 use wasmtime::Store;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
@@ -64,7 +65,7 @@ pub(super) enum Returns {
 }
 
 /// A function that is no tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// As in WIT.
     pub function: String,

@@ -14,7 +14,7 @@ mod ty;
 mod weight;
 mod wit;
 
-pub use describe::Descriptions;
+pub use describe::{Descriptions, WrittenDescriptions};
 pub use functions::LeftOut;
 pub(crate) use functions::{Functions, detect};
 pub use section::annotate;

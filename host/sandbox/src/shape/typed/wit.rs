@@ -1,11 +1,12 @@
 //! Comments of `.wit` files. Nothing is resolved: packages that are used from elsewhere may be
 //! missing. Must not hold: the places of the files.
+use serde::{Deserialize, Serialize};
 use wit_parser::{Interface, SourceMap, Type, TypeDef, TypeDefKind, UnresolvedPackage, World, WorldItem, WorldKey};
 
 use super::texts::{Scope, TypeText, WitTexts};
 
 /// One `.wit` file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WitFile {
     /// Its name in problems.
     pub name: String,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
-use toolcell_policy::Denial;
+use toolcell_policy::{Denial, Limits};
 use toolcell_walls::link::Sender;
 
 use crate::bindings::contract::CallResult;
@@ -18,8 +18,18 @@ use crate::caller::outside::Outside;
 use crate::caller::{Caller, LogLevel, Trace};
 use crate::run::call::CallReport;
 use crate::wall::message::{
-    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, WireAsked, WireReport, capability_number,
+    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, WireAsked, WireReport,
+    capability_number,
 };
+use crate::wall::rate::Rate;
+
+/// Progress reports, log lines, changes and denials of one call that are told at once, beside what
+/// it may log, and then a second: half of what the host takes. Long ones count as several.
+///
+/// No client wants more of them. A guest that sends them without end must not lose its process for
+/// it.
+const TOLD_AT_ONCE: u64 = 50_000;
+const TOLD_PER_SECOND: u64 = 50_000;
 
 /// The caller of one call, on the other side of the link.
 pub(super) struct RemoteCaller {
@@ -27,6 +37,10 @@ pub(super) struct RemoteCaller {
     facts: CallerFacts,
     link: Sender,
     cancelled: watch::Sender<bool>,
+    /// Progress, log lines, changes and denials that it is told of.
+    told: Rate,
+    /// Bytes of a log line: what the call may log in all.
+    log_bytes_max: usize,
     /// Where the answers to its questions go.
     asking: Mutex<Option<oneshot::Sender<WireAsked>>>,
     doors: Arc<Doors>,
@@ -55,10 +69,14 @@ impl Outside for Doors {
 }
 
 impl RemoteCaller {
-    pub(super) fn new(call: CallId, facts: CallerFacts, link: Sender) -> Self {
+    pub(super) fn new(call: CallId, facts: CallerFacts, link: Sender, limits: &Limits) -> Self {
         let (next, waiting) = (AtomicU32::new(0), Mutex::default());
         let doors = Arc::new(Doors { call, link: link.clone(), next, waiting });
-        Self { call, facts, link, cancelled: watch::Sender::new(false), asking: Mutex::default(), doors }
+        let logged = message::counted(limits.log_bytes());
+        let told = Rate::new(TOLD_AT_ONCE.saturating_add(logged), TOLD_PER_SECOND);
+        let log_bytes_max = usize::try_from(limits.log_bytes()).unwrap_or(usize::MAX);
+        let cancelled = watch::Sender::new(false);
+        Self { call, facts, link, cancelled, told, log_bytes_max, asking: Mutex::default(), doors }
     }
 
     /// A door has come, or none will.
@@ -97,11 +115,25 @@ impl RemoteCaller {
         drop(spent);
     }
 
-    /// Tells the host. What it does not take is lost, as it is for a client that does not read.
+    /// Tells the host of something on the way, which is lost where there is too much of it.
+    fn mention(&self, message: &FromSandbox) {
+        if let Ok(bytes) = message::encode(message)
+            && self.told.take(message::counted(bytes.len() as u64))
+        {
+            self.send(&bytes);
+        }
+    }
+
+    /// Tells the host.
     fn tell(&self, message: &FromSandbox) {
         if let Ok(bytes) = message::encode(message) {
-            let _ = self.link.send(&bytes, &[]);
+            self.send(&bytes);
         }
+    }
+
+    /// Sends a message. The host may not take it, as a client may not read: then it is lost.
+    fn send(&self, bytes: &[u8]) {
+        let _ = self.link.send(bytes, &[]);
     }
 }
 
@@ -127,12 +159,16 @@ impl Caller for RemoteCaller {
     }
 
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let message = message.map(str::to_owned);
-        self.tell(&FromSandbox::Progress { call: self.call, progress, total, message });
+        let message = message.map(|message| cut(message, PROGRESS_TEXT_BYTES_MAX));
+        self.mention(&FromSandbox::Progress { call: self.call, progress, total, message });
     }
 
     fn log(&self, level: LogLevel, message: &str) {
-        self.tell(&FromSandbox::Log { call: self.call, level, message: message.to_owned() });
+        self.mention(&FromSandbox::Log { call: self.call, level, message: cut(message, self.log_bytes_max) });
+    }
+
+    fn updated(&self, uri: &str) {
+        self.mention(&FromSandbox::Updated(self.call, uri.to_owned()));
     }
 
     fn outside(&self) -> Option<Arc<dyn Outside>> {
@@ -145,7 +181,7 @@ impl Caller for RemoteCaller {
 
     fn denied(&self, denial: &Denial) {
         let (capability, asked) = (capability_number(denial.capability()), denial.asked().to_owned());
-        self.tell(&FromSandbox::Denied { call: self.call, capability, asked });
+        self.mention(&FromSandbox::Denied { call: self.call, capability, asked });
     }
 
     fn name(&self) -> &str {
@@ -166,6 +202,10 @@ impl Caller for RemoteCaller {
 
     fn supports(&self, kind: Kind) -> bool {
         message::has_bit(self.facts.asks, &KINDS, &kind)
+    }
+
+    fn supports_sampling_tools(&self) -> bool {
+        self.facts.sampling_tools
     }
 
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
@@ -194,4 +234,13 @@ impl Caller for RemoteCaller {
     fn meta_json(&self) -> String {
         self.facts.meta_json.clone()
     }
+
+    fn extensions_json(&self) -> String {
+        self.facts.extensions_json.clone()
+    }
+}
+
+/// The beginning of a text.
+fn cut(text: &str, bytes_max: usize) -> String {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default().to_owned()
 }

@@ -4,24 +4,34 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolcell_policy::{ComponentPolicy, Limits, Program, Source, parse};
+use toolcell_policy::{ComponentPolicy, Limits, Program, SecretSource, Source, parse};
+use toolcell_schema::SchemaTexts;
 
+use super::checks::{Budget, ToolChecks};
 use crate::bindings::contract::CallResult;
 use crate::failure::Failure;
 use crate::load::component::ToolComponent;
 use crate::load::sandbox::Sandbox;
 use crate::run::call::{CallReport, InstanceSource};
 use crate::run::warm::{WarmInstances, WarmSetup, WarmTool};
+use crate::secrets::{HeldSecret, SecretValue};
 use crate::shape::ShapeName;
-use crate::wall::message::Load;
-use crate::wasi::capabilities::{Capabilities, GrantSources};
+use crate::wall::message::{Load, ToolSchemas, WireSecret};
+use crate::wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
+use crate::wasi::files::HandedFiles;
 
 /// A component that is ready for calls.
 pub(super) struct Loaded {
     component: Arc<ToolComponent>,
     policy: ComponentPolicy,
     variables: HashMap<String, String>,
+    /// Those that its guests hold, by their sources.
+    secrets: HashMap<String, SecretValue>,
     observing: bool,
+    /// The schemas of its tools, by their names.
+    schemas: HashMap<String, SchemaTexts>,
+    budget: Budget,
+    files: HandedFiles,
     /// Made when they are first called.
     tools: Mutex<HashMap<String, Result<Arc<Tool>, String>>>,
 }
@@ -33,6 +43,7 @@ pub(super) struct Tool {
     capabilities: Arc<Capabilities>,
     program: Option<Arc<Program>>,
     warm: Option<Arc<WarmInstances>>,
+    checks: ToolChecks,
 }
 
 /// The report of a call that does not run.
@@ -41,19 +52,31 @@ pub(super) fn not_run(problem: &str) -> CallReport<CallResult> {
 }
 
 impl Loaded {
-    pub(super) fn new(sandbox: &Sandbox, load: &Load, code: &File) -> Result<Self, String> {
+    pub(super) fn new(
+        sandbox: &Sandbox,
+        load: &Load,
+        code: &File,
+        files: HandedFiles,
+        schemas: Vec<ToolSchemas>,
+    ) -> Result<Self, String> {
         let parsed = parse(&Source { name: "excerpt", text: &load.manifest });
         let manifest = parsed.map_err(|problems| {
             let first = problems.first().map(|problem| problem.message().to_owned());
             first.unwrap_or_else(|| "its manifest is not valid".to_owned())
         })?;
         let policy = manifest.manifest.components().first().cloned().ok_or("its manifest names no component")?;
+        let secret = |secret: &WireSecret| Ok((secret.source.clone(), secret.value()?));
+        let secrets: Result<_, &str> = load.secrets.iter().map(secret).collect();
         let component = ToolComponent::handed(sandbox, code, &load.facts).map_err(|error| error.to_string())?;
         Ok(Self {
             component: Arc::new(component),
+            budget: Budget::new(policy.load().compile_time()),
+            schemas: schemas.into_iter().map(|schemas| (schemas.tool, schemas.texts)).collect(),
             policy,
             variables: load.variables.iter().cloned().collect(),
+            secrets: secrets.map_err(str::to_owned)?,
             observing: load.observing,
+            files,
             tools: Mutex::default(),
         })
     }
@@ -83,10 +106,11 @@ impl Loaded {
         let sources = GrantSources {
             folder: nowhere,
             variable: &|name| self.variables.get(name).cloned(),
-            secret: &|_| Err(("secrets stay with the host".to_owned(), String::new())),
+            secret: &|source| self.secret(source),
             state_folder: nowhere,
+            shared_state: None,
             name_servers: &[],
-            behind_wall: true,
+            behind_wall: Some(&self.files),
             observing: self.observing,
         };
         let capabilities = Capabilities::prepare(&self.policy.tool_grants(name), &sources).map_err(|problems| {
@@ -100,7 +124,18 @@ impl Loaded {
             let (component, capabilities) = (Arc::clone(&self.component), Arc::clone(&capabilities));
             WarmInstances::new(WarmTool { component, limits, capabilities, count }, warm.clone())
         });
-        Ok(Tool { name: name.to_owned(), limits, capabilities, program, warm })
+        let texts = self.schemas.get(name).cloned().ok_or("its schemas did not come with its component")?;
+        // A typed tool refuses arguments that do not convert, with their path: exactly those that
+        // its schema refuses.
+        let checks_arguments = self.component.shape() != ShapeName::Typed;
+        let checks = ToolChecks::new(texts, checks_arguments, self.budget.clone());
+        Ok(Tool { name: name.to_owned(), limits, capabilities, program, warm, checks })
+    }
+
+    /// The value of a secret that its guests hold.
+    fn secret(&self, source: &SecretSource) -> Result<HeldSecret, SecretProblem> {
+        let missing = || ("its value stays with the host".to_owned(), String::new());
+        self.secrets.get(&source.to_string()).cloned().map(HeldSecret::Fixed).ok_or_else(missing)
     }
 
     /// The templates of a tool that runs a program.
@@ -125,6 +160,10 @@ impl Tool {
 
     pub(super) fn program(&self) -> Option<&Program> {
         self.program.as_deref()
+    }
+
+    pub(super) fn checks(&self) -> &ToolChecks {
+        &self.checks
     }
 
     pub(super) fn source(&self) -> InstanceSource<'_> {

@@ -1,26 +1,35 @@
 //! The end in a sandbox process: components loaded, calls run. Must not hold: the walls, or what
 //! the host does about a message.
 //!
-//! One thread does everything: it reads the link, and guests are tasks on it, which yield at each
-//! tick of the epoch clock.
+//! One thread does everything: it reads the link, and begins each call at once. A guest that waits
+//! or computes becomes a task, which yields at each tick of the epoch clock.
 mod caller;
+mod checks;
 mod component;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::future::poll_fn;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
+use toolcell_policy::{Access, Limits};
 use toolcell_walls::kernel::{self, Entered, Folder, Rights};
-use toolcell_walls::link::{self, Frame, LinkError, SendError, Sender};
+use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 
-use super::message::{self, Call, CallId, FromSandbox, Load, MessageError, Settings, ToSandbox};
-use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
+use super::loading::inside::{self as loading, Link};
+use super::message::{self, Bound, Call, CallId, FromSandbox, InstanceId, Load, MessageError, ToSandbox, ToolSchemas};
+use crate::bindings::contract::CallResult;
+use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions, StillSandbox};
 use crate::load::start_code::StartCall;
-use crate::run::call::CallInput;
+use crate::run::call::{CallInput, CallReport, InstanceSource};
+use crate::run::reuse::ReusedInstance;
 use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
+use crate::wasi::files::{HandedFiles, MountFacts, ScratchHome};
 use caller::RemoteCaller;
-use component::Loaded;
+use component::{Loaded, Tool};
 
 /// Why a sandbox process ends before the host lets it go.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +49,9 @@ pub enum InsideError {
     /// The engine does not start.
     #[error(transparent)]
     Engine(#[from] SandboxError),
+    /// The threads that compile do not start.
+    #[error("the threads that compile do not start: {0}")]
+    Threads(#[source] std::io::Error),
 }
 
 impl From<MessageError> for InsideError {
@@ -52,6 +64,13 @@ impl From<MessageError> for InsideError {
 /// files and doors of its calls.
 const FILES_MAX: u64 = 16_384;
 
+/// While further calls wait, the host is woken for the replies to those before at this interval.
+/// Waking takes as long as a short call.
+const TELLS_EVERY: Duration = Duration::from_micros(100);
+
+/// While further calls wait, those that began before go on at this interval: a tick.
+const YIELDS_EVERY: Duration = Duration::from_millis(1);
+
 /// Serves calls on this link until the host closes it.
 ///
 /// The process must not have started a thread: some walls are a thread's, and inherited. Nothing
@@ -62,54 +81,95 @@ const FILES_MAX: u64 = 16_384;
 pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
     let peer = socket.try_clone().map_err(InsideError::NoLink)?;
     let (link, mut frames) = link::join(socket).await.map_err(InsideError::NoLink)?;
-    let Some(Frame { bytes, .. }) = closed(frames.receive().await)? else { return Ok(()) };
-    let ToSandbox::Begin(settings) = message::decode(&bytes)? else {
-        return Err(InsideError::Message("a link begins with settings".to_owned()));
+    #[cfg(feature = "drill")]
+    crate::drill::serves(&link, peer.as_fd());
+    let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
+    let settings = match message::decode(&bytes)? {
+        ToSandbox::Begin(settings) => settings,
+        ToSandbox::Compile(settings) => return loading::compile(settings, Link { peer, sender: link, frames }).await,
+        ToSandbox::Link(settings) => return loading::list(*settings, fds, Link { peer, sender: link, frames }).await,
+        _ => return Err(InsideError::Message("a link begins with settings".to_owned())),
     };
-    let mut loads = Vec::new();
-    loop {
+    // It has no thread yet, which the walls want, and nothing of a component.
+    let sandbox = StillSandbox::new(SandboxOptions {
+        cache: None,
+        stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
+        calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
+        outside: true,
+    })?;
+    let (mut loads, mut scratch) = (Vec::<Handed>::new(), None);
+    let bound = loop {
         let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
-        match message::decode(&bytes)? {
-            ToSandbox::Load(load) => loads.push((load, fds)),
-            ToSandbox::Seal => break,
+        match (message::decode(&bytes)?, loads.last_mut()) {
+            (ToSandbox::Load(load), _) => {
+                loads.push(Handed { load, code: fds, mounts: Vec::new(), schemas: Vec::new() });
+            }
+            (ToSandbox::Mount(mount), Some(handed)) => handed.mounts.push((*mount, fds)),
+            (ToSandbox::Schemas(schemas), Some(handed)) => handed.schemas.push(*schemas),
+            (ToSandbox::Scratch, _) => scratch = fds.into_iter().next(),
+            (ToSandbox::Seal(bound), _) => break bound,
             _ => return Err(InsideError::Message("out of its turn".to_owned())),
         }
-    }
-    let entered = enter(&settings, peer.as_fd(), &loads);
-    let mut inside = Inside::new(&settings, link)?;
-    for (load, fds) in loads {
-        inside.load(&load, fds)?;
+    };
+    let entered = enter(bound, peer.as_fd(), &loads, scratch.as_ref());
+    let mut inside = Inside::new(sandbox.start()?, settings.prewarm_bytes, link);
+    let scratch = scratch.map(ScratchHome::handed);
+    for handed in loads {
+        inside.load(handed, scratch.clone())?;
     }
     // No thread starts after the seal: this one does what blocks, from now on.
     drop(tokio::task::spawn_blocking(|| ()).await);
     let report = entered.seal();
     let missing = report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect();
     inside.tell(&FromSandbox::Sealed { missing })?;
-    while let Some(Frame { bytes, fds }) = closed(frames.receive().await)? {
-        inside.take(message::decode(&bytes)?, fds)?;
-    }
-    Ok(())
+    inside.serve(&mut frames).await
 }
 
-/// Builds the walls that stand before code is mapped. They let the process open the code that it is
-/// given, and nothing else.
-fn enter(settings: &Settings, link: BorrowedFd<'_>, loads: &[(Box<Load>, Vec<OwnedFd>)]) -> Entered {
-    let code = loads.iter().filter_map(|(_, fds)| fds.first());
-    let folders: Vec<Folder<'_>> =
-        code.map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read }).collect();
+/// A component with everything that came with it.
+struct Handed {
+    load: Box<Load>,
+    code: Vec<OwnedFd>,
+    mounts: Vec<(MountFacts, Vec<OwnedFd>)>,
+    schemas: Vec<ToolSchemas>,
+}
+
+impl Handed {
+    /// Its code and its folders.
+    fn rights(&self) -> impl Iterator<Item = Folder<'_>> {
+        let code = self.code.first().map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read });
+        let folders = self.mounts.iter().filter_map(|(mount, fds)| {
+            let access = match mount.folder_rights()? {
+                Access::Read => kernel::Access::Read,
+                Access::Write => kernel::Access::Write,
+            };
+            Some(Folder { descriptor: fds.first()?.as_fd(), access })
+        });
+        code.into_iter().chain(folders)
+    }
+}
+
+/// Builds the walls that stand before code is mapped. They let the process open the code and the
+/// folders that it is given, and nothing else.
+fn enter(bound: Bound, link: BorrowedFd<'_>, loads: &[Handed], scratch: Option<&OwnedFd>) -> Entered {
+    let scratch = scratch.map(|folder| Folder { descriptor: folder.as_fd(), access: kernel::Access::Write });
+    let folders: Vec<Folder<'_>> = loads.iter().flat_map(Handed::rights).chain(scratch).collect();
+    #[cfg(not(feature = "drill"))]
+    let without = Vec::new();
+    #[cfg(feature = "drill")]
+    let without = crate::drill::without();
     kernel::enter(&Rights {
         link: Some(link),
         folders: &folders,
-        memory_bytes_max: settings.memory_bytes_max,
+        memory_bytes_max: bound.writable_bytes_max,
         files_max: FILES_MAX,
-        file_bytes_max: None,
+        file_bytes_max: bound.file_bytes_max,
         threads_max: None,
-        without: &[],
+        without: &without,
     })
 }
 
-/// The frame; none once the host has closed the link.
-fn closed(frame: Result<Frame, LinkError>) -> Result<Option<Frame>, LinkError> {
+/// The value; none once the host has closed the link.
+pub(super) fn closed<T>(frame: Result<T, LinkError>) -> Result<Option<T>, LinkError> {
     match frame {
         Ok(frame) => Ok(Some(frame)),
         Err(LinkError::Closed) => Ok(None),
@@ -126,6 +186,8 @@ struct Inside {
     /// Their names, in the order of loading.
     names: Arc<Mutex<Vec<String>>>,
     calls: Arc<Calls>,
+    /// Those of callers, by the numbers that the host gave them.
+    instances: HashMap<InstanceId, Arc<ReusedInstance>>,
 }
 
 /// The calls that run.
@@ -139,14 +201,7 @@ impl Calls {
 }
 
 impl Inside {
-    fn new(settings: &Settings, link: Sender) -> Result<Self, InsideError> {
-        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let sandbox = Sandbox::new(SandboxOptions {
-            cache: None,
-            stack_bytes: number(settings.stack_bytes),
-            calls_max: number(settings.calls_max),
-            outside: true,
-        })?;
+    fn new(sandbox: Sandbox, prewarm_bytes: u64, link: Sender) -> Self {
         let spawn: Spawn = Arc::new(|work| drop(tokio::spawn(work)));
         let names: Arc<Mutex<Vec<String>>> = Arc::default();
         let (told, named) = (link.clone(), Arc::clone(&names));
@@ -158,15 +213,42 @@ impl Inside {
             let bytes = message.and_then(|message| message::encode(&message).ok());
             let _ = bytes.map(|bytes| told.send(&bytes, &[]));
         });
-        let warm = WarmSetup { budget: WarmBudget::new(settings.prewarm_bytes), spawn, tell };
-        let (components, calls) = (Vec::new(), Arc::default());
-        Ok(Self { sandbox, warm, link, components, names, calls })
+        let warm = WarmSetup { budget: WarmBudget::new(prewarm_bytes), spawn, tell };
+        let (components, calls, instances) = (Vec::new(), Arc::default(), HashMap::new());
+        Self { sandbox, warm, link, components, names, calls, instances }
     }
 
-    fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
+    /// Takes messages until the host closes the link.
+    async fn serve(&mut self, frames: &mut Receiver) -> Result<(), InsideError> {
+        let (mut told, mut yielded) = (Instant::now(), Instant::now());
+        loop {
+            let now = Instant::now();
+            // The host is woken once for the replies to several short calls.
+            if closed(frames.has_more())?.unwrap_or_default() && now - told < TELLS_EVERY {
+                self.link.wake_later();
+            } else {
+                self.link.wake();
+                told = now;
+            }
+            // Calls that come one after the other leave the others their turn.
+            if now - yielded >= YIELDS_EVERY {
+                tokio::task::yield_now().await;
+                yielded = Instant::now();
+            }
+            let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
+            self.take(message::decode(&bytes)?, fds).await?;
+        }
+    }
+
+    async fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
         match message {
             ToSandbox::Call(call) => {
-                self.call(*call);
+                self.call(*call).await;
+                Ok(())
+            }
+            ToSandbox::Forget(instance) => {
+                // A call that runs in it is its last.
+                drop(self.instances.remove(&instance));
                 Ok(())
             }
             ToSandbox::Door(call, door) => {
@@ -194,12 +276,11 @@ impl Inside {
     }
 
     /// Loads a component. The host is told of one that cannot be used; its calls are refused.
-    fn load(&mut self, load: &Load, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
-        let code = fds.into_iter().next().map(File::from);
-        let loaded = match code {
-            Some(code) => Loaded::new(&self.sandbox, load, &code),
-            None => Err("its code did not come with it".to_owned()),
-        };
+    fn load(&mut self, handed: Handed, scratch: Option<Arc<ScratchHome>>) -> Result<(), InsideError> {
+        let Handed { load, code, mounts, schemas } = handed;
+        let files = HandedFiles::new(mounts, scratch);
+        let code = code.into_iter().next().map(File::from).ok_or_else(|| "its code did not come with it".to_owned());
+        let loaded = code.and_then(|code| Loaded::new(&self.sandbox, &load, &code, files?, schemas));
         let id = u32::try_from(self.components.len()).unwrap_or(u32::MAX);
         let name = loaded.as_ref().map(|loaded| loaded.name().to_owned()).unwrap_or_default();
         self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
@@ -213,38 +294,78 @@ impl Inside {
         Ok(())
     }
 
-    /// Begins a call: a task of its own.
-    fn call(&self, call: Call) {
-        let Call { id, component, tool, arguments_json, caller } = call;
-        let caller = Arc::new(RemoteCaller::new(id, caller, self.link.clone()));
-        self.calls.lock().insert(id, Arc::clone(&caller));
+    /// Runs a call until it first waits, or a tick is over. Then it becomes a task.
+    async fn call(&mut self, call: Call) {
+        let Call { id, component, tool, arguments_json, caller, deadline_ms, instance } = call;
+        let deadline = Duration::from_millis(deadline_ms);
+        #[cfg(feature = "drill")]
+        crate::drill::begins(id);
+        let kept =
+            |id| Arc::clone(self.instances.entry(id).or_insert_with(|| Arc::new(ReusedInstance::without_times())));
+        let kept = instance.map(kept);
         let place = usize::try_from(component).unwrap_or(usize::MAX);
         let loaded = self.components.get(place).cloned().flatten();
         let tool = loaded.map(|loaded| (loaded.tool(&tool, &self.warm), loaded));
+        let limits = match &tool {
+            Some((Ok(tool), _)) => *tool.limits(),
+            _ => Limits::default(),
+        };
+        let caller = Arc::new(RemoteCaller::new(id, caller, self.link.clone(), &limits));
+        self.calls.lock().insert(id, Arc::clone(&caller));
         let calls = Arc::clone(&self.calls);
-        drop(tokio::spawn(async move {
+        let mut work = Box::pin(async move {
             let report = match &tool {
                 Some((Ok(tool), loaded)) => {
-                    let input = CallInput {
-                        tool: tool.name(),
-                        arguments_json: &arguments_json,
-                        program: tool.program(),
-                        limits: tool.limits(),
-                        capabilities: tool.capabilities(),
-                        caller: Arc::<RemoteCaller>::clone(&caller),
-                        source: tool.source(),
-                    };
-                    loaded.component().call_tool(input).await
+                    run(loaded, (tool, kept.as_deref()), (arguments_json, deadline), &caller).await
                 }
                 Some((Err(problem), _)) => component::not_run(problem),
                 None => component::not_run("the component is not loaded"),
             };
             calls.lock().remove(&id);
             caller.end(report);
-        }));
+        });
+        let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_ready()));
+        // However many calls were run before this one.
+        if !tokio::task::unconstrained(begun).await {
+            // A task is polled once more at its start, so no wake-up is lost.
+            drop(tokio::spawn(work));
+        }
     }
 
     fn tell(&self, message: &FromSandbox) -> Result<(), InsideError> {
         Ok(self.link.send(&message::encode(message)?, &[])?)
     }
+}
+
+/// Runs a call between the checks of its arguments and of its result.
+async fn run(
+    loaded: &Loaded,
+    (tool, kept): (&Tool, Option<&ReusedInstance>),
+    (arguments, deadline): (String, Duration),
+    caller: &Arc<RemoteCaller>,
+) -> CallReport<CallResult> {
+    let limits = &tool.limits().within(deadline);
+    let arguments = match tool.checks().arguments(arguments, limits, caller).await {
+        Ok(arguments) => arguments,
+        // Its instance is as it was.
+        Err(failure) => {
+            return CallReport { kept: kept.is_some_and(ReusedInstance::has_one), ..CallReport::not_run(failure) };
+        }
+    };
+    #[cfg(feature = "drill")]
+    let opened = &crate::drill::limits(limits);
+    #[cfg(not(feature = "drill"))]
+    let opened = limits;
+    let input = CallInput {
+        tool: tool.name(),
+        arguments_json: &arguments,
+        program: tool.program(),
+        limits: opened,
+        capabilities: tool.capabilities(),
+        caller: Arc::<RemoteCaller>::clone(caller),
+        source: kept.map_or_else(|| tool.source(), InstanceSource::Reused),
+    };
+    let mut report = loaded.component().call_tool(input).await;
+    tool.checks().result(&mut report, limits, caller).await;
+    report
 }

@@ -251,7 +251,7 @@ impl Doors {
                     grants: self.capabilities.grants(),
                     granted: self.capabilities.keyvalue(),
                     denials: &self.denials,
-                    caller: self.caller.name(),
+                    caller: &*self.caller,
                 };
                 keyvalue::outside::serve(state, (&self.state_failed, self.host_data_bytes), door).await
             }

@@ -27,6 +27,7 @@ pub(crate) struct TestDoors {
 pub(crate) struct TestCaller {
     pub(crate) misuse: Mutex<Vec<String>>,
     pub(crate) denied: Mutex<Vec<String>>,
+    pub(crate) away: Mutex<Vec<String>>,
     /// Answers of a person, the last one first.
     pub(crate) consent: Mutex<Vec<Consent>>,
 }
@@ -112,6 +113,9 @@ impl Caller for TestCaller {
     }
     fn misused(&self, what: &str) {
         self.misuse.lock().unwrap().push(what.to_owned());
+    }
+    fn state_away(&self, why: &str) {
+        self.away.lock().unwrap().push(why.to_owned());
     }
 }
 

@@ -216,6 +216,7 @@ impl Files {
                 at,
                 plain: false,
                 pinned: false,
+                lent: None,
             }));
         }
         let (dir, account) = self.root(folder.mount)?;
@@ -227,6 +228,7 @@ impl Files {
             at,
             plain: false,
             pinned: false,
+            lent: None,
         }))
     }
 
@@ -263,33 +265,58 @@ impl Files {
         }
         let (dir, account) = self.root(number)?;
         let path = joined(&names, slash);
-        Ok(MountTarget::MountedPath(MountedPath { mount: number, dir, path, account, at: names, plain: true, pinned }))
+        Ok(MountTarget::MountedPath(MountedPath {
+            mount: number,
+            dir,
+            path,
+            account,
+            at: names,
+            plain: true,
+            pinned,
+            lent: None,
+        }))
     }
 
     /// `rest` leads to nothing mounted further inside: the longest path was taken.
     fn place_in_inner(&mut self, number: usize, rest: Vec<String>, slash: bool) -> Result<MountTarget, Refused> {
         let mount = self.mount(number)?;
         let pinned = rest.is_empty() || mount.holds_inner(&rest);
-        if let Source::File { folder, name } = &mount.source {
+        if mount.source.is_file() {
             if !rest.is_empty() || slash {
                 return Err(ErrorCode::NotDirectory.into());
             }
-            let path = name.to_str().ok_or(ErrorCode::IllegalByteSequence)?.to_owned();
-            let (dir, account) = (Arc::clone(folder), mount.account.clone());
+            let (dir, path, lent) = match &mount.source {
+                Source::File { folder, name } => {
+                    let path = name.to_str().ok_or(ErrorCode::IllegalByteSequence)?;
+                    (Arc::clone(folder), path.to_owned(), None)
+                }
+                Source::Lent(lent) => (Arc::clone(&lent.dir), ".".to_owned(), Some(lent.clone())),
+                Source::Folder(_) | Source::Scratch(_) | Source::Virtual => return Err(ErrorCode::Io.into()),
+            };
             return Ok(MountTarget::MountedPath(MountedPath {
                 mount: number,
                 dir,
                 path,
-                account,
+                account: mount.account.clone(),
                 at: rest,
                 plain: true,
                 pinned,
+                lent,
             }));
         }
         let plain = mount.is_plain();
         let (dir, account) = self.root(number)?;
         let path = joined(&rest, slash);
-        Ok(MountTarget::MountedPath(MountedPath { mount: number, dir, path, account, at: rest, plain, pinned }))
+        Ok(MountTarget::MountedPath(MountedPath {
+            mount: number,
+            dir,
+            path,
+            account,
+            at: rest,
+            plain,
+            pinned,
+            lent: None,
+        }))
     }
 
     /// The folder of a mount, and the account that its writes are charged to.
@@ -298,7 +325,7 @@ impl Files {
         match &mount.source {
             Source::Folder(dir) => Ok((Arc::clone(dir), mount.account.clone())),
             Source::Scratch(_) => self.scratch_of(number),
-            Source::File { .. } => Err(ErrorCode::NotDirectory.into()),
+            Source::File { .. } | Source::Lent(_) => Err(ErrorCode::NotDirectory.into()),
             Source::Virtual => Err(ErrorCode::NoEntry.into()),
         }
     }

@@ -36,6 +36,9 @@ fn made(spot: &MountedPath, bytes: u64, make: impl Fn() -> std::io::Result<()>) 
     account.with_room(|| {
         let _turn = account.names();
         spot.check()?;
+        if spot.lent.is_some() {
+            return Err(ErrorCode::Exist);
+        }
         let room = account.reserve(bytes, 1)?;
         make().map_err(|error| code(&error))?;
         room.keep();
@@ -99,6 +102,9 @@ pub(super) fn link(
     account.with_room(|| {
         let turn = account.names();
         new.check()?;
+        if new.lent.is_some() {
+            return Err(ErrorCode::Exist);
+        }
         let seen = old.facts_of_name()?;
         if !seen.is_file() {
             return Err(ErrorCode::NotPermitted);

@@ -327,6 +327,9 @@ impl FilesView<'_> {
         };
         self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
         spot.check()?;
+        if spot.lent.is_some() {
+            return Err(ErrorCode::Invalid.into());
+        }
         // Refuses a link to an absolute path: that is the host's own text.
         let target = spot.dir.read_link(&spot.path)?;
         target.into_os_string().into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())

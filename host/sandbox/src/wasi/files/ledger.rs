@@ -5,6 +5,7 @@
 //! Order of locks: `names`, then the `writing` of one file. A writer takes the second alone.
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,9 +13,11 @@ use std::time::{Duration, Instant};
 
 use cap_std::fs::Dir;
 use toolcell_policy::Quota;
+use toolcell_walls::link::Numbers;
 
 use super::bindings::types::ErrorCode;
 use super::facts::{Facts, Identity};
+use super::handed::Lent;
 use super::handle::Handle;
 use super::measure::{self, Amount};
 
@@ -32,8 +35,7 @@ const UNCOUNTED: u64 = u64::MAX;
 /// The content of one folder of the host, and its open files.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    bytes: AtomicU64,
-    files: AtomicU64,
+    used: Used,
     /// The largest number of files that any mount of the folder allows: the bound of a count.
     files_max: AtomicU64,
     /// Counts under way. They hold `names`, for as long as the disk takes.
@@ -41,6 +43,27 @@ pub(crate) struct Ledger {
     /// Somebody was refused room since the last count.
     refused: AtomicBool,
     names: Mutex<Names>,
+}
+
+/// The counts of a ledger. Those of a folder of the host are in memory that its sandbox processes
+/// have as well: all who write there share them.
+#[derive(Debug, Default)]
+struct Used {
+    own: (AtomicU64, AtomicU64),
+    shared: Option<Numbers>,
+}
+
+/// Counts in shared memory: bytes, then files.
+const SHARED_COUNTS: usize = 2;
+
+impl Used {
+    fn bytes(&self) -> &AtomicU64 {
+        self.shared.as_ref().and_then(|shared| shared.get(0)).unwrap_or(&self.own.0)
+    }
+
+    fn files(&self) -> &AtomicU64 {
+        self.shared.as_ref().and_then(|shared| shared.get(1)).unwrap_or(&self.own.1)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +83,7 @@ struct OpenFile {
 pub(crate) enum Counted {
     Folder(Arc<Dir>),
     File(Arc<Dir>, OsString),
+    Lent(Lent),
     /// No other program writes here.
     Never,
 }
@@ -75,7 +99,7 @@ pub(crate) struct Account {
 impl Account {
     /// The account of something new and empty, which is used once.
     pub(crate) fn private(quota: Quota) -> Self {
-        Self { ledger: Arc::new(Ledger::new()), quota, counted: Counted::Never }
+        Self { ledger: Arc::new(Ledger::new(None)), quota, counted: Counted::Never }
     }
 
     /// The account of the resolved `path`: shared by all mounts of it in this process, and counted.
@@ -87,7 +111,8 @@ impl Account {
             match ledgers.get(path).and_then(Weak::upgrade) {
                 Some(ledger) => ledger,
                 None => {
-                    let ledger = Arc::new(Ledger::new());
+                    // Without shared memory it is this process's alone, and cannot be handed over.
+                    let ledger = Arc::new(Ledger::new(Numbers::new(SHARED_COUNTS).ok()));
                     ledgers.insert(path.to_owned(), Arc::downgrade(&ledger));
                     ledger
                 }
@@ -98,9 +123,26 @@ impl Account {
         Ok(account)
     }
 
+    /// The account of a folder or file that the host handed over and has counted.
+    pub(super) fn handed(ledger: &Arc<Ledger>, quota: Quota, counted: Counted) -> Self {
+        Self { ledger: Arc::clone(ledger), quota, counted }
+    }
+
+    /// The counts of its ledger, for a sandbox process.
+    pub(super) fn hand_over(&self) -> std::io::Result<OwnedFd> {
+        let shared = self.ledger.used.shared.as_ref().ok_or(std::io::ErrorKind::Unsupported)?;
+        shared.as_fd().try_clone_to_owned()
+    }
+
+    /// The most that the mount may hold.
+    pub(super) fn quota(&self) -> Quota {
+        self.quota
+    }
+
     /// The used amount, where it could be counted.
     pub(crate) fn used(&self) -> Option<Amount> {
-        let (bytes, files) = (self.ledger.bytes.load(Ordering::Acquire), self.ledger.files.load(Ordering::Acquire));
+        let used = &self.ledger.used;
+        let (bytes, files) = (used.bytes().load(Ordering::Acquire), used.files().load(Ordering::Acquire));
         (files != UNCOUNTED).then_some(Amount { bytes, files })
     }
 
@@ -108,9 +150,9 @@ impl Account {
     pub(crate) fn reserve(&self, bytes: u64, files: u64) -> Result<Reservation, ErrorCode> {
         let ledger = Arc::clone(&self.ledger);
         let mut reservation = Reservation { ledger, bytes: 0, files: 0 };
-        take(&self.ledger.bytes, bytes, self.quota.bytes)?;
+        take(self.ledger.used.bytes(), bytes, self.quota.bytes)?;
         reservation.bytes = bytes;
-        take(&self.ledger.files, files, self.quota.files)?;
+        take(self.ledger.used.files(), files, self.quota.files)?;
         reservation.files = files;
         Ok(reservation)
     }
@@ -159,7 +201,7 @@ impl Account {
 
     /// A file got shorter.
     pub(crate) fn give_back_bytes(&self, bytes: u64) {
-        give_back(&self.ledger.bytes, bytes);
+        give_back(self.ledger.used.bytes(), bytes);
     }
 
     /// Counts anew, if the last count is older than `age`. The caller holds no lock of the ledger.
@@ -181,13 +223,14 @@ impl Account {
         let amount = match &self.counted {
             Counted::Folder(root) => measure::folder(root, files_max)?,
             Counted::File(folder, name) => measure::file(folder, name)?,
+            Counted::Lent(lent) => Some(lent.amount()?),
             Counted::Never => return Ok(false),
         };
         kept.extend(names.open.values().filter_map(|open| open.handles.iter().find_map(Weak::upgrade)));
         let nameless: u64 = kept.iter().map(|handle| handle.nameless_bytes()).sum();
         let Amount { bytes, files } = amount.unwrap_or(Amount { bytes: UNCOUNTED, files: UNCOUNTED });
-        ledger.bytes.store(bytes.saturating_add(nameless), Ordering::Release);
-        ledger.files.store(files, Ordering::Release);
+        ledger.used.bytes().store(bytes.saturating_add(nameless), Ordering::Release);
+        ledger.used.files().store(files, Ordering::Release);
         drop(names);
         Ok(true)
     }
@@ -205,16 +248,30 @@ impl Account {
         if let Ok(facts) = Facts::of(file)
             && facts.links == 0
         {
-            give_back(&self.ledger.bytes, facts.charged_bytes());
+            give_back(self.ledger.used.bytes(), facts.charged_bytes());
         }
     }
 }
 
 impl Ledger {
-    fn new() -> Self {
-        let (bytes, files, files_max) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let (counts, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { bytes, files, files_max, counts, refused, names: Mutex::default() }
+    fn new(shared: Option<Numbers>) -> Self {
+        let (files_max, counts, refused) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        Self { used: Used { own: Default::default(), shared }, files_max, counts, refused, names: Mutex::default() }
+    }
+
+    /// The ledger of a folder that the host handed over: one for all of its mounts in this process.
+    pub(super) fn handed(counts: OwnedFd) -> std::io::Result<Arc<Self>> {
+        static LEDGERS: LazyLock<Mutex<HashMap<Identity, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
+        let counts = std::fs::File::from(counts);
+        let identity = Facts::of(&counts)?.identity;
+        let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
+        ledgers.retain(|_, ledger| ledger.strong_count() > 0);
+        if let Some(ledger) = ledgers.get(&identity).and_then(Weak::upgrade) {
+            return Ok(ledger);
+        }
+        let ledger = Arc::new(Self::new(Some(Numbers::of(counts.into(), SHARED_COUNTS)?)));
+        ledgers.insert(identity, Arc::downgrade(&ledger));
+        Ok(ledger)
     }
 
     /// A panic under the lock leaves counts that the next count repairs.
@@ -280,8 +337,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        give_back(&self.ledger.bytes, self.bytes);
-        give_back(&self.ledger.files, self.files);
+        give_back(self.ledger.used.bytes(), self.bytes);
+        give_back(self.ledger.used.files(), self.files);
     }
 }
 
@@ -310,10 +367,10 @@ impl NamesLock<'_> {
     /// open.
     pub(crate) fn removed(&self, facts: &Facts) {
         let ledger = &self.account.ledger;
-        give_back(&ledger.files, 1);
+        give_back(ledger.used.files(), 1);
         let held = facts.is_file() && facts.links <= 1 && self.names.open.contains_key(&facts.identity);
         if !held {
-            give_back(&ledger.bytes, facts.charged_bytes());
+            give_back(ledger.used.bytes(), facts.charged_bytes());
         }
     }
 }

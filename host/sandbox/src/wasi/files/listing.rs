@@ -76,7 +76,7 @@ pub(super) fn inner(mounts: &[Mount], mount: &Mount, at: &[String]) -> BTreeMap<
             ([name], InnerKind::Hidden) => inner.insert(name.clone(), None),
             ([name], InnerKind::Device(_)) => inner.insert(name.clone(), Some(DescriptorType::CharacterDevice)),
             ([name], InnerKind::Mount(number)) => {
-                let is_file = mounts.get(number).is_some_and(|mount| matches!(mount.source, Source::File { .. }));
+                let is_file = mounts.get(number).is_some_and(|mount| mount.source.is_file());
                 let kind = if is_file { DescriptorType::RegularFile } else { DescriptorType::Directory };
                 inner.insert(name.clone(), Some(kind))
             }

@@ -9,6 +9,7 @@
 //! | `open.rs`, `entries.rs`, `listing.rs` | opening, changing names, listing |
 //! | `handle.rs`, `streams.rs` | reading and writing |
 //! | `ledger.rs`, `measure.rs`, `permits.rs` | quotas, and permits for open files |
+//! | `handed.rs` | mounts on their way to a sandbox process |
 //! | `scratch.rs` | space of the call's own |
 //! | `devices.rs` | the devices of a program |
 //! | `host.rs`, `interface.rs` | the functions of the interface, and their threads |
@@ -21,6 +22,7 @@ mod call;
 mod devices;
 mod entries;
 mod facts;
+mod handed;
 mod handle;
 mod host;
 mod interface;
@@ -42,10 +44,14 @@ use wasmtime::component::Linker;
 pub use call::Descriptor;
 pub(crate) use call::Files;
 pub use facts::Identity;
+pub use handed::{GrantedFiles, HandedFiles};
+pub(crate) use handed::{MountFacts, WrittenFolder};
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;
+pub(crate) use measure::Amount;
 pub(crate) use prepared::{Prepared, Surroundings};
 pub use refused::Refused;
+pub(crate) use scratch::{ProcessScratch, ScratchHome};
 
 /// Offers `wasi:filesystem` to guests.
 pub(crate) fn add_to_linker<T: Send + 'static>(

@@ -14,6 +14,7 @@ use toolcell_policy::{FileAccess, FilePermit, Quota};
 use super::bindings::types::ErrorCode;
 use super::devices::Device;
 use super::facts::Facts;
+use super::handed::Lent;
 use super::ledger::Account;
 use super::refused::{Refused, code};
 
@@ -40,9 +41,18 @@ pub(crate) enum Source {
         folder: Arc<Dir>,
         name: OsString,
     },
+    /// A single file that is open already, in a sandbox process.
+    Lent(Lent),
     Scratch(Quota),
     /// A folder on no disk.
     Virtual,
+}
+
+impl Source {
+    /// True of a single file.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::Lent(_))
+    }
 }
 
 /// Something inside a mount that is not the mount's own.
@@ -120,6 +130,8 @@ pub(crate) struct MountedPath {
     pub(crate) plain: bool,
     /// A mount is here or below, so it is neither removed nor renamed.
     pub(crate) pinned: bool,
+    /// The file itself, where it is open already. Nothing is looked for beneath `dir` then.
+    pub(crate) lent: Option<Lent>,
 }
 
 impl MountedPath {
@@ -146,6 +158,9 @@ impl MountedPath {
 
     /// The facts of the entry; of a link's target if `follow`.
     pub(crate) fn facts(&self, follow: bool) -> Result<Facts, ErrorCode> {
+        if let Some(lent) = &self.lent {
+            return lent.facts();
+        }
         self.check()?;
         let data =
             if follow && !self.plain { self.dir.metadata(&self.path) } else { self.dir.symlink_metadata(&self.path) };
@@ -155,6 +170,9 @@ impl MountedPath {
 
     /// The entry that goes when this name goes: of a link with a slash behind it, the link.
     pub(crate) fn facts_of_name(&self) -> Result<Facts, ErrorCode> {
+        if let Some(lent) = &self.lent {
+            return lent.facts();
+        }
         self.check()?;
         let name = self.path.trim_end_matches('/');
         let data = self.dir.symlink_metadata(name).map_err(|error| code(&error))?;

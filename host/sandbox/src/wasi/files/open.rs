@@ -219,8 +219,13 @@ pub(super) fn open_seen(
     if let Some(seen) = seen {
         asked.fits(seen)?;
     }
-    let opened = spot.dir.open_with(&spot.path, &asked.options(seen, spot.plain));
-    let file = opened.map_err(|error| code(&error))?.into_std();
+    let file = match &spot.lent {
+        Some(lent) => lent.open()?,
+        None => {
+            let opened = spot.dir.open_with(&spot.path, &asked.options(seen, spot.plain));
+            opened.map_err(|error| code(&error))?.into_std()
+        }
+    };
     let facts = Facts::of(&file).map_err(|error| code(&error))?;
     asked.fits(&facts)?;
     // Another program put something else there in between, or a link that is not to be followed.

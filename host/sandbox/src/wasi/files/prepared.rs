@@ -10,6 +10,7 @@ use toolcell_policy::{Access, Denial, FileAccess, Grants, Mount as Grant, MountK
 
 use super::devices;
 use super::facts::{Facts, Identity};
+use super::handed::{HandedFiles, HandedSource};
 use super::ledger::{Account, Counted};
 use super::mount::{Inner, InnerKind, Mount, Source};
 use super::scratch::{self, ScratchHome};
@@ -54,11 +55,31 @@ impl Prepared {
         around: &Surroundings<'_>,
         observed: Option<Arc<Grants>>,
     ) -> Result<Arc<Self>, Vec<GrantProblem>> {
+        Self::made(grants, observed, |prepared, grant| prepared.mount(grant, around))
+    }
+
+    /// The mounts that the grants name, in a sandbox process: the host has opened them.
+    ///
+    /// # Errors
+    /// Every mount that was not handed over.
+    pub(crate) fn handed(
+        grants: &[Grant],
+        files: &HandedFiles,
+        observed: Option<Arc<Grants>>,
+    ) -> Result<Arc<Self>, Vec<GrantProblem>> {
+        Self::made(grants, observed, |prepared, grant| prepared.handed_mount(grant, files))
+    }
+
+    fn made(
+        grants: &[Grant],
+        observed: Option<Arc<Grants>>,
+        mut make: impl FnMut(&mut Self, &Grant) -> Result<Made, Box<GrantProblem>>,
+    ) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut prepared = Self::default();
         let mut problems = Vec::new();
         let mut hidden = Vec::new();
         for grant in grants {
-            let made = prepared.mount(grant, around);
+            let made = make(&mut prepared, grant);
             let (source, account, below) = made.unwrap_or_else(|problem| {
                 problems.push(*problem);
                 (Source::Virtual, None, Vec::new())
@@ -103,7 +124,8 @@ impl Prepared {
             let data = match &mount.source {
                 Source::Folder(dir) => dir.dir_metadata(),
                 Source::File { folder, name } => folder.metadata(name),
-                Source::Scratch(_) | Source::Virtual => return None,
+                // A sandbox process compares nothing.
+                Source::Lent(_) | Source::Scratch(_) | Source::Virtual => return None,
             };
             Some((mount.grant.as_ref()?, Facts::from(&data.ok()?).identity))
         })
@@ -141,6 +163,24 @@ impl Prepared {
         }
     }
 
+    fn handed_mount(&mut self, grant: &Grant, files: &HandedFiles) -> Result<Made, Box<GrantProblem>> {
+        let missing = || problem(grant, format!("{:?} was not handed over", grant.guest()), String::new());
+        if let MountKind::Scratch { quota } = grant.kind() {
+            self.home = Some(Arc::clone(files.scratch.as_ref().ok_or_else(missing)?));
+            return Ok((Source::Scratch(*quota), None, Vec::new()));
+        }
+        let mount = files.mount(grant.guest(), grant.access()).ok_or_else(missing)?;
+        let (source, counted) = match &mount.source {
+            HandedSource::Folder(dir) => (Source::Folder(Arc::clone(dir)), Counted::Folder(Arc::clone(dir))),
+            HandedSource::File(lent) => (Source::Lent(lent.clone()), Counted::Lent(lent.clone())),
+        };
+        let account = match grant.quota() {
+            Some(quota) => Some(Account::handed(mount.ledger.as_ref().ok_or_else(missing)?, quota, counted)),
+            None => None,
+        };
+        Ok((source, account, mount.hidden().to_vec()))
+    }
+
     fn host(
         &mut self,
         site: &Site<'_>,
@@ -169,7 +209,7 @@ impl Prepared {
         let counted = match &source {
             Source::File { folder, name } => Counted::File(Arc::clone(folder), name.clone()),
             Source::Folder(dir) => Counted::Folder(Arc::clone(dir)),
-            Source::Scratch(_) | Source::Virtual => Counted::Never,
+            Source::Lent(_) | Source::Scratch(_) | Source::Virtual => Counted::Never,
         };
         let account = match quota {
             Some(quota) => Some(self.account(site, &real, quota, counted)?),
@@ -202,13 +242,12 @@ impl Prepared {
             .mounts
             .iter()
             .zip(&paths)
-            .filter(|(mount, _)| matches!(mount.source, Source::File { .. }))
+            .filter(|(mount, _)| mount.source.is_file())
             .map(|(_, path)| path.clone())
             .collect();
         for file in files {
-            let covers = |mount: &Mount, path: &[String]| {
-                !matches!(mount.source, Source::File { .. }) && file.starts_with(path) && file != path
-            };
+            let covers =
+                |mount: &Mount, path: &[String]| !mount.source.is_file() && file.starts_with(path) && file != path;
             if !self.mounts.iter().zip(&paths).any(|(mount, path)| covers(mount, path)) {
                 let parent = file.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default();
                 self.mounts.push(Mount { grant: None, source: Source::Virtual, account: None, inner: Vec::new() });
@@ -234,7 +273,7 @@ impl Prepared {
             let hidden = hidden.get(number).into_iter().flatten();
             mount.inner.extend(hidden.map(|at| Inner { at: at.clone(), what: InnerKind::Hidden }));
             mount.inner.sort_by(|one, other| other.at.len().cmp(&one.at.len()).then_with(|| one.cmp(other)));
-            if !matches!(mount.source, Source::File { .. }) {
+            if !mount.source.is_file() {
                 self.preopens.push((number, format!("/{}", path.join("/"))));
             }
         }

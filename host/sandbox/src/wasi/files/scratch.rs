@@ -5,12 +5,15 @@
 //! serves both it and the mounts. All of it lies in one folder per user, `toolcell-UID`, which only
 //! this user may enter and which no mount shows. In it, each process has a home that it keeps
 //! locked. The next process that makes its own home removes those of processes that are gone.
+//!
+//! A sandbox process is handed a folder in the home of its host, which the host removes when the
+//! process has ended, however it did.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -26,6 +29,9 @@ const LOCK: &str = ".lock";
 /// Homes of processes that are gone, removed at once by one that starts; the next one goes on.
 const STALE_HOMES_MAX: usize = 64;
 
+/// Names that are held at once while a folder is removed.
+const REMOVED_AT_ONCE: usize = 1024;
+
 /// The folder of all scratch space of this user.
 pub(crate) fn place() -> PathBuf {
     let folder = std::env::temp_dir();
@@ -36,12 +42,18 @@ pub(crate) fn place() -> PathBuf {
 /// The scratch space of this process.
 #[derive(Debug)]
 pub(crate) struct ScratchHome {
-    users: Dir,
     dir: Dir,
+    own: Option<OwnHome>,
+    next: AtomicU64,
+}
+
+/// A home that this process made, and removes.
+#[derive(Debug)]
+struct OwnHome {
+    users: Dir,
     name: String,
     /// Held as long as the home is.
     _lock: File,
-    next: AtomicU64,
 }
 
 impl ScratchHome {
@@ -68,15 +80,64 @@ impl ScratchHome {
         let dir = users.open_dir(&name)?;
         let lock = open_lock(&dir)?;
         lock.try_lock()?;
-        Ok(Self { users, dir, name, _lock: lock, next: AtomicU64::new(0) })
+        Ok(Self { dir, own: Some(OwnHome { users, name, _lock: lock }), next: AtomicU64::new(0) })
+    }
+
+    /// A home in this place.
+    #[cfg(test)]
+    pub(super) fn at(place: &Path) -> Arc<Self> {
+        Arc::new(Self::make(place).unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    /// The home of a sandbox process, which its host made and removes.
+    pub(crate) fn handed(dir: std::os::fd::OwnedFd) -> Arc<Self> {
+        Arc::new(Self { dir: Dir::from_std_file(dir.into()), own: None, next: AtomicU64::new(0) })
+    }
+
+    /// A folder in it for a sandbox process.
+    pub(crate) fn of_process(self: &Arc<Self>) -> Result<Arc<ProcessScratch>> {
+        let name = format!("p{}", self.next.fetch_add(1, Ordering::Relaxed));
+        self.dir.create_dir_with(&name, &private())?;
+        let dir = self.dir.open_dir(&name)?;
+        Ok(Arc::new(ProcessScratch { home: Arc::clone(self), dir, name, removed: AtomicBool::new(false) }))
     }
 }
 
 impl Drop for ScratchHome {
     fn drop(&mut self) {
+        let Some(own) = &self.own else { return };
         // Calls hold the home, so only the lock is left in it. A later process sweeps leftovers.
         let _ = self.dir.remove_file(LOCK);
-        let _ = self.users.remove_dir(&self.name);
+        let _ = own.users.remove_dir(&own.name);
+    }
+}
+
+/// The scratch space of a sandbox process, as its host has it.
+#[derive(Debug)]
+pub(crate) struct ProcessScratch {
+    home: Arc<ScratchHome>,
+    dir: Dir,
+    name: String,
+    removed: AtomicBool,
+}
+
+impl ProcessScratch {
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Removes it with all that is in it. The process has ended.
+    pub(crate) fn remove(&self) {
+        if !self.removed.swap(true, Ordering::AcqRel) {
+            // Leftovers, such as on a disk that fails, are swept by a later process.
+            drop(remove(&self.home.dir, self.name.clone()));
+        }
+    }
+}
+
+impl Drop for ProcessScratch {
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 
@@ -105,8 +166,8 @@ impl Drop for Scratch {
         // Leftovers, such as on a disk that fails, are swept by a later process.
         let remove = move || drop(remove(&home.dir, name));
         match tokio::runtime::Handle::try_current() {
-            // There may be thousands of files in it.
-            Ok(runtime) if duties::is_here() => drop(runtime.spawn_blocking(remove)),
+            // There may be thousands of files in it. A sandbox process has one thread for calls.
+            Ok(runtime) if duties::is_here() || self.home.own.is_none() => drop(runtime.spawn_blocking(remove)),
             _ => remove(),
         }
     }
@@ -164,18 +225,24 @@ fn remove(home: &Dir, name: String) -> Result<()> {
     let mut left = vec![name.clone()];
     while let Some(current) = left.pop() {
         let dir = home.open_dir(&current)?;
-        let entries: Vec<(OsString, bool)> = dir
-            .entries()?
-            .map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?.is_dir()))))
-            .collect::<Result<_>>()?;
-        for (entry, is_folder) in entries {
-            if is_folder {
-                let aside = format!("{name}.{moved}");
-                moved += 1;
-                dir.rename(&entry, home, &aside)?;
-                left.push(aside);
-            } else {
-                dir.remove_file(&entry)?;
+        loop {
+            let entries: Vec<(OsString, bool)> = dir
+                .entries()?
+                .take(REMOVED_AT_ONCE)
+                .map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?.is_dir()))))
+                .collect::<Result<_>>()?;
+            if entries.is_empty() {
+                break;
+            }
+            for (entry, is_folder) in entries {
+                if is_folder {
+                    let aside = format!("{name}.{moved}");
+                    moved += 1;
+                    dir.rename(&entry, home, &aside)?;
+                    left.push(aside);
+                } else {
+                    dir.remove_file(&entry)?;
+                }
             }
         }
         home.remove_dir(&current)?;
@@ -225,7 +292,7 @@ mod tests {
         users.write("stale/7/data", b"left behind").unwrap();
         let _next = ScratchHome::make(&place).unwrap();
         assert!(!users.exists("stale"));
-        assert!(users.exists(&used.name));
+        assert!(users.exists(&used.own.as_ref().unwrap().name));
     }
 
     #[test]

@@ -215,6 +215,14 @@ pub(crate) enum Refusal {
     /// Another host has the file, and does not let go of it.
     #[error("busy: what this tool keeps is in use by another host; try again")]
     Busy,
+    /// The server that keeps the state of all replicas did not answer.
+    #[error("{away}{}", if *.may_be_done { ": it may have been done, so look first" } else { "" })]
+    Away {
+        /// For the operator: it may name hosts.
+        away: toolcell_shared::Away,
+        /// True where the operation may have taken place.
+        may_be_done: bool,
+    },
     /// The file failed, not the guest.
     #[error("the host could not read or write what this tool keeps")]
     Fault(#[from] Fault),

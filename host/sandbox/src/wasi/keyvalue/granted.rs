@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use toolcell_policy::{Grants, KeyValue};
+use toolcell_shared::Kept;
 
 use super::error::OpenError;
 use super::file;
+use super::in_file::InFile;
+use super::keeper::Keeper;
+use super::on_server::OnServer;
 use super::store::{Bounds, Store};
 use crate::wasi::grant_problem::GrantProblem;
 
@@ -23,17 +27,26 @@ const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// tools share it.
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// The state that one tool may keep: its store and its bounds.
+/// The place of the state that tools keep.
+#[derive(Clone, Copy)]
+pub(crate) struct StatePlace<'a> {
+    /// The folder of this machine.
+    pub(crate) folder: &'a Path,
+    /// The server that replicas share; it takes the folder's place.
+    pub(crate) shared: Option<&'a Arc<Kept>>,
+}
+
+/// The state that one tool may keep: its keeper and its bounds.
 #[derive(Debug)]
 pub(crate) struct GrantedState {
-    store: Arc<Store>,
+    keeper: Box<dyn Keeper>,
     bounds: Bounds,
     per_caller: bool,
 }
 
 impl GrantedState {
-    pub(super) fn store(&self) -> &Arc<Store> {
-        &self.store
+    pub(super) fn keeper(&self) -> &dyn Keeper {
+        &*self.keeper
     }
 
     pub(super) fn bounds(&self) -> Bounds {
@@ -46,16 +59,25 @@ impl GrantedState {
     }
 }
 
-/// Opens the component's state in the state folder, or takes it where it is open already.
-fn grant(policy: &KeyValue, folder: &Path, component: &str) -> Result<GrantedState, OpenError> {
+/// Opens the component's state in the state folder, or takes it where it is open already. A server
+/// need not answer yet.
+fn grant(policy: &KeyValue, place: StatePlace<'_>, component: &str) -> Result<GrantedState, OpenError> {
     let bounds = Bounds { bytes: policy.quota_bytes(), entries: policy.entries(), value_bytes: policy.value_bytes() };
-    Ok(GrantedState { store: shared(folder, component)?, bounds, per_caller: policy.per_caller() })
+    let keeper: Box<dyn Keeper> = match place.shared {
+        Some(kept) => Box::new(OnServer::new(kept, component)),
+        None => Box::new(InFile(shared(place.folder, component)?)),
+    };
+    Ok(GrantedState { keeper, bounds, per_caller: policy.per_caller() })
 }
 
 /// The state that these grants give, made ready; a problem where its file cannot be used.
-pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<GrantProblem>) -> Option<GrantedState> {
+pub(crate) fn prepare(
+    grants: &Grants,
+    place: StatePlace<'_>,
+    problems: &mut Vec<GrantProblem>,
+) -> Option<GrantedState> {
     let policy = grants.keyvalue()?;
-    match grant(policy, folder, grants.subject().component()) {
+    match grant(policy, place, grants.subject().component()) {
         Ok(granted) => Some(granted),
         Err(error) => {
             let hint = error.hint().to_owned();

@@ -1,8 +1,9 @@
-//! State that tools keep between calls (`wasi:keyvalue`): one file per component, bounded by its
-//! manifest.
+//! State that tools keep between calls (`wasi:keyvalue`), bounded by the manifest: in one file per
+//! component, or on a server that all replicas share.
 //!
-//! - `Store` is a component's state; `granted` makes it ready at load, and all of the component's
-//!   tools share it.
+//! - A `Keeper` keeps a component's state; `granted` makes it ready at load, and all of the
+//!   component's tools share it. There are two: `in_file` over a `Store`, and `on_server`. What
+//!   follows is about the first.
 //! - A write is visible to other calls at once and costs microseconds. It is made durable once,
 //!   when its call ends and before the answer is given. Calls that end together share one wait for
 //!   the disk. A host that is killed in the middle of a call loses that call's writes, as whole
@@ -18,8 +19,12 @@ mod error;
 mod file;
 mod granted;
 mod host;
+mod in_file;
+mod keeper;
+mod on_server;
 mod operations;
 pub(crate) mod outside;
+mod reading;
 mod session;
 mod store;
 mod tables;
@@ -27,7 +32,7 @@ mod tables;
 mod tests;
 
 pub(crate) use error::Fault;
-pub(crate) use granted::{GrantedState, prepare};
+pub(crate) use granted::{GrantedState, StatePlace, prepare};
 pub(crate) use host::{KeyvalueView, StateWay, add_to_linker};
 pub(crate) use operations::KeptState;
 pub(crate) use outside::OutsideState;

@@ -1,37 +1,25 @@
-//! The operations on the state that a tool was granted: the right to it, the call's session, and
-//! the threads that wait for the disk. Must not hold: guests' handles and fuel, or the files.
-use std::sync::Arc;
-
+//! The operations on the state that a tool was granted, and the right to it. Must not hold: guests'
+//! handles and fuel, or where the state is kept.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::Grants;
 
 use super::bindings::wasi::keyvalue::store::Error;
-use super::database::Mark;
 use super::error::Refusal;
 use super::granted::GrantedState;
 use super::host::Trouble;
+use super::keeper::Place;
+use super::reading::ChangeNotice;
 use super::session::Session;
-use super::store::{
-    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, BucketPath, Change, PAGE_KEYS_MAX, Stop, Store, check_key, check_keys,
-};
+use super::store::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, BucketPath, PAGE_KEYS_MAX, check_key, check_keys};
+use crate::caller::Caller;
 use crate::caller::denials::Denials;
 use crate::wasi::doors::bounded::{Blob, List};
 
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;
 
-/// Bytes of keys and values in one answer to a guest that asks for many: as much as the largest
-/// value there can be.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
-
 /// The bucket of guests that name none.
 const DEFAULT_BUCKET: &str = "default";
-
-/// Keys of one operation that are read without going aside: within a hundred microseconds.
-const KEYS_HERE_MAX: usize = 16;
-
-/// Bytes of a value up to which it is read without going aside.
-const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
 
 /// Keys of one operation.
 pub(super) type Keys = List<String, BATCH_KEYS_MAX>;
@@ -88,69 +76,45 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// The keys of entries that it changes; `None` if it only reads.
+    pub(super) fn changes(&self) -> Option<Vec<String>> {
+        match self {
+            Self::Open | Self::List(_) | Self::Get(_) | Self::Exists(_) | Self::GetMany(_) => None,
+            Self::Add(key, _) => Some(vec![key.clone()]),
+            Self::DeleteMany(keys) => Some(keys.0.clone()),
+            Self::SetMany(pairs) => Some(pairs.0.iter().map(|(key, _)| key.clone()).collect()),
+        }
+    }
+}
+
 /// A call's share of the state that its tool was granted.
 pub(crate) struct KeptState<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) grants: &'a Grants,
     pub(crate) granted: Option<&'a GrantedState>,
     pub(crate) denials: &'a Denials,
-    /// The caller's name.
-    pub(crate) caller: &'a str,
+    pub(crate) caller: &'a dyn Caller,
 }
 
-/// A bucket of the granted state.
-struct Place {
-    store: Arc<Store>,
-    bounds: Bounds,
-    path: BucketPath,
-}
-
-impl KeptState<'_> {
+impl<'g> KeptState<'g> {
     /// Does one operation on the bucket of this name.
     pub(super) async fn perform(&mut self, bucket: &str, operation: Operation) -> Result<Outcome, Trouble> {
-        let place = self.place(bucket)?;
-        match operation {
-            Operation::Open => self.enter(&place.store).await.map(|()| Outcome::Done),
-            Operation::Get(key) => {
-                let value = self.read(place, true, move |place, _| place.store.get(&place.path, &key)).await?;
-                Ok(Outcome::Value(value.map(Blob)))
-            }
-            Operation::Exists(key) => {
-                let found = self.read(place, true, move |place, _| place.store.exists(&place.path, &key)).await?;
-                Ok(Outcome::Exists(found))
-            }
-            Operation::List(cursor) => {
-                let page = self.read(place, true, move |place, _| place.store.keys(&place.path, cursor)).await?;
-                Ok(Outcome::Page(List(page.keys), page.cursor))
-            }
-            Operation::Add(key, delta) => {
-                let number = self.write(place, move |place, change| place.store.add(change, &key, delta)).await?;
-                Ok(Outcome::Number(number))
-            }
-            Operation::GetMany(List(keys)) => {
-                let short = keys.len() <= KEYS_HERE_MAX;
-                let found = self.read(place, short, move |place, stop| {
-                    // One large value, asked for many times, would fill the host's memory.
-                    let bytes_max = place.bounds.bytes.min(ANSWER_BYTES_MAX);
-                    place.store.get_all(&place.path, keys, bytes_max, stop)
-                });
-                let found = found.await?.into_iter().map(|pair| pair.map(|(key, value)| (key, Blob(value))));
-                Ok(Outcome::Values(List(found.collect())))
-            }
-            Operation::SetMany(List(pairs)) => {
-                let pairs: Vec<_> = pairs.into_iter().map(|(key, Blob(value))| (key, value)).collect();
-                let set = move |place: &Place, change: Change<'_>| Ok(((), place.store.set_all(change, &pairs)?));
-                self.write(place, set).await.map(|()| Outcome::Done)
-            }
-            Operation::DeleteMany(List(keys)) => {
-                let delete = move |place: &Place, change: Change<'_>| Ok(((), place.store.delete_all(change, &keys)?));
-                self.write(place, delete).await.map(|()| Outcome::Done)
-            }
+        let (granted, place) = self.place(bucket)?;
+        let notice = ChangeNotice::of(&operation, bucket, self.caller);
+        let done = granted.keeper().perform(self.session, place, operation).await;
+        if let Err(Refusal::Away { away, .. }) = &done {
+            self.caller.state_away(away.internal());
         }
+        match &done {
+            Ok(_) | Err(Refusal::Away { may_be_done: true, .. } | Refusal::Fault(_)) => drop(notice),
+            Err(_) => notice.into_iter().for_each(ChangeNotice::cancel),
+        }
+        Ok(done?)
     }
 
     /// Every name of the right form is a bucket; the empty one is that of [`DEFAULT_BUCKET`].
-    fn place(&self, bucket: &str) -> Result<Place, Trouble> {
+    fn place(&self, bucket: &str) -> Result<(&'g GrantedState, Place), Trouble> {
         let granted = match (self.grants.open_keyvalue(), self.granted) {
             (Ok(_), Some(granted)) => granted,
             (Err(denial), _) => {
@@ -159,71 +123,16 @@ impl KeptState<'_> {
             }
             (Ok(_), None) => return Err(Trouble::Guest(Error::AccessDenied)),
         };
-        let name = if bucket.is_empty() { DEFAULT_BUCKET } else { bucket };
-        if !is_bucket(name) {
-            return Err(Trouble::Guest(Error::NoSuchStore));
-        }
-        let path = BucketPath { namespace: granted.namespace(self.caller), bucket: name.to_owned() };
-        Ok(Place { store: Arc::clone(granted.store()), bounds: granted.bounds(), path })
-    }
-
-    /// Keeps the file open from here to the end of the call. Waits aside where it is closed, or
-    /// another process has it.
-    async fn enter(&mut self, store: &Arc<Store>) -> Result<(), Trouble> {
-        if !self.session.is_open() {
-            let own = Arc::clone(store);
-            let visit = aside(move || own.enter()).await?;
-            self.session.entered(store, visit);
-        }
-        Ok(())
-    }
-
-    /// Reads on this thread where the read is short and waits for nobody, else aside.
-    async fn read<T: Send + 'static>(
-        &mut self,
-        place: Place,
-        short: bool,
-        read: impl FnOnce(&Place, &Stop) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Trouble> {
-        self.enter(&place.store).await?;
-        let stop = Stop::default();
-        if short && place.bounds.value_bytes <= VALUE_HERE_BYTES_MAX && place.store.is_open() {
-            return Ok(read(&place, &stop)?);
-        }
-        let (_waiter, visit) = (stop.waiter(), self.session.visit());
-        aside(move || {
-            let _visit = visit;
-            read(&place, &stop)
-        })
-        .await
-    }
-
-    /// Writes aside, when it is the call's turn, and remembers up to where.
-    async fn write<T: Send + 'static>(
-        &mut self,
-        place: Place,
-        write: impl FnOnce(&Place, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
-    ) -> Result<T, Trouble> {
-        self.enter(&place.store).await?;
-        let turn = place.store.turn().await;
-        let stop = Stop::default();
-        let (_waiter, visit) = (stop.waiter(), self.session.visit());
-        let (value, mark) = aside(move || {
-            let _until_it_ends = (turn, visit);
-            write(&place, Change { place: &place.path, bounds: &place.bounds, stop: &stop })
-        })
-        .await?;
-        self.session.wrote(mark);
-        Ok(value)
+        let Some(name) = bucket_named(bucket) else { return Err(Trouble::Guest(Error::NoSuchStore)) };
+        let path = BucketPath { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
+        Ok((granted, Place { bounds: granted.bounds(), path }))
     }
 }
 
-/// Does this on a thread that guests do not run on.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Trouble> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done?),
-        Err(error) => Err(Trouble::Trap(wasmtime::Error::new(error))),
-    }
+/// The bucket that a guest means by this name, if there is one.
+pub(super) fn bucket_named(name: &str) -> Option<&str> {
+    let name = if name.is_empty() { DEFAULT_BUCKET } else { name };
+    is_bucket(name).then_some(name)
 }
 
 /// Letters, digits, and `.`, `_`, `-`: the usual form of a store's identifier elsewhere.

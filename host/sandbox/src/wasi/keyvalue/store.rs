@@ -36,6 +36,9 @@ pub(crate) const BATCH_KEYS_MAX: usize = 10_000;
 /// who write wait as long.
 pub(crate) const BATCH_BYTES_MAX: u64 = 32 << 20;
 
+/// Digits of a number that is counted up: those of 2^64. A text of a million zeros is none.
+const NUMBER_DIGITS_MAX: usize = 20;
+
 /// Keys that are read or written between two looks at whether anybody still waits for it: about a
 /// millisecond.
 const PIECE_KEYS: usize = 64;
@@ -261,21 +264,11 @@ impl Store {
         };
         self.file.read(|transaction| {
             let order = transaction.open_table(ORDER)?;
-            let mut page = Page { keys: Vec::new(), cursor: None };
-            let (mut bytes, mut last) = (0, 0);
-            for row in order.range((namespace, bucket, first)..=(namespace, bucket, u64::MAX))? {
+            let rows = order.range((namespace, bucket, first)..=(namespace, bucket, u64::MAX))?;
+            cut_page(rows.map(|row| {
                 let (at, key) = row?;
-                let (_, _, serial) = at.value();
-                let key = key.value();
-                bytes += key.len();
-                if page.keys.len() == PAGE_KEYS_MAX || bytes > PAGE_BYTES_MAX {
-                    page.cursor = Some(last);
-                    break;
-                }
-                page.keys.push(key.to_owned());
-                last = serial;
-            }
-            Ok(page)
+                Ok((key.value().to_owned(), at.value().2))
+            }))
         })
     }
 
@@ -329,7 +322,11 @@ impl<'t> Writer<'t> {
 
     fn number(&self, key: &str) -> Result<u64, Refusal> {
         let Some(entry) = self.entries.get(self.at(key))? else { return Ok(0) };
-        let text = std::str::from_utf8(entry.value().1).map_err(|_| Refusal::NoNumber)?;
+        let text = entry.value().1;
+        if text.len() > NUMBER_DIGITS_MAX {
+            return Err(Refusal::NoNumber);
+        }
+        let text = std::str::from_utf8(text).map_err(|_| Refusal::NoNumber)?;
         // `parse` alone takes a plus sign, which nothing here writes.
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(Refusal::NoNumber);
@@ -401,6 +398,28 @@ impl<'t> Writer<'t> {
     }
 }
 
+/// The first page of keys and their serials.
+pub(super) fn cut_page(rows: impl Iterator<Item = Result<(String, u64), Refusal>>) -> Result<Page, Refusal> {
+    let mut page = Page { keys: Vec::new(), cursor: None };
+    let (mut bytes, mut last) = (0, 0);
+    for row in rows {
+        let (key, serial) = row?;
+        bytes += key.len();
+        if page.keys.len() == PAGE_KEYS_MAX || bytes > PAGE_BYTES_MAX {
+            page.cursor = Some(last);
+            break;
+        }
+        page.keys.push(key);
+        last = serial;
+    }
+    Ok(page)
+}
+
+/// Rows from which a page is cut: one more shows that there is another page.
+pub(super) const fn rows_max() -> usize {
+    PAGE_KEYS_MAX + 1
+}
+
 /// Bytes of an entry that count towards the quota: its key and its value.
 fn size(key: &str, value: &[u8]) -> u64 {
     (key.len() as u64).saturating_add(value.len() as u64)
@@ -426,7 +445,7 @@ pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_value(value: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
+pub(super) fn check_value(value: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
     let bytes = value.len() as u64;
     if bytes > bounds.value_bytes { Err(Refusal::Value { bytes, max: bounds.value_bytes }) } else { Ok(()) }
 }

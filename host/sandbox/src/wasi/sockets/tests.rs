@@ -37,12 +37,13 @@ fn call(network: &str, limits: &str, name_servers: &[SocketAddr]) -> CallState {
     let component = manifest.component("it").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let setting = GrantSources {
-        behind_wall: false,
+        behind_wall: None,
         observing: false,
         folder: folder.path(),
         variable: &|_| None,
         secret: &|_| Err((String::new(), String::new())),
         state_folder: folder.path(),
+        shared_state: None,
         name_servers,
     };
     let capabilities =

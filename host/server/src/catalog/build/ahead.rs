@@ -13,13 +13,17 @@ use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::side_files;
 use super::{Basis, typed, unreadable};
 use crate::file;
+use crate::shared::SharedKept;
 
 /// The problems that a build can tell ahead.
 pub(super) struct Ahead<'a> {
     folder: &'a Path,
     basis: &'a Basis<'a>,
     server: &'a Server,
+    kept: &'a SharedKept,
     policies: &'a [ComponentPolicy],
+    /// True if this process may look at components.
+    here: bool,
     found: OnceLock<Found>,
 }
 
@@ -32,9 +36,14 @@ struct Found {
 }
 
 impl<'a> Ahead<'a> {
-    pub(super) fn new(manifest: &'a Manifest, folder: &'a Path, basis: &'a Basis<'a>) -> Self {
+    pub(super) fn new(
+        manifest: &'a Manifest,
+        (folder, kept): (&'a Path, &'a SharedKept),
+        basis: &'a Basis<'a>,
+        here: bool,
+    ) -> Self {
         let (server, policies) = (manifest.server(), manifest.components());
-        Self { folder, basis, server, policies, found: OnceLock::new() }
+        Self { folder, basis, server, kept, policies, here, found: OnceLock::new() }
     }
 
     /// True if the build fails whatever compiling gives. The first question is answered by looking.
@@ -78,13 +87,15 @@ impl<'a> Ahead<'a> {
         if self.basis.unchanged(policy, &digest, &policy_digest, &side_files).is_some() {
             return;
         }
-        if let Some(imports) = imports_ahead(&bytes) {
-            found.problems.extend(policy.check_imports(&imports));
-        }
-        if policy.typed().wit().is_some() {
+        if !self.here {
+            found.problems.extend(typed::written(policy, self.folder).err());
+        } else {
+            if let Some(imports) = imports_ahead(&bytes) {
+                found.problems.extend(policy.check_imports(&imports));
+            }
             found.problems.extend(typed::descriptions(policy, self.folder).err());
         }
-        let context = GrantContext { folder: self.folder, server: self.server, observing: false };
+        let context = GrantContext { folder: self.folder, server: self.server, kept: self.kept, observing: false };
         let capabilities = ToolCapabilities::new(policy, &context);
         // A tool that the component does not have is an error anyway. Without tables of tools all
         // have the component's grants, under whatever name.

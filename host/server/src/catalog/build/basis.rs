@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Limits};
-use toolcell_sandbox::ToolComponent;
+use toolcell_sandbox::HeldComponent;
 
 use super::super::meters::Meters;
 use super::super::queue::Admission;
@@ -96,7 +96,7 @@ impl<'a> Basis<'a> {
     }
 
     /// Code compiled from these bytes under these load limits, by a component of any name.
-    pub(super) fn compiled(&self, policy: &ComponentPolicy, digest: &str) -> Option<Arc<ToolComponent>> {
+    pub(super) fn compiled(&self, policy: &ComponentPolicy, digest: &str) -> Option<Arc<HeldComponent>> {
         let mut loaded = self.earlier.iter().flat_map(|catalog| catalog.components());
         let same = loaded.find(|loaded| loaded.digest == digest && loaded.policy.load() == policy.load())?;
         Some(Arc::clone(&same.component))

@@ -1,15 +1,24 @@
 //! Compiling within a time limit. Must not hold: what is compiled, or how the manifest gives the
 //! time.
 //!
-//! A compiler cannot be stopped, so each component gets a thread of its own. A thread that is done
-//! in time is joined. One that is late is left behind, and its result is dropped. The number of
-//! threads left behind is bounded.
+//! With walls, a loader compiles: a process, which is killed when it is late.
+//!
+//! Without them a compiler cannot be stopped, so each component gets a thread of its own. A thread
+//! that is done in time is joined. One that is late is left behind, and its result is dropped. The
+//! number of threads left behind is bounded.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use toolcell_sandbox::{LoadError, Sandbox, ToolComponent, in_background as background};
+use tokio::runtime::Runtime;
+use toolcell_policy::Limits;
+use toolcell_sandbox::{
+    HeldComponent, Lister, Listing, LoadError, LoadJob, Loader, NotLoaded, SchemaLimits, ToolComponent,
+    WrittenDescriptions, in_background as background,
+};
+
+use crate::machine::LazySandbox;
 
 /// Most late compilations that may still run. Each keeps a core busy and holds memory. At this
 /// number, nothing is compiled until one of them ends.
@@ -50,18 +59,39 @@ impl std::fmt::Display for Compiling<'_> {
 pub struct Compilation<'a> {
     /// The component's name.
     pub component: &'a str,
+    /// Its file: functions that a loader made serve later versions of it.
+    pub source: &'a str,
     /// The longest that it may take.
     pub time: Duration,
+    /// Bytes of memory that a loader may take, and that a call may take beside them.
+    pub memory_bytes: (u64, u64),
     /// True if calls are served meanwhile. They go first.
     pub serves_meanwhile: bool,
     /// Called every five seconds.
     pub tell: &'a dyn Fn(Compiling<'_>),
 }
 
-/// Compiles components, each on a thread of its own.
+/// Compiles components, each in a process or on a thread of its own.
 pub struct Compiler {
-    sandbox: Sandbox,
+    sandbox: Arc<LazySandbox>,
+    loader: Option<Arc<Loader>>,
     left_behind: Arc<AtomicUsize>,
+}
+
+/// A component that was compiled. Where a loader did it, its process may still be there to list
+/// tools.
+pub type Compiled = (HeldComponent, Option<OpenLister>);
+
+/// A process that can list tools, with what drives its link.
+pub struct OpenLister {
+    lister: Lister,
+    runtime: Runtime,
+}
+
+/// Drives the links of one load. The server's own runtime may end before a load does.
+fn runtime() -> Result<Runtime, NotLoaded> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| NotLoaded::Failed(format!("its loader cannot be waited for: {error}")))
 }
 
 /// Reason why there is no compiled component.
@@ -76,36 +106,99 @@ pub enum NotCompiled {
     /// Too many late compilations still run.
     #[error("not compiled: {running} others that took too long still run")]
     LeftBehind { running: usize },
+    /// A loader did not load it.
+    #[error(transparent)]
+    NotLoaded(#[from] NotLoaded),
+    /// The engine does not start.
+    #[error("not compiled: {0}")]
+    NoEngine(String),
     /// The system gave no thread to compile on.
     #[error("not compiled: no thread starts: {}", crate::file::plain(.0))]
     NoThread(std::io::Error),
 }
 
 impl Compiler {
-    pub fn new(sandbox: Sandbox) -> Self {
-        Self { sandbox, left_behind: Arc::default() }
+    pub fn new(sandbox: Arc<LazySandbox>, loader: Option<Arc<Loader>>) -> Self {
+        Self { sandbox, loader, left_behind: Arc::default() }
     }
 
-    /// True if compiling these bytes would take long, and they were not compiled before.
+    /// True if components are compiled in loaders, and run in sandbox processes.
+    pub fn has_loader(&self) -> bool {
+        self.loader.is_some()
+    }
+
+    /// True if compiling these bytes, here or in a loader, would take long, and they were not
+    /// compiled before.
     pub fn takes_long(&self, bytes: &[u8]) -> bool {
-        bytes.len() >= BACKGROUND_BYTES_MIN && !ToolComponent::is_compiled(&self.sandbox, bytes)
+        let is_compiled = || match &self.loader {
+            Some(loader) => loader.is_compiled(bytes),
+            None => self.sandbox.get().is_ok_and(|sandbox| ToolComponent::is_compiled(sandbox, bytes)),
+        };
+        bytes.len() >= BACKGROUND_BYTES_MIN && !is_compiled()
     }
 
     /// Compiles and links these bytes.
-    pub fn compile(&self, bytes: Vec<u8>, compilation: &Compilation<'_>) -> Result<ToolComponent, NotCompiled> {
+    pub fn compile(&self, bytes: &Arc<[u8]>, compilation: &Compilation<'_>) -> Result<Compiled, NotCompiled> {
         let began = Instant::now();
-        let bytes: Arc<[u8]> = bytes.into();
-        let Compilation { component, time, serves_meanwhile, tell } = *compilation;
+        let Compilation { component, time, serves_meanwhile, tell, .. } = *compilation;
         let tell = || tell(Compiling { component, bytes: bytes.len(), elapsed: began.elapsed() });
+        let attempt = |time: Duration, in_background: bool| match &self.loader {
+            Some(loader) => self.load(loader, bytes, compilation, (time, in_background), &tell),
+            None => self.attempt(bytes, time, in_background, &tell).map(|here| (HeldComponent::here(here), None)),
+        };
         if !serves_meanwhile || bytes.len() < BACKGROUND_BYTES_MIN {
-            return self.attempt(&bytes, time, false, &tell);
+            return attempt(time, false);
         }
         let patience = BACKGROUND_FIRST + BACKGROUND_PER_MIB * u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);
-        match self.attempt(&bytes, patience.min(time), true, &tell) {
+        match attempt(patience.min(time), true) {
             // Tools that keep all cores busy must not keep new code out.
-            Err(NotCompiled::TooLate) => self.attempt(&bytes, time, false, &tell),
+            Err(NotCompiled::TooLate) => attempt(time, false),
             done => done,
         }
+    }
+
+    fn load(
+        &self,
+        loader: &Loader,
+        bytes: &[u8],
+        compilation: &Compilation<'_>,
+        (time, gives_way): (Duration, bool),
+        tell: &dyn Fn(),
+    ) -> Result<Compiled, NotCompiled> {
+        let (memory_bytes_max, call_memory_bytes) = compilation.memory_bytes;
+        let job = LoadJob { component: compilation.source, time, memory_bytes_max, call_memory_bytes, gives_way };
+        let runtime = runtime()?;
+        let loaded = runtime.block_on(async {
+            let load = loader.load(bytes, &job);
+            tokio::pin!(load);
+            loop {
+                match tokio::time::timeout(TOLD_EVERY, &mut load).await {
+                    Ok(loaded) => return loaded,
+                    Err(_) => tell(),
+                }
+            }
+        });
+        match loaded {
+            Ok((component, lister)) => Ok((component, lister.map(|lister| OpenLister { lister, runtime }))),
+            Err(NotLoaded::TooLate) => Err(NotCompiled::TooLate),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The tools of a component that a loader loaded from these bytes.
+    pub fn list(
+        &self,
+        (component, open): (&HeldComponent, Option<OpenLister>),
+        bytes: &[u8],
+        limits: (&Limits, u64),
+        described: (&WrittenDescriptions, SchemaLimits),
+    ) -> Result<Listing, NotCompiled> {
+        let loader = self.loader.as_ref().ok_or_else(|| NotCompiled::NoEngine("there is no loader".to_owned()))?;
+        let (lister, runtime) = match open {
+            Some(OpenLister { lister, runtime }) => (Some(lister), runtime),
+            None => (None, runtime()?),
+        };
+        Ok(runtime.block_on(loader.list((component, lister), bytes, limits, described)))
     }
 
     fn attempt(
@@ -121,7 +214,8 @@ impl Compiler {
         }
         // No buffer: the result is either received here, or its sender learns that it is lost.
         let (done, compiled) = sync_channel(0);
-        let (sandbox, left_behind) = (self.sandbox.clone(), Arc::clone(&self.left_behind));
+        let sandbox = self.sandbox.get().map_err(|error| NotCompiled::NoEngine(error.to_string()))?.clone();
+        let left_behind = Arc::clone(&self.left_behind);
         let bytes = Arc::clone(bytes);
         let thread = std::thread::Builder::new()
             .name("toolcell-compile".to_owned())

@@ -21,6 +21,7 @@ use super::path_entries;
 use crate::blocking_files;
 use crate::file_stamp::Stamps;
 use native::Inotify;
+pub use network::holds as on_network;
 
 /// Quiet time after a change before files are examined. Changes that belong together (a build that
 /// writes several files, an editor that renames twice) come within it.

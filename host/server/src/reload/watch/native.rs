@@ -83,7 +83,8 @@ impl Inotify {
         }
         let Some((folder, names)) = self.watched.get(&number) else { return false };
         let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
-        names.contains(name) && !(events.contains(ReadFlags::CREATE) && is_being_written(&folder.join(name)))
+        (names.contains(name) || names.contains(OsStr::new("")))
+            && !(events.contains(ReadFlags::CREATE) && is_being_written(&folder.join(name)))
     }
 }
 

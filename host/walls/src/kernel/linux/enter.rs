@@ -2,7 +2,9 @@
 
 use std::ffi::c_ulong;
 use std::fs::File;
+use std::os::fd::BorrowedFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Signal};
 
 use super::refusal::{Refusal, Step};
@@ -16,6 +18,8 @@ use crate::kernel::wall::Wall;
 pub struct Entered {
     site: Site,
     memory_bytes_max: u64,
+    files_max: u64,
+    file_bytes_max: Option<u64>,
     new_threads: bool,
     statm: Option<File>,
 }
@@ -47,7 +51,7 @@ pub fn enter(rights: &Rights<'_>) -> Entered {
     site.build(Wall::IpcNamespace, || namespaces::own(libc::CLONE_NEWIPC));
     site.build(Wall::NetworkNamespace, || namespaces::own(libc::CLONE_NEWNET));
     site.build(Wall::MountNamespace, namespaces::empty_root);
-    site.leave(Wall::PidNamespace, "it takes a second process for each; other walls hide and refuse what it would");
+    site.build(Wall::PidNamespace, namespaces::process_ids);
     site.build(Wall::Capabilities, capabilities::give_up);
     // Landlock refuses mounts, so it follows them.
     site.build(Wall::Landlock, || folders::restrict(rights.folders));
@@ -55,7 +59,8 @@ pub fn enter(rights: &Rights<'_>) -> Entered {
     // The kernel forgets this signal where rights change, so it comes last.
     site.build(Wall::DiesWithHost, || dies_with_host(rights));
     let new_threads = rights.threads_max.is_some();
-    Entered { site, memory_bytes_max: rights.memory_bytes_max, new_threads, statm }
+    let Rights { memory_bytes_max, files_max, file_bytes_max, .. } = *rights;
+    Entered { site, memory_bytes_max, files_max, file_bytes_max, new_threads, statm }
 }
 
 impl Entered {
@@ -67,7 +72,10 @@ impl Entered {
     /// Builds the last walls, around every thread: no memory becomes executable, and few system
     /// calls are left. Any other ends the process.
     pub fn seal(self) -> Report {
-        let Self { mut site, memory_bytes_max, new_threads, statm } = self;
+        let Self { mut site, memory_bytes_max, files_max, file_bytes_max, new_threads, statm } = self;
+        if let Some(bytes_max) = file_bytes_max.filter(|_| site.report.stands(Wall::Files)) {
+            site.build(Wall::Files, || limits::file_lengths(files_max, bytes_max));
+        }
         site.build(Wall::Memory, || limits::memory(statm, memory_bytes_max));
         site.build(Wall::FixedCode, fixed_code);
         site.build(Wall::SystemCalls, || filter::install(new_threads));
@@ -104,10 +112,6 @@ impl Site {
             self.report.put(wall, State::Stands(how.to_owned()));
         }
     }
-
-    fn leave(&mut self, wall: Wall, reason: &str) {
-        self.report.put(wall, State::Unbuilt(reason.to_owned()));
-    }
 }
 
 fn no_new_privileges() -> Result<String, Refusal> {
@@ -135,11 +139,20 @@ fn dies_with_host(rights: &Rights<'_>) -> Result<String, Refusal> {
     let Some(link) = rights.link else {
         return Ok(String::new());
     };
-    let host = rustix::net::sockopt::socket_peercred(link).step("SO_PEERCRED")?.pid;
     // A host that ended before the call above cannot send the signal any more.
-    if rustix::process::getppid() == Some(host) {
-        Ok(String::new())
-    } else {
-        Err(Refusal::new("the host has ended, or another process started this one"))
-    }
+    let has_ended = || Err(Refusal::new("the host has ended, or another process started this one"));
+    let Some(parent) = rustix::process::getppid() else {
+        // Out of a namespace of process ids nobody sees who started its first process. The host has
+        // the other end of the link as long as it lives. Should it be about to end, this process
+        // is not served: components run once the host has answered to the seal.
+        return if is_hung_up(link).step("poll")? { has_ended() } else { Ok(String::new()) };
+    };
+    let host = rustix::net::sockopt::socket_peercred(link).step("SO_PEERCRED")?.pid;
+    if parent == host { Ok(String::new()) } else { has_ended() }
+}
+
+fn is_hung_up(link: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+    let mut looked = [PollFd::from_borrowed_fd(link, PollFlags::empty())];
+    rustix::event::poll(&mut looked, Some(&Timespec::default()))?;
+    Ok(looked.iter().any(|looked| looked.revents().contains(PollFlags::HUP)))
 }

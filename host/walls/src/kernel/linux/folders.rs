@@ -2,7 +2,7 @@
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 use rustix::fs::FileType;
 
@@ -15,16 +15,17 @@ const NEWEST: ABI = ABI::V10;
 /// Refuses to open any file but those of `folders`, TCP, signals to other processes, and abstract
 /// sockets, as far as the kernel's Landlock goes.
 pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
-    let mut rules = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(NEWEST))
-        .and_then(|rules| rules.handle_access(AccessNet::from_all(NEWEST)))
-        .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
-        .and_then(Ruleset::create)
-        .map_err(told)?;
+    let mut rules = empty_rules().map_err(told)?;
     for folder in folders {
-        let rule = PathBeneath::new(folder.descriptor, rights(folder)?);
-        rules = rules.add_rule(rule).map_err(told)?;
+        let status = rustix::fs::fstat(folder.descriptor).step("fstat of a granted folder")?;
+        let is_folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+        let rule = || PathBeneath::new(folder.descriptor, rights(is_folder, folder.access));
+        // Landlock takes no rule for a file in memory, such as code that no cache keeps, and lets
+        // it be opened. A file that was replaced since has no name either, and needs its rule.
+        if !is_folder && status.st_nlink == 0 && empty_rules().and_then(|rules| rules.add_rule(rule())).is_err() {
+            continue;
+        }
+        rules = rules.add_rule(rule()).map_err(told)?;
     }
     let landlock = rules.restrict_self().map_err(told)?.landlock;
     match landlock {
@@ -32,6 +33,16 @@ pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
         LandlockStatus::NotEnabled => Err(Refusal::new("it was turned off when the kernel started")),
         LandlockStatus::Available { effective_abi, .. } => judged(effective_abi),
     }
+}
+
+/// Rules that give nothing.
+fn empty_rules() -> Result<RulesetCreated, RulesetError> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(NEWEST)))
+        .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
+        .and_then(Ruleset::create)
 }
 
 fn told(error: RulesetError) -> Refusal {
@@ -52,11 +63,9 @@ fn judged(abi: ABI) -> Result<String, Refusal> {
 }
 
 /// No folder of a component holds a program to run, a device or a pipe, so none of these is given.
-fn rights(folder: &Folder<'_>) -> Result<BitFlags<AccessFs>, Refusal> {
+fn rights(is_folder: bool, access: Access) -> BitFlags<AccessFs> {
     use AccessFs::{MakeDir, MakeReg, MakeSym, ReadDir, ReadFile, Refer, RemoveDir, RemoveFile, Truncate, WriteFile};
-    let status = rustix::fs::fstat(folder.descriptor).step("fstat of a granted folder")?;
-    let is_folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
-    Ok(match (is_folder, folder.access) {
+    match (is_folder, access) {
         (false, Access::Read) => ReadFile.into(),
         (false, Access::Write) => ReadFile | WriteFile | Truncate,
         (true, Access::Read) => ReadFile | ReadDir,
@@ -64,5 +73,5 @@ fn rights(folder: &Folder<'_>) -> Result<BitFlags<AccessFs>, Refusal> {
             let contents = ReadFile | WriteFile | Truncate | ReadDir;
             contents | MakeReg | MakeDir | MakeSym | RemoveFile | RemoveDir | Refer
         }
-    })
+    }
 }

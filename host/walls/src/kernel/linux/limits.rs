@@ -28,17 +28,22 @@ pub(super) fn no_core() -> Result<String, Refusal> {
     Ok(String::new())
 }
 
-/// Descriptors, and how long a file may grow. Past it a write fails instead of ending the process.
+/// Descriptors.
 pub(super) fn files(rights: &Rights<'_>) -> Result<String, Refusal> {
     limit(Resource::Nofile, rights.files_max).step("RLIMIT_NOFILE")?;
     limit(Resource::Memlock, 0).step("RLIMIT_MEMLOCK")?;
     limit(Resource::Msgqueue, 0).step("RLIMIT_MSGQUEUE")?;
-    let Some(file_bytes_max) = rights.file_bytes_max else {
-        return Ok(format!("{} open", rights.files_max));
-    };
+    Ok(format!("{} open", rights.files_max))
+}
+
+/// The length that a file may grow to. Past it a write fails instead of ending the process.
+///
+/// It bounds memory that is a file as well, and so what loading code writes to: it comes with the
+/// seal.
+pub(super) fn file_lengths(files_max: u64, bytes_max: u64) -> Result<String, Refusal> {
     syscalls::ignore_signal(libc::SIGXFSZ).step("SIGXFSZ")?;
-    limit(Resource::Fsize, file_bytes_max).step("RLIMIT_FSIZE")?;
-    Ok(format!("{} open, {file_bytes_max} bytes each", rights.files_max))
+    limit(Resource::Fsize, bytes_max).step("RLIMIT_FSIZE")?;
+    Ok(format!("{files_max} open, {bytes_max} bytes each"))
 }
 
 /// Threads of the process. The limit counts tasks of a user in a namespace, and since Linux 5.14

@@ -21,4 +21,5 @@ mod refusal;
 mod syscalls;
 
 pub use enter::{Entered, enter};
-pub use syscalls::close_inherited;
+pub(crate) use syscalls::{FirstProcess, start_first};
+pub use syscalls::{close_inherited, end_on_abort};

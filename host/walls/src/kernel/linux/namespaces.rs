@@ -9,6 +9,7 @@ use rustix::fs::Mode;
 
 use super::refusal::{Refusal, Step};
 use super::syscalls::{self, Mount};
+use crate::kernel::IDS_REFUSED;
 
 /// Mounts that give no rights through their files.
 const PLAIN: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -38,6 +39,16 @@ fn write(path: &str, text: &str) -> Result<(), Refusal> {
 pub(super) fn own(flag: c_int) -> Result<String, Refusal> {
     syscalls::unshare(flag).step("unshare")?;
     Ok(String::new())
+}
+
+/// A namespace of process ids, in which this process is the first. Only the one that starts it can
+/// make that: a process that leaves its own afterwards starts no thread any more.
+pub(super) fn process_ids() -> Result<String, Refusal> {
+    if std::process::id() == 1 {
+        return Ok(String::new());
+    }
+    let refused = std::env::var(IDS_REFUSED);
+    Err(Refusal::new(refused.unwrap_or_else(|_| "whoever started the process made none".to_owned())))
 }
 
 /// A mount namespace whose root holds nothing but `/proc/self/fd`: the process's own descriptors,

@@ -2,10 +2,17 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong};
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, RawPid, WaitOptions};
+
+use crate::kernel::ABORTED;
 
 /// `MOVE_MOUNT_F_EMPTY_PATH` of `linux/mount.h`.
 const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 0x4;
@@ -13,6 +20,12 @@ const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 0x4;
 const OPEN_TREE_CLONE: c_uint = 1;
 /// `_LINUX_CAPABILITY_VERSION_3` of `linux/capability.h`: 64 bits in two words.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// The highest number of a signal.
+const SIGNALS_MAX: c_int = 64;
+/// Words of 16 bytes on the stack of a process until it runs its program: 64 KiB. It calls the
+/// kernel, some thirty times, and nothing that calls far.
+const STACK_WORDS: usize = 4096;
 
 fn answer(result: c_long) -> io::Result<c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -128,4 +141,163 @@ pub fn close_inherited() -> io::Result<()> {
     // SAFETY: takes numbers only. At the start of `main` nothing in the process owns a descriptor
     // above the standard three, as its documentation demands of the caller.
     answer(unsafe { libc::syscall(libc::SYS_close_range, from, c_uint::MAX, 0_u32) }).map(drop)
+}
+
+/// Ends the process where it aborts, though it may be the first of a namespace of process ids: the
+/// kernel lets no signal of its own end that one. Elsewhere it changes nothing.
+pub fn end_on_abort() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Ok(());
+    }
+    let handler: extern "C" fn(c_int) = tell_abort;
+    // SAFETY: the function makes one system call, which is sound at any moment.
+    let old = unsafe { libc::signal(libc::SIGABRT, handler as *const () as libc::sighandler_t) };
+    if old == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+extern "C" fn tell_abort(_: c_int) {
+    // SAFETY: it ends the process at once, and runs nothing of it.
+    unsafe { libc::_exit(ABORTED) }
+}
+
+/// A program that becomes the first process of a namespace of process ids.
+pub(crate) struct FirstProcess<'a> {
+    /// Its path.
+    pub(crate) program: &'a CStr,
+    /// Its name and its arguments.
+    pub(crate) arguments: &'a [CString],
+    /// Its whole environment, each `NAME=VALUE`.
+    pub(crate) environment: &'a [CString],
+    /// Its standard input, output and error. None of them is one of these of this process.
+    pub(crate) standard: [BorrowedFd<'a>; 3],
+    /// Files that it writes first, with their texts.
+    pub(crate) maps: &'a [(&'static CStr, CString)],
+}
+
+/// All that the new process reads until it runs its program.
+struct Plan<'a> {
+    first: &'a FirstProcess<'a>,
+    arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+    /// The kernel's answer to the step that failed.
+    failed: AtomicI32,
+}
+
+/// Starts a program as the first process of a namespace of process ids, in a process group of its
+/// own and in the folder `/`. `namespaces` are that one, and others that are made with it.
+///
+/// It is what `posix_spawn` of the C libraries does, which takes no namespaces.
+pub(crate) fn start_first(first: &FirstProcess<'_>, namespaces: c_int) -> io::Result<Pid> {
+    let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+    let (arguments, environment) = (pointers(first.arguments), pointers(first.environment));
+    let plan = Plan { first, arguments, environment, failed: AtomicI32::new(0) };
+    let mut stack = vec![0_u128; STACK_WORDS];
+    let top = stack.as_mut_ptr_range().end.cast();
+    let flags = namespaces | libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let quiet = Quiet::new()?;
+    // SAFETY: the new process shares this one's memory until it runs its program or ends, and the
+    // kernel has this thread wait for that. So the plan and the stack outlive their use, and
+    // nobody else has either. No handler of this process runs in it: all signals are blocked, and
+    // it takes the handlers away before it lets them in.
+    let result = unsafe { libc::clone(become_program, top, flags, ptr::from_ref(&plan).cast_mut().cast()) };
+    let pid = answer(result.into());
+    drop(quiet);
+    let pid = Pid::from_raw(RawPid::try_from(pid?).map_err(io::Error::other)?).ok_or(io::ErrorKind::Other)?;
+    match plan.failed.load(Ordering::Acquire) {
+        0 => Ok(pid),
+        errno => {
+            // It ends by itself.
+            while rustix::process::waitpid(Some(pid), WaitOptions::empty()).is_err_and(|error| error == Errno::INTR) {}
+            Err(io::Error::from_raw_os_error(errno))
+        }
+    }
+}
+
+/// Runs in the new process. It must not allocate, lock or panic: other threads go on, and what
+/// they hold they hold in its eyes for ever.
+extern "C" fn become_program(plan: *mut c_void) -> c_int {
+    // SAFETY: `start_first` hands over its plan, and keeps it while this runs.
+    let plan = unsafe { &*plan.cast_const().cast::<Plan<'_>>() };
+    let error = match prepare(plan.first) {
+        Ok(()) => run(plan),
+        Err(error) => error,
+    };
+    plan.failed.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Release);
+    1
+}
+
+fn prepare(first: &FirstProcess<'_>) -> io::Result<()> {
+    for (path, text) in first.maps {
+        write_map(path, text)?;
+    }
+    for (number, descriptor) in (0..).zip(first.standard) {
+        // SAFETY: takes numbers only. The descriptors are a copy of this process's, so no owner
+        // of one is cheated.
+        answer(unsafe { libc::dup2(descriptor.as_raw_fd(), number) }.into())?;
+    }
+    // SAFETY: takes numbers only.
+    answer(unsafe { libc::setpgid(0, 0) }.into())?;
+    // SAFETY: the pointer is of a constant; the kernel only reads. The folder is this process's.
+    answer(unsafe { libc::chdir(c"/".as_ptr()) }.into())?;
+    for signal in 1..=SIGNALS_MAX {
+        // Some take no handler, and have none.
+        // SAFETY: no function of the program runs any more at a signal.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Quiet::end()
+}
+
+fn write_map(path: &CStr, text: &CStr) -> io::Result<()> {
+    // SAFETY: the pointer is of a `CStr` that outlives the call; the kernel only reads.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+    answer(file.into())?;
+    // SAFETY: as above, with its length. The descriptor closes with the program that follows.
+    let written = unsafe { libc::write(file, text.as_ptr().cast(), text.count_bytes()) };
+    if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Returns only where it fails.
+fn run(plan: &Plan<'_>) -> io::Error {
+    // SAFETY: each pointer is of a text of the plan, and each list ends with a null pointer; the
+    // kernel only reads.
+    unsafe { libc::execve(plan.first.program.as_ptr(), plan.arguments.as_ptr(), plan.environment.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// While it lives, no signal comes to this thread.
+struct Quiet(libc::sigset_t);
+
+impl Quiet {
+    fn new() -> io::Result<Self> {
+        let (mut all, mut old) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: the first call makes the set of which the second reads; that makes the other
+        // where it answers 0.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            match libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) {
+                0 => Ok(Self(old.assume_init())),
+                error => Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+
+    /// Lets every signal in, in a new process.
+    fn end() -> io::Result<()> {
+        let mut none = MaybeUninit::uninit();
+        // SAFETY: the first call makes the set of which the second reads.
+        match unsafe {
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut())
+        } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: it is the set that `new` was given. It cannot fail with that.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
 }

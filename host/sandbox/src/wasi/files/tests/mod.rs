@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod escapes;
+mod handed;
 mod interface;
 mod mounts;
 mod quotas;

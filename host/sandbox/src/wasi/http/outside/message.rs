@@ -81,11 +81,7 @@ pub(super) struct ResponseHead {
 }
 
 impl RequestHead {
-    pub(in crate::wasi::http) fn new<B>(
-        request: &Request<B>,
-        options: Option<RequestOptions>,
-        body_bytes: Option<u64>,
-    ) -> Self {
+    pub(crate) fn new<B>(request: &Request<B>, options: Option<RequestOptions>, body_bytes: Option<u64>) -> Self {
         let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options.unwrap_or_default();
         let uri = request.uri();
         Self {

@@ -102,8 +102,9 @@ impl Granted {
                 variable: &|_| None,
                 secret: &secret,
                 state_folder: folder.path(),
+                shared_state: None,
                 name_servers: &self.name_servers,
-                behind_wall: false,
+                behind_wall: None,
                 observing: false,
             };
             let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));

@@ -2,8 +2,11 @@
 //! process, through a door.
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use toolcell_shared::Kept;
 use wasmtime::component::Resource;
 
+use super::each::engine::Engine;
+use super::each::kept;
 use super::*;
 use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::doors::testing::{TestCaller, TestDoors};
@@ -19,19 +22,50 @@ struct Call {
     caller: Arc<TestCaller>,
 }
 
+/// Each way from a guest to its state, with a folder and a server that nobody used.
+struct Way {
+    outside: bool,
+    folder: TempDir,
+    shared: Option<(Engine, Arc<Kept>)>,
+}
+
+fn ways() -> Vec<Way> {
+    let on_server = || {
+        let engine = Engine::start(&[]);
+        let kept = kept(&engine);
+        (engine, kept)
+    };
+    [(false, false), (true, false), (false, true), (true, true)]
+        .into_iter()
+        .map(|(outside, shared)| Way { outside, folder: TempDir::new().unwrap(), shared: shared.then(on_server) })
+        .collect()
+}
+
+impl Way {
+    fn call(&self, tables: &str) -> Call {
+        let shared = self.shared.as_ref().map(|(_, kept)| kept);
+        Call::on(self.outside, (self.folder.path(), shared), tables)
+    }
+}
+
 impl Call {
     fn new(outside: bool, folder: &Path, tables: &str) -> Self {
+        Self::on(outside, (folder, None), tables)
+    }
+
+    fn on(outside: bool, (folder, shared_state): (&Path, Option<&Arc<Kept>>), tables: &str) -> Self {
         let text = format!("version = 1\n[components.it]\nsource = \"it.wasm\"\n{tables}\n");
         let source = toolcell_policy::Source { name: "toolcell.toml", text: &text };
         let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
         let component = manifest.component("it").unwrap();
         let sources = GrantSources {
-            behind_wall: false,
+            behind_wall: None,
             observing: false,
             folder,
             variable: &|_| None,
             secret: &|_| Err((String::new(), String::new())),
             state_folder: &folder.join("state"),
+            shared_state,
             name_servers: &[],
         };
         let limits = component.tool_limits("tool");
@@ -81,9 +115,8 @@ const GRANTED: &str = "[components.it.keyvalue]\nquota = \"1KiB\"\nentries = 5\n
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_does_what_it_says_and_is_kept() {
-    for outside in [false, true] {
-        let folder = TempDir::new().unwrap();
-        let mut call = Call::new(outside, folder.path(), GRANTED);
+    for way in ways() {
+        let mut call = way.call(GRANTED);
         let bucket = call.open("").await;
         let mut view = call.state.keyvalue();
         assert_eq!(view.get(again(&bucket), "a".to_owned()).await.unwrap(), None);
@@ -104,9 +137,10 @@ async fn every_operation_does_what_it_says_and_is_kept() {
         call.settle().await;
         assert!(call.caller.misuse.lock().unwrap().is_empty());
         drop(call);
-        let mut next = Call::new(outside, folder.path(), GRANTED);
+        let mut next = way.call(GRANTED);
         let bucket = next.open("default").await;
         assert_eq!(next.state.keyvalue().get(bucket, "n".to_owned()).await.unwrap().unwrap(), b"41");
+        assert_eq!(way.folder.path().join("state").exists(), way.shared.is_none());
     }
 }
 
@@ -118,9 +152,8 @@ async fn a_guest_is_told_the_same_of_every_bound() {
         ("no number", "the value is no decimal number", 1),
         ("a batch", "one batch has at most 10000 keys", 2),
     ];
-    for outside in [false, true] {
-        let folder = TempDir::new().unwrap();
-        let mut call = Call::new(outside, folder.path(), GRANTED);
+    for way in ways() {
+        let mut call = way.call(GRANTED);
         let bucket = call.open("b").await;
         let mut view = call.state.keyvalue();
         view.set(again(&bucket), "x".to_owned(), b"x".to_vec()).await.unwrap();
@@ -134,7 +167,7 @@ async fn a_guest_is_told_the_same_of_every_bound() {
                 }
                 bytes => told(view.set(again(&bucket), "y".to_owned(), vec![0; bytes]).await),
             };
-            assert!(said.starts_with(text), "{name}, outside {outside}: {said}");
+            assert!(said.starts_with(text), "{name}, outside {}: {said}", way.outside);
         }
         let pairs = (0..5).map(|n| (format!("k{n}"), vec![1])).collect();
         let said = told(batch::Host::set_many(&mut view, again(&bucket), pairs).await);
@@ -162,16 +195,33 @@ async fn without_a_grant_the_denial_reaches_the_caller_once() {
 #[tokio::test]
 async fn fuel_is_that_of_a_guest_in_the_host() {
     let mut spent = Vec::new();
-    for outside in [false, true] {
-        let folder = TempDir::new().unwrap();
-        let mut call = Call::new(outside, folder.path(), GRANTED);
+    for way in ways() {
+        let mut call = way.call(GRANTED);
         let bucket = call.open("b").await;
         call.state.keyvalue().set(again(&bucket), "a".to_owned(), vec![1; 50]).await.unwrap();
         call.state.keyvalue().get(again(&bucket), "a".to_owned()).await.unwrap();
         call.state.keyvalue().list_keys(bucket, None).await.unwrap();
         spent.push(call.state.fuel.spent());
     }
-    assert_eq!(spent[0], spent[1]);
+    assert!(spent.iter().all(|fuel| *fuel == spent[0]), "{spent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_and_the_operator_are_told_that_the_server_is_away() {
+    for way in ways().into_iter().filter(|way| way.shared.is_some()) {
+        let mut call = way.call(GRANTED);
+        let bucket = call.open("b").await;
+        call.state.keyvalue().set(again(&bucket), "a".to_owned(), b"1".to_vec()).await.unwrap();
+        let (engine, _) = way.shared.as_ref().unwrap();
+        engine.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+        let away = "the state that replicas share cannot be reached; try again";
+        let said = told(call.state.keyvalue().set(again(&bucket), "b".to_owned(), Vec::new()).await);
+        assert_eq!(said, format!("{away}: it may have been done, so look first"));
+        let noted = call.caller.away.lock().unwrap().clone();
+        assert!(noted.len() == 1 && noted[0].contains("OOM") && noted[0].contains("127.0.0.1"), "{noted:?}");
+        assert!(call.caller.misuse.lock().unwrap().is_empty());
+        call.settle().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

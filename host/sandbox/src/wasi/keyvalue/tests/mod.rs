@@ -2,6 +2,7 @@
 //! damage.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 mod batches;
+mod each;
 mod guests;
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -16,7 +16,17 @@ pub(crate) const PACKET_BYTES_MAX: usize = u16::MAX as usize;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TcpWanted {
     pub(super) to: SocketAddr,
+    /// True for a socket of IPv6.
+    pub(super) six: bool,
     pub(super) options: Options,
+}
+
+#[cfg(feature = "drill")]
+impl TcpWanted {
+    /// A connection to this address.
+    pub(crate) fn plain(to: SocketAddr) -> Self {
+        Self { to, six: to.is_ipv6(), options: Options::default() }
+    }
 }
 
 /// A message of the host about a connection. Between the first and the last come frames of data.
@@ -44,6 +54,14 @@ pub(crate) struct UdpWanted {
     /// True for IPv6.
     pub(super) six: bool,
     pub(super) options: Options,
+}
+
+#[cfg(feature = "drill")]
+impl UdpWanted {
+    /// A socket of IPv4.
+    pub(crate) fn plain() -> Self {
+        Self { six: false, options: Options::default() }
+    }
 }
 
 /// A message of a guest about packets.

@@ -13,6 +13,7 @@ use toolcell_policy::{Capability, Limit};
 use super::Deciding;
 use super::message::{Code, SendsNoMore, TcpSaid, TcpWanted};
 use super::options::Options;
+use super::tcp::can_connect;
 use crate::wasi::doors::frame::{DATA_BYTES_MAX, decoded};
 use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter};
 use crate::wasi::net::{CallNet, Metered, OverDirection};
@@ -23,7 +24,7 @@ const LAST_BYTES_WAIT: Duration = Duration::from_secs(1);
 /// Connects to where the guest may, and hands on what both sides send, charged to the call.
 pub(crate) async fn serve(
     deciding: Deciding<'_>,
-    TcpWanted { to, options }: TcpWanted,
+    TcpWanted { to, six, options }: TcpWanted,
     (reader, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
     if !deciding.net.socket() {
@@ -31,6 +32,9 @@ pub(crate) async fn serve(
     }
     if !deciding.permits(Capability::Tcp, to) {
         return writer.message(&TcpSaid::Refused(Code::AccessDenied)).await;
+    }
+    if !can_connect(to, six) {
+        return writer.message(&TcpSaid::Refused(Code::InvalidArgument)).await;
     }
     let connected = connect(to, &options).await.and_then(|stream| Ok((stream.local_addr()?, stream)));
     let (local, stream) = match connected {

@@ -96,6 +96,11 @@ pub(super) fn is_remote(to: SocketAddr, family: IpAddressFamily) -> bool {
     of_family && !to.ip().is_unspecified() && to.port() != 0
 }
 
+/// True for an address that a TCP socket can be connected to; `six`: a socket of IPv6.
+pub(super) fn can_connect(to: SocketAddr, six: bool) -> bool {
+    is_remote(to, if six { IpAddressFamily::Ipv6 } else { IpAddressFamily::Ipv4 }) && is_unicast(to.ip())
+}
+
 fn is_unicast(to: IpAddr) -> bool {
     !to.is_multicast() && !matches!(to, IpAddr::V4(four) if four.is_broadcast())
 }
@@ -188,10 +193,13 @@ impl HostTcpSocket for CallState {
         let asked = self.ask_before_socket(Capability::Tcp, to.into()).await;
         let to = asked.map_err(SocketError::trap)?;
         let socket = self.outside_tcp(&socket)?;
-        if !is_remote(to, socket.family) || !is_unicast(to.ip()) {
-            return Err(ErrorCode::InvalidArgument.into());
+        let six = socket.family == IpAddressFamily::Ipv6;
+        let wanted = TcpWanted { to, six, options: socket.options.clone() };
+        if !can_connect(to, six) {
+            // The host denies it, or says so too. A guest is told at once, as in the host's own.
+            let refused = connect(Arc::clone(&socket.outside), wanted).await;
+            return Err(refused.err().unwrap_or(ErrorCode::InvalidArgument).into());
         }
-        let wanted = TcpWanted { to, options: socket.options.clone() };
         socket.state = State::Connecting(spawn(connect(Arc::clone(&socket.outside), wanted)));
         Ok(())
     }

@@ -51,12 +51,13 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
     };
     let folder = tempfile::tempdir().unwrap();
     let sources = GrantSources {
-        behind_wall: false,
+        behind_wall: None,
         observing: false,
         folder: folder.path(),
         variable: &|_| None,
         secret: &|_| Err((String::new(), String::new())),
         state_folder: folder.path(),
+        shared_state: None,
         name_servers,
     };
     let prepared = |network: &str| {
@@ -195,14 +196,29 @@ async fn errors_of_a_connection_are_those_of_the_system() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut call = call(&to(gone), "sockets = 2", &[]);
     assert_eq!(call.connect(gone).await.unwrap_err(), ErrorCode::ConnectionRefused);
-    for wrong in ["0.0.0.0:1", "127.0.0.1:0", "224.0.0.1:1", "255.255.255.255:1"] {
-        let (socket, network) = (call.tcp(), call.network());
-        let Ok(socket) = socket else { break };
-        let to: SocketAddr = wrong.parse().unwrap();
-        let started = code(Tcp::start_connect(&mut call.state, socket, network, to.into()).await);
-        assert_eq!(started.unwrap_err(), ErrorCode::InvalidArgument, "{wrong}");
-    }
+    assert!(call.tcp().is_ok());
     assert_eq!(call.tcp().unwrap_err(), ErrorCode::NewSocketLimit);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_no_socket_can_be_connected_to_is_decided_on_first() {
+    let rules = "tcp = [\"127.0.0.1:1-65535\"]\nprivate = [\"127.0.0.1\"]";
+    for wrong in [
+        "[::ffff:127.0.0.1]:7",
+        "127.0.0.1:0",
+        "[::ffff:127.0.0.2]:7",
+        "[::127.0.0.1]:7",
+        "0.0.0.0:1",
+        "224.0.0.1:1",
+        "255.255.255.255:1",
+    ] {
+        let mut call = call(rules, "", &[]);
+        let to: SocketAddr = wrong.parse().unwrap();
+        let (socket, network) = (call.tcp().unwrap(), call.network());
+        let started = code(Tcp::start_connect(&mut call.state, socket, network, to.into()).await);
+        assert_eq!(started.unwrap_err(), ErrorCode::AccessDenied, "{wrong}");
+        assert_eq!(call.denials().len(), 1, "{wrong}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -291,7 +307,7 @@ async fn a_process_cannot_pass_the_hosts_limits_by_its_own_words() {
     let address = server.local_addr().unwrap();
     let call = call(&to(address), "sockets = 2", &[]);
     let opening = |to| {
-        let wanted = TcpWanted { to, options: Options::default() };
+        let wanted = TcpWanted { to, six: to.is_ipv6(), options: Options::default() };
         framed(0, &postcard::to_stdvec(&Opening::Tcp(wanted)).unwrap())
     };
     let mut answers = Vec::new();

@@ -69,6 +69,9 @@ const OPTIONS: [(c_int, &[c_int]); 4] = [
     (libc::IPPROTO_IPV6, &[libc::IPV6_UNICAST_HOPS, libc::IPV6_V6ONLY]),
 ];
 
+/// Rights that a new folder gives its owner: none is made that the host could not look into.
+const OWN_FOLDER: u32 = libc::S_IRWXU;
+
 /// This process, of `linux/pidfd.h`.
 const PIDFD_SELF: c_int = -10_000;
 
@@ -117,12 +120,15 @@ fn threads(process: u32) -> Result<[Call; 5], BackendError> {
     ])
 }
 
-fn descriptors() -> Result<[Call; 3], BackendError> {
+fn descriptors() -> Result<[Call; 5], BackendError> {
     let ioctls = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::FIONCLEX];
     let ioctls = ioctls.iter().map(|request| all([int_bits(1, *request as u32, 0)]));
     Ok([
         (libc::SYS_fcntl, one_of(1, &FCNTL)?),
         (libc::SYS_ioctl, ioctls.collect::<Result<_, _>>()?),
+        (libc::SYS_mkdirat, vec![all([int_bits(2, OWN_FOLDER, !OWN_FOLDER)])?]),
+        // Times of an open file. Landlock checks no path that leads to a file to set them.
+        (libc::SYS_utimensat, vec![all([word(1, 0)])?]),
         // Below an open folder. From the working folder it fails: see `refused.rs`.
         (libc::SYS_openat, Vec::new()),
     ])

@@ -6,14 +6,13 @@ use std::ffi::c_long;
 
 use libc::{
     SYS_brk, SYS_clock_getres, SYS_clock_gettime, SYS_clock_nanosleep, SYS_close, SYS_epoll_create1, SYS_epoll_ctl,
-    SYS_epoll_pwait, SYS_eventfd2, SYS_exit, SYS_exit_group, SYS_fadvise64, SYS_fallocate, SYS_fdatasync, SYS_fstat,
+    SYS_epoll_pwait, SYS_eventfd2, SYS_exit, SYS_exit_group, SYS_faccessat2, SYS_fadvise64, SYS_fdatasync, SYS_fstat,
     SYS_fsync, SYS_ftruncate, SYS_getcpu, SYS_getdents64, SYS_getpeername, SYS_getpid, SYS_getrandom, SYS_getsockname,
-    SYS_gettid, SYS_linkat, SYS_lseek, SYS_membarrier, SYS_mkdirat, SYS_munmap, SYS_nanosleep, SYS_newfstatat,
-    SYS_openat2, SYS_ppoll, SYS_pread64, SYS_preadv, SYS_preadv2, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read,
-    SYS_readlinkat, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_renameat, SYS_renameat2, SYS_restart_syscall, SYS_rseq,
-    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_getaffinity, SYS_sched_yield,
-    SYS_set_robust_list, SYS_shutdown, SYS_sigaltstack, SYS_statx, SYS_symlinkat, SYS_unlinkat, SYS_utimensat,
-    SYS_write, SYS_writev,
+    SYS_gettid, SYS_linkat, SYS_lseek, SYS_membarrier, SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_openat2,
+    SYS_ppoll, SYS_pread64, SYS_preadv, SYS_preadv2, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read, SYS_readlinkat,
+    SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_renameat, SYS_renameat2, SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_getaffinity, SYS_sched_yield, SYS_set_robust_list, SYS_shutdown,
+    SYS_sigaltstack, SYS_statx, SYS_symlinkat, SYS_unlinkat, SYS_write, SYS_writev,
 };
 
 /// A descriptor stands for rights that the host gave, so what only uses one is free. Paths are
@@ -45,14 +44,13 @@ pub(super) const CALLS: &[c_long] = &[
     SYS_newfstatat,
     SYS_statx,
     SYS_readlinkat,
-    SYS_mkdirat,
+    // A dot at the end of a path, as cap-std looks at it.
+    SYS_faccessat2,
     SYS_unlinkat,
     SYS_linkat,
     SYS_symlinkat,
     SYS_renameat2,
-    SYS_utimensat,
     SYS_ftruncate,
-    SYS_fallocate,
     SYS_fadvise64,
     SYS_fsync,
     SYS_fdatasync,

@@ -1,0 +1,22 @@
+//! `toolcell` for the drill: a guest that imports `toolcell:drill/native` has the power of native
+//! code in its sandbox process. For tests alone: no package holds it, and `--version` says so.
+//!
+//! Must not hold: anything but the modules of `main.rs`.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod edit;
+mod exit;
+mod lock_text;
+mod logging;
+mod manifest;
+mod program;
+mod sandbox_process;
+mod sketch;
+mod terminal;
+mod warned;
+
+fn main() -> std::process::ExitCode {
+    program::run()
+}

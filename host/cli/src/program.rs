@@ -1,0 +1,54 @@
+//! One run of the program: reads the command line, runs one command, turns its answer into an exit
+//! code. Must not hold: what a command does.
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::args::{self, Args, Command};
+use crate::exit::Exit;
+use crate::{commands, sandbox_process};
+
+/// Runs what the command line says.
+pub fn run() -> std::process::ExitCode {
+    if let Some(done) = sandbox_process::run_if_asked() {
+        return done;
+    }
+    let mut command = args::wrapped(Args::command());
+    let args =
+        Args::from_arg_matches(&command.get_matches_mut()).unwrap_or_else(|error| error.format(&mut command).exit());
+    let done = match args.command {
+        Command::Serve(args) => commands::serve::run(&args),
+        Command::Dev(args) => commands::dev::run(args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Status(args) => commands::status::run(&args),
+        Command::Reload(args) => commands::reload::run(&args),
+        Command::LogLevel(args) => commands::log_level::run(&args),
+        Command::Lock(args) => commands::lock::run(&args),
+        Command::Diff(args) => commands::diff::run(&args),
+        Command::Approve(args) => commands::approve::run(&args),
+        Command::List(args) => commands::list::run(&args),
+        Command::Call(args) => commands::call::run(&args),
+        Command::Calibrate(args) => commands::calibrate::run(&args),
+        Command::Bench(args) => commands::bench::run(&args),
+        Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Annotate(args) => commands::annotate::run(&args),
+        Command::Compile(args) => commands::compile::run(&args),
+        Command::Audit(args) => commands::audit::run(&args),
+        Command::Token(args) => commands::token::run(&args),
+        Command::ClientConfig(args) => commands::client_config::run(&args),
+        Command::Add(args) => commands::add::run(&args),
+        Command::Remove(args) => commands::remove::run(&args),
+        Command::Rename(args) => commands::rename::run(&args),
+        Command::Grant(args) => commands::grant::run(&args),
+        Command::Revoke(args) => commands::grant::revoke(&args),
+        Command::Secret(args) => commands::secret::run(&args),
+        Command::Policy(args) => commands::policy::run(&args),
+        Command::New(args) => commands::new::run(&args),
+        Command::Bundle(args) => commands::bundle::run(&args),
+        Command::Walls(args) => commands::walls::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
+    };
+    // New tokens of a login that are under way would be lost.
+    toolcell_server::login::finish(toolcell_server::login::FINISHED_WITHIN);
+    done.unwrap_or_else(|error| Exit::host_failed(&error)).into()
+}

@@ -1,0 +1,121 @@
+//! A session whose client other processes answer too: the parts of it that belong to another
+//! process, and those that another process passes on. Must not hold: the way between them.
+
+use std::sync::Arc;
+
+use super::{Connection, Session, Shared};
+use crate::asking::{AskName, ReplyText};
+use crate::frame::RequestId;
+use crate::host::Host;
+use crate::meta::{LogLevel, Peer};
+
+/// The other processes that answer the client of one session.
+pub(crate) trait Elsewhere: Send + Sync {
+    /// Passes the client's answer to the process at this address.
+    fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>);
+
+    /// Cancels a request that this process does not have.
+    fn cancel(&self, id: &RequestId);
+
+    /// Watches a resource everywhere, or no more.
+    fn watch(&self, uri: &str, watches: bool);
+
+    /// Sets the session's log level everywhere.
+    fn set_log_level(&self, level: LogLevel);
+}
+
+impl<H: Host> Connection<H> {
+    /// Answers the client together with other processes. This one asks it under this address.
+    pub(crate) fn sharing(self, address: &str, session: &str, elsewhere: Arc<dyn Elsewhere>) -> Self {
+        self.shared.asks.be_at(address);
+        let _ = self.shared.session.set(session.to_owned());
+        let _ = self.shared.elsewhere.set(elsewhere);
+        self
+    }
+
+    /// The address under which this process asks the client, if others do too.
+    pub(crate) fn address(&self) -> Option<String> {
+        self.shared.asks.address().map(str::to_owned)
+    }
+
+    /// Goes on with a session that another process has begun.
+    pub(crate) fn resumed(self, peer: Peer) -> Self {
+        self.shared.state().session = Some(Session { peer, ready: true });
+        self
+    }
+
+    /// The number of a lasting connection.
+    pub(crate) fn number(&self) -> u64 {
+        self.shared.number.get().copied().unwrap_or_default()
+    }
+
+    /// The session's client, once it has begun.
+    pub(crate) fn peer(&self) -> Option<Peer> {
+        self.shared.state().session.as_ref().map(|session| session.peer.clone())
+    }
+
+    /// Notes that the client is ready, which it may have told another process.
+    pub(crate) fn mark_ready(&self) {
+        if let Some(session) = &mut self.shared.state().session {
+            session.ready = true;
+        }
+    }
+
+    /// Takes an answer that another process passed on.
+    pub(crate) fn take_answer(&self, address: &str, number: u64, reply: ReplyText) {
+        if self.shared.asks.is_at(Some(address)) {
+            self.shared.asks.answer(number, reply);
+        }
+    }
+
+    /// Takes a cancellation that another process passed on.
+    pub(crate) fn take_cancel(&self, id: &RequestId) {
+        self.shared.cancel(id);
+    }
+
+    /// The resources that the session watches, as far as this process knows.
+    pub(crate) fn watched(&self) -> Vec<String> {
+        self.shared.state().watched.uris().map(str::to_owned).collect()
+    }
+
+    /// Takes what another process passed on: the session watches a resource, or no more.
+    pub(crate) fn take_watch(&self, uri: &str, watches: bool) {
+        if watches {
+            // The process that has the request has answered it: what has no room here is not told.
+            let _ = self.shared.watch(uri);
+        } else {
+            self.shared.watch_no_more(uri);
+        }
+    }
+
+    /// Takes a log level that another process passed on.
+    pub(crate) fn take_log_level(&self, level: LogLevel) {
+        self.shared.set_log_level(level);
+    }
+}
+
+impl<H: Host> Shared<H> {
+    /// Hands an answer to the call that waits for it, here or elsewhere.
+    pub(super) fn answered(&self, name: AskName<'_>, reply: Result<&str, &str>) {
+        if self.asks.is_at(name.address) {
+            self.asks.answer(name.number, ReplyText::of(reply));
+        } else if let (Some(elsewhere), Some(address)) = (self.elsewhere.get(), name.address) {
+            elsewhere.answer(address, name.number, reply);
+        }
+    }
+
+    /// Stops a call here, or else elsewhere.
+    pub(super) fn cancel_anywhere(self: &Arc<Self>, id: &RequestId) {
+        if !self.cancel(id)
+            && let Some(elsewhere) = self.elsewhere.get()
+        {
+            elsewhere.cancel(id);
+        }
+    }
+
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        if let Some(session) = &mut self.state().session {
+            session.peer.log_level = Some(level);
+        }
+    }
+}

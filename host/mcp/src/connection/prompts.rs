@@ -1,0 +1,206 @@
+//! The methods of prompts, and completion. A prompt is got by a call, as tools are called. Must not
+//! hold: how a call runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Shared;
+use super::calls::{Becomes, CallTarget, raw};
+use super::dispatch::Exchange;
+use crate::asking::RoundInput;
+use crate::completion::{Completing, Completions};
+use crate::declared::{DeclaredResource, ResourceReader};
+use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_json, result_frame, scan};
+use crate::host::{Catalog as _, Host};
+use crate::meta::SERVER_INFO;
+use crate::revision::{Revision, push_prompt_result};
+use crate::tool::{CheckedResult, Prompt, Tool};
+
+impl<H: Host> Shared<H> {
+    /// Begins to get a prompt, once its arguments fit.
+    pub(super) fn get_prompt(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+        let params = &exchange.request.params;
+        let input = RoundInput::read(params, exchange.peer.revision)?;
+        let name = params.string("name")?;
+        let arguments = params.get("arguments").unwrap_or("{}");
+        if !scan::is_object(arguments) {
+            return Err(RpcError::params("params.arguments must be an object"));
+        }
+        let arguments = raw(arguments.to_owned())?;
+        let path = Prompt::path(&name);
+        {
+            let catalog = exchange.catalog.get(&*self.server.host);
+            let view = catalog.view(&self.caller);
+            let entries = view.as_deref().unwrap_or_else(|| catalog.tools());
+            let prompt = entries.find(&path).and_then(|(_, entry)| entry.prompt());
+            prompt.ok_or_else(|| unknown(&name))?.check(&arguments)?;
+        }
+        self.start(
+            exchange,
+            CallTarget { name: path, arguments, becomes: Becomes::Prompt, input, is_inner: false, wish: None },
+        )
+    }
+
+    /// The messages of a prompt, from the result of its call.
+    pub(super) fn prompt_of(
+        &self,
+        id: &RequestId,
+        entry: &Tool,
+        result: CheckedResult,
+        revision: Revision,
+    ) -> Result<Vec<u8>, RpcError> {
+        if result.is_error {
+            return Err(failure(&result));
+        }
+        let identity = &self.server.identity;
+        let write =
+            |out: &mut Vec<u8>| push_prompt_result(out, entry.definition(), &result, revision.features(), identity);
+        Ok(result_frame(id, write))
+    }
+
+    /// Begins to look for values of an argument, once it is known to be one.
+    pub(super) fn complete(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+        let (reference, completing) = read_completion(&exchange.request.params)?;
+        let (name, known) = self.subject(&exchange, &reference, &completing.argument)?;
+        if !known {
+            let name = echo(&completing.argument);
+            return Err(RpcError::params(format!("params.argument.name is none of its arguments: {name}")));
+        }
+        let arguments = raw(completing.to_json())?;
+        let (becomes, input) = (Becomes::Completions(completing), RoundInput::default());
+        self.start(exchange, CallTarget { name, arguments, becomes, input, is_inner: false, wish: None })
+    }
+
+    /// The entry whose argument is completed, and whether it has this argument.
+    fn subject(
+        &self,
+        exchange: &Exchange<'_, H>,
+        reference: &Reference,
+        argument: &str,
+    ) -> Result<(String, bool), RpcError> {
+        let catalog = exchange.catalog.get(&*self.server.host);
+        let view = catalog.view(&self.caller);
+        let entries = view.as_deref().unwrap_or_else(|| catalog.tools());
+        match reference {
+            Reference::Prompt(name) => {
+                let path = Prompt::path(name);
+                let prompt = entries.find(&path).and_then(|(_, entry)| entry.prompt());
+                let known = prompt.ok_or_else(|| unknown(name))?.argument(argument).is_some();
+                Ok((path, known))
+            }
+            Reference::Resource(uri) => {
+                let is_it = |declared: &&DeclaredResource| declared.uri == *uri && declared.is_seen_with(entries);
+                let declared = catalog.resources().iter().find(is_it);
+                let unknown = || RpcError::params(format!("Unknown resource template: {}", echo(uri)));
+                let declared = declared.ok_or_else(unknown)?;
+                let known = declared.variables.iter().any(|(name, _)| name == argument);
+                match &declared.reader {
+                    ResourceReader::Tool { tool, .. } => Ok((tool.clone(), known)),
+                    // The call is one of the component's, whichever of its tools it names.
+                    ResourceReader::Host { tools } => Ok((tools.first().cloned().ok_or_else(unknown)?, known)),
+                    // It has no variables.
+                    ResourceReader::Held { .. } => Err(unknown()),
+                }
+            }
+        }
+    }
+
+    /// Writes completions.
+    pub(super) fn completed(
+        &self,
+        id: &RequestId,
+        found: Result<Completions, String>,
+        revision: Revision,
+    ) -> Result<Vec<u8>, RpcError> {
+        let found = found.map_err(|text| RpcError::new(ErrorCode::Internal, text))?;
+        let typed = revision.features().typed_results;
+        Ok(result_frame(id, |out| {
+            let mut result = Object::open(out);
+            if typed {
+                result.text("resultType", "complete");
+            }
+            let mut completion = Object::open(result.key("completion"));
+            push_json(completion.key("values"), found.values());
+            if let Some(total) = found.total() {
+                completion.json("total", &total);
+            }
+            completion.flag("hasMore", found.has_more());
+            completion.close();
+            if typed {
+                let mut meta = Object::open(result.key("_meta"));
+                meta.raw(SERVER_INFO, &self.server.identity);
+                meta.close();
+            }
+            result.close();
+        }))
+    }
+}
+
+/// The thing whose argument is completed.
+enum Reference {
+    Prompt(String),
+    Resource(String),
+}
+
+/// Reads `ref`, `argument` and `context` (2026-07-28, Completion, "Protocol Messages").
+fn read_completion(params: &crate::frame::Params<'_>) -> Result<(Reference, Completing), RpcError> {
+    let object = |member: &str| {
+        let text = params.get(member).filter(|text| scan::is_object(text));
+        let value: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+        value.ok_or_else(|| RpcError::params(format!("params.{member} must be an object")))
+    };
+    let text = |value: &Value, place: &str, member: &str| {
+        let text = value.get(member).and_then(Value::as_str).map(str::to_owned);
+        text.ok_or_else(|| RpcError::params(format!("params.{place}.{member} must be a string")))
+    };
+    let (of, argument) = (object("ref")?, object("argument")?);
+    let reference = match of.get("type").and_then(Value::as_str) {
+        Some("ref/prompt") => Reference::Prompt(text(&of, "ref", "name")?),
+        Some("ref/resource") => Reference::Resource(text(&of, "ref", "uri")?),
+        _ => return Err(RpcError::params("params.ref.type must be \"ref/prompt\" or \"ref/resource\"")),
+    };
+    let template = match &reference {
+        Reference::Prompt(_) => None,
+        Reference::Resource(uri) => Some(uri.clone()),
+    };
+    let (name, value) = (text(&argument, "argument", "name")?, text(&argument, "argument", "value")?);
+    let others = match params.get("context") {
+        None => Vec::new(),
+        Some(_) => others(&object("context")?)?,
+    };
+    Ok((reference, Completing { template, argument: name, value, others }))
+}
+
+/// The members of `context.arguments`.
+fn others(context: &Value) -> Result<Vec<(String, String)>, RpcError> {
+    let Some(arguments) = context.get("arguments") else { return Ok(Vec::new()) };
+    let given: Option<BTreeMap<String, String>> = serde_json::from_value(arguments.clone()).ok();
+    let given = given.ok_or_else(|| RpcError::params("params.context.arguments must be an object of strings"))?;
+    Ok(given.into_iter().collect())
+}
+
+impl Completing {
+    /// It as JSON, which is weighed and recorded as a call's arguments are.
+    fn to_json(&self) -> String {
+        let others: BTreeMap<&str, &str> =
+            self.others.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let Self { template, argument, value, .. } = self;
+        serde_json::json!({"template": template, "argument": argument, "value": value, "others": others}).to_string()
+    }
+}
+
+fn unknown(name: &str) -> RpcError {
+    RpcError::params(format!("Unknown prompt: {}", echo(name)))
+}
+
+/// The error for a prompt that was not got (2026-07-28, Prompts, "Error Handling").
+fn failure(result: &CheckedResult) -> RpcError {
+    let said = result.content.iter().find_map(|content| match &content.kind {
+        crate::content::ContentKind::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    let code = if result.blames_arguments() { ErrorCode::InvalidParams } else { ErrorCode::Internal };
+    RpcError::new(code, said.unwrap_or_else(|| "The prompt cannot be got".to_owned()))
+}

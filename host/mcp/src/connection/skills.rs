@@ -1,0 +1,153 @@
+//! The methods of skills: their list, one entry, and folders (ext-skills, "Listing Skills",
+//! "Getting a Skill", "Reading Directories"). Must not hold: reading their files, which are
+//! resources.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Range;
+
+use super::Shared;
+use super::dispatch::Exchange;
+use super::resources::Scope;
+use crate::frame::{Object, RpcError, echo, result_frame};
+use crate::host::{Catalog as _, Host};
+use crate::meta::SERVER_INFO;
+use crate::skills::{FolderChild, Skill};
+use crate::tool::{ToolList, first_of};
+
+/// Bytes of one page past its first entry. 256 KiB, as of a page of resources. One entry is never
+/// split: with 512 files it has about 100 KiB.
+const PAGE_BYTES_MAX: usize = 256 * 1024;
+
+/// An entry of a list: its address, and its JSON.
+type Entry<'e> = (&'e str, &'e str);
+
+/// A page of a list: its entries, and the cursor of the next one.
+struct Page {
+    places: Range<usize>,
+    next_cursor: Option<String>,
+}
+
+impl<H: Host> Shared<H> {
+    /// Lists one page of the skills that the caller sees.
+    pub(super) fn list_skills(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let catalog = exchange.catalog.get(&*self.server.host);
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let seen: Vec<&Skill> = catalog.skills().iter().filter(|skill| skill.is_seen_with(tools)).collect();
+        let entries: Vec<Entry<'_>> = seen.iter().map(|skill| (skill.uri.as_str(), skill.json.as_str())).collect();
+        let page = self.page_of("skills", &entries, exchange.request.params.get("cursor"))?;
+        let scope = if catalog.tells_callers_apart() { Scope::Private } else { Scope::Public };
+        let frame = self.cacheable(exchange.id(), (exchange.peer.revision, scope), |result| {
+            push_entries(result.key("skills"), entries.get(page.places).unwrap_or_default());
+            result.text_if("nextCursor", page.next_cursor.as_deref());
+        });
+        exchange.reply.send(Some(exchange.id()), frame);
+        Ok(())
+    }
+
+    /// Gives the entry of one skill.
+    pub(super) fn get_skill(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let uri = exchange.request.params.string("uri")?;
+        let catalog = exchange.catalog.get(&*self.server.host);
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let skill = catalog.skills().iter().find(|skill| skill.uri == uri && skill.is_seen_with(tools));
+        let skill = skill.ok_or_else(|| RpcError::params(format!("No skill is served at {}", echo(&uri))))?;
+        let scope = if catalog.tells_callers_apart() { Scope::Private } else { Scope::Public };
+        let frame = self.cacheable(exchange.id(), (exchange.peer.revision, scope), |result| {
+            result.raw("skill", &skill.json);
+        });
+        exchange.reply.send(Some(exchange.id()), frame);
+        Ok(())
+    }
+
+    /// Lists what is directly in a folder, of what the caller sees.
+    pub(super) fn read_directory(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let uri = exchange.request.params.string("uri")?;
+        let catalog = exchange.catalog.get(&*self.server.host);
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let children = catalog.folder(&uri, tools);
+        let children =
+            children.ok_or_else(|| RpcError::params(format!("{} is no folder that is served", echo(&uri))))?;
+        let entries: Vec<String> = children.iter().map(FolderChild::json).collect();
+        let uris = children.iter().map(|child| child.uri.as_str());
+        let entries: Vec<Entry<'_>> = uris.zip(entries.iter().map(String::as_str)).collect();
+        let page = self.page_of("resources", &entries, exchange.request.params.get("cursor"))?;
+        let typed = exchange.peer.revision.features().typed_results;
+        let frame = result_frame(exchange.id(), |out| {
+            let mut result = Object::open(out);
+            if typed {
+                result.text("resultType", "complete");
+            }
+            push_entries(result.key("resources"), entries.get(page.places).unwrap_or_default());
+            result.text_if("nextCursor", page.next_cursor.as_deref());
+            if typed {
+                let mut meta = Object::open(result.key("_meta"));
+                meta.raw(SERVER_INFO, &self.server.identity);
+                meta.close();
+            }
+            result.close();
+        });
+        exchange.reply.send(Some(exchange.id()), frame);
+        Ok(())
+    }
+
+    /// The page at a cursor, bounded in entries and bytes. Any replica that serves the same list
+    /// takes the cursor.
+    fn page_of(&self, list: &str, entries: &[Entry<'_>], cursor: Option<&str>) -> Result<Page, RpcError> {
+        let mut hasher = DefaultHasher::new();
+        // Their order alone: an entry that reads otherwise moves no other.
+        entries.iter().for_each(|(uri, _)| uri.hash(&mut hasher));
+        let mark = hasher.finish();
+        let first = match cursor {
+            Some(cursor) => first_of(cursor, mark, (list, entries.len()))?,
+            None => 0,
+        };
+        let mut bytes = 0_usize;
+        let fits = |(place, (_, json)): &(usize, &Entry<'_>)| {
+            bytes = bytes.saturating_add(json.len());
+            *place == 0 || (*place < self.server.options.page_size && bytes <= PAGE_BYTES_MAX)
+        };
+        let taken = entries.iter().skip(first).enumerate().take_while(fits).count();
+        let last = first + taken;
+        let next_cursor = (last < entries.len()).then(|| format!("{mark:016x}{last:x}"));
+        Ok(Page { places: first..last, next_cursor })
+    }
+}
+
+impl Skill {
+    /// True if a caller with these entries sees it.
+    fn is_seen_with(&self, tools: &ToolList) -> bool {
+        tools.find(&self.entry).is_some()
+    }
+}
+
+impl FolderChild {
+    /// Its entry (2026-07-28, `Resource`).
+    fn json(&self) -> String {
+        let mut out = Vec::new();
+        let mut entry = Object::open(&mut out);
+        entry.text("uri", &self.uri);
+        entry.text("name", &self.name);
+        entry.text_if("description", self.description.as_deref());
+        entry.text("mimeType", &self.mime_type);
+        if let Some(size) = self.size_bytes {
+            entry.json("size", &size);
+        }
+        entry.close();
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+/// Appends a list of entries.
+fn push_entries(out: &mut Vec<u8>, entries: &[Entry<'_>]) {
+    out.push(b'[');
+    for (place, (_, json)) in entries.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(json.as_bytes());
+    }
+    out.push(b']');
+}

@@ -1,0 +1,303 @@
+//! Calls that are tasks, or become one while they run. Must not hold: the methods of tasks, or the
+//! way of any other call.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Shared;
+use super::calls::{Becomes, CallPermit, StartedCall, caught, perform};
+use crate::frame::{ErrorCode, Object, RpcError, result_frame};
+use crate::host::{CallContext, Catalog as _, Host};
+use crate::meta::{Peer, SERVER_INFO};
+use crate::revision::{Revision, push_result};
+use crate::task::{
+    Begun, Changed, Creation, NewTask, StoredTask, TaskBody, TaskChange, TaskHandle, TaskOptions, TaskParam, TaskStart,
+    TaskStatus, TaskStore, new_id, push_created, push_legacy,
+};
+use crate::tool::Tool;
+
+/// Pause between two sentences on a task: nobody polls more often.
+const SAYS_EVERY: Duration = Duration::from_millis(250);
+
+/// Tries to keep a result while the state that replicas share is away, and the pause between two.
+const KEEP_TRIES_MAX: u32 = 20;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// A call that is a task, or becomes one.
+pub(super) struct PlannedTask {
+    start: TaskStart,
+    handle: Arc<TaskHandle>,
+}
+
+/// The outcome of a call: its result as JSON, and true if that says that the tool failed.
+type Outcome = Result<(Vec<u8>, bool), RpcError>;
+
+impl PlannedTask {
+    /// Prepares a call for it.
+    pub(super) fn new(start: TaskStart, context: &mut CallContext) -> Self {
+        let handle = Arc::<TaskHandle>::default();
+        context.task = true;
+        context.events.of_task(&handle);
+        context.asking = context.asking.clone().of_task(&handle);
+        Self { start, handle }
+    }
+}
+
+/// A task that runs.
+struct RunningTask<'h> {
+    id: String,
+    store: &'h Arc<dyn TaskStore>,
+    options: &'h TaskOptions,
+    handle: Arc<TaskHandle>,
+    ends: Instant,
+    revision: Revision,
+}
+
+impl<H: Host> Shared<H> {
+    /// Decides if a call is a task, or may become one.
+    pub(super) fn task_of(
+        &self,
+        tool: &Tool,
+        becomes: &Becomes,
+        (wish, has_tasks): (Option<TaskParam>, bool),
+        peer: &Peer,
+    ) -> Result<Option<TaskStart>, RpcError> {
+        if !matches!(becomes, Becomes::ToolResult) || self.server.tasks.kept().is_none() {
+            return Ok(None);
+        }
+        // Where no tool runs as a task, none is offered, and wishes are ignored.
+        let wish = wish.filter(|_| has_tasks);
+        tool.task().decide(&tool.definition().name, wish, (peer.revision, peer.capabilities))
+    }
+
+    /// Notes that the session's client is told of a task.
+    fn watch_own(&self, id: &str) {
+        let most = self.server.options.watched_max;
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).tasks.add(id, most);
+    }
+}
+
+impl<H: Host> StartedCall<H> {
+    /// Runs the call as a task, or until it becomes one.
+    pub(super) async fn run_as(self, PlannedTask { start, handle }: PlannedTask) {
+        let Self { permit, catalog, tool, call, .. } = self;
+        let shared = Arc::clone(&permit.shared);
+        let Some((store, options)) = shared.server.tasks.kept() else { return };
+        let (revision, bytes) = (call.context.revision, call.arguments.get().len());
+        let (asking, events, cancellation) =
+            (call.context.asking.clone(), call.context.events.clone(), call.context.cancellation.clone());
+        let work = async {
+            let origin = call.tool;
+            let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call).await;
+            shared.keep_resources(catalog.origin(origin), &result).await;
+            let (mut out, identity) = (Vec::new(), &shared.server.identity);
+            match asking.ending() {
+                None => push_result(&mut out, &result, revision.features(), identity),
+                Some(Ok(required)) => required.push(&mut out, identity),
+                Some(Err(error)) => return Err(error),
+            }
+            Ok((out, result.is_error))
+        };
+        let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
+        let mut work = pin!(async { caught(work).await.unwrap_or_else(internal) });
+        if !start.after.is_zero() {
+            tokio::select! {
+                biased;
+                outcome = &mut work => return answer(permit, outcome),
+                () = sleep(start.after) => {}
+            }
+        }
+        let ttl = start.ttl.map_or(options.ttl, |ttl| ttl.min(options.ttl_max)).max(Duration::from_millis(1));
+        let begun = async {
+            let id = new_id().ok_or_else(|| unkept("The machine gives no random numbers"))?;
+            let new = NewTask { id: id.clone(), caller: shared.caller.name().to_owned(), ttl, bytes };
+            match store.create(new).await {
+                Ok(Creation::Created) => match store.find(shared.caller.name(), &id).await {
+                    Ok(Some(task)) => Ok(task),
+                    _ => Err(unkept("The task is not found")),
+                },
+                Ok(Creation::CallerFull) => Err(unkept("This caller has as many tasks as it may")),
+                Ok(Creation::Full) => Err(unkept("There are as many tasks as there may be")),
+                Err(_) => Err(unkept("The state that replicas share cannot be reached")),
+            }
+        };
+        let created = match begun.await {
+            Ok(created) => created,
+            // Nothing of it has run.
+            Err(refusal) if start.after.is_zero() => {
+                permit.refuse(&refusal);
+                return shared.go_on();
+            }
+            // A call without a task is answered when it ends.
+            Err(_) => return answer(permit, work.await),
+        };
+        let ends = Instant::now() + ttl;
+        let id = created.id.clone();
+        let task = RunningTask { id, store, options, handle, ends, revision };
+        let legacy = !revision.is_modern();
+        let begun = Begun { id: task.id.clone(), store: Arc::clone(store), legacy };
+        if !asking.begin_task(|| task.handle.begin(begun)) {
+            task.forget().await;
+            return answer(permit, work.await);
+        }
+        shared.server.tasks.runs(&task.id, &task.handle, &cancellation);
+        if legacy {
+            shared.watch_own(&task.id);
+        }
+        let frame = result_frame(&permit.id, |out| task.push_creation(out, &created, &shared.server.identity));
+        // From here on the request is answered, and its connection may do other things.
+        if permit.settle(frame) {
+            if legacy {
+                events.go_on(&shared.outbox);
+            }
+            shared.go_on();
+            let outcome = task.run(work, &cancellation).await;
+            events.end();
+            // One that ended with its process is lost, whatever its call said last.
+            if shared.server.tasks.has(&task.id) {
+                task.keep(outcome).await;
+            }
+        } else {
+            // Nobody knows of it.
+            cancellation.cancel();
+            let _ = work.await;
+            task.forget().await;
+            shared.go_on();
+        }
+        shared.server.tasks.ended(&task.id);
+    }
+}
+
+impl<H: Host> Shared<H> {
+    /// Begins calls that waited for this one.
+    fn go_on(self: &Arc<Self>) {
+        self.begin_queued();
+        self.outbox.notice();
+    }
+}
+
+/// Answers a call that became no task.
+fn answer<H: Host>(permit: CallPermit<H>, outcome: Outcome) {
+    let shared = Arc::clone(&permit.shared);
+    match outcome {
+        Ok((result, _)) => {
+            let frame = result_frame(&permit.id, |out| out.extend_from_slice(&result));
+            permit.settle(frame);
+        }
+        Err(error) => permit.refuse(&error),
+    }
+    shared.go_on();
+}
+
+/// The error for a task that is not begun.
+fn unkept(why: &'static str) -> RpcError {
+    RpcError::new(ErrorCode::Internal, format!("{why}, so the call was not begun; try again later"))
+}
+
+impl RunningTask<'_> {
+    /// Appends the answer to the call: the task as it begins.
+    fn push_creation(&self, out: &mut Vec<u8>, task: &StoredTask, identity: &str) {
+        let mut result = Object::open(out);
+        if self.revision.is_modern() {
+            result.text("resultType", "task");
+            push_created(&mut result, task, self.options.poll);
+            let mut meta = Object::open(result.key("_meta"));
+            meta.raw(SERVER_INFO, identity);
+            meta.close();
+        } else {
+            let mut object = Object::open(result.key("task"));
+            push_legacy(&mut object, task, self.options.poll);
+            object.close();
+        }
+        result.close();
+    }
+
+    /// Runs the call to its end. Meanwhile its client may answer and cancel, and hears what it
+    /// says.
+    async fn run(
+        &self,
+        work: impl Future<Output = Outcome>,
+        cancellation: &crate::cancellation::Cancellation,
+    ) -> Outcome {
+        let mut work = pin!(work);
+        let mut says_next = Instant::now();
+        // It may have been cancelled before anybody here could hear of it.
+        self.handle.wake();
+        loop {
+            let speaks = self.handle.has_message();
+            tokio::select! {
+                biased;
+                outcome = &mut work => return outcome,
+                () = self.handle.woken() => {}
+                () = sleep_until(says_next), if speaks => {}
+                () = sleep_until(self.ends), if !cancellation.is_cancelled() => cancellation.cancel(),
+            }
+            if self.handle.take_withdrawn() {
+                let _ = self.store.change(&self.id, TaskChange::Asks(Vec::new())).await;
+            }
+            if self.handle.take_changed() {
+                match self.store.pull(&self.id).await {
+                    Ok(Some(answers)) if answers.is_empty() => {}
+                    Ok(Some(answers)) => self.handle.answer(answers),
+                    Ok(None) => cancellation.cancel(),
+                    // It is heard of again with the next change, or when the state is back.
+                    Err(_) => {}
+                }
+            }
+            if Instant::now() >= says_next
+                && let Some(message) = self.handle.take_message()
+            {
+                says_next = Instant::now() + SAYS_EVERY;
+                let _ = self.store.change(&self.id, TaskChange::Says(message)).await;
+            }
+        }
+    }
+
+    /// Keeps the outcome for its client.
+    async fn keep(&self, outcome: Outcome) {
+        let (status, body, message) = self.ended(outcome);
+        let change = |status, body: &str, message: &str| {
+            let (body, message) = (body.to_owned(), message.to_owned());
+            self.store.change(&self.id, TaskChange::Ends { status, body, message })
+        };
+        for _ in 0..KEEP_TRIES_MAX {
+            match change(status, &body, &message).await {
+                Ok(Changed::Done | Changed::Over) => return,
+                Ok(Changed::NoRoom) => {
+                    let error = RpcError::new(ErrorCode::Internal, "There is no room to keep the result of the task");
+                    let body = TaskBody::of_error(&error);
+                    let _ = change(TaskStatus::Failed, &body, &error.message).await;
+                    return;
+                }
+                Err(_) => sleep(TRY_AGAIN_AFTER).await,
+            }
+        }
+    }
+
+    fn ended(&self, outcome: Outcome) -> (TaskStatus, String, String) {
+        let failed = |error: &RpcError| (TaskStatus::Failed, TaskBody::of_error(error), error.message.to_string());
+        match outcome {
+            Ok((result, _)) if result.len() > self.options.result_bytes_max => {
+                let (bytes, most) = (result.len(), self.options.result_bytes_max);
+                let text = format!("The result of the task has {bytes} bytes, and at most {most} are kept");
+                failed(&RpcError::new(ErrorCode::Internal, text))
+            }
+            // 2025-11-25 counts a tool's failure as one of the task ("Task Status").
+            Ok((result, true)) if !self.revision.is_modern() => {
+                (TaskStatus::Failed, TaskBody::of_result(&result), "The tool failed".to_owned())
+            }
+            Ok((result, _)) => (TaskStatus::Completed, TaskBody::of_result(&result), String::new()),
+            Err(error) => failed(&error),
+        }
+    }
+
+    async fn forget(&self) {
+        // Without an answer it ends with its time.
+        let _ = self.store.forget(&self.id).await;
+    }
+}

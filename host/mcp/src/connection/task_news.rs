@@ -1,0 +1,104 @@
+//! News of tasks for those who watch them: legacy sessions that began them, and
+//! `subscriptions/listen` with `taskIds`. Must not hold: other news.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::subscriptions::Subscription;
+use super::{OpenRequest, Shared};
+use crate::frame::{RequestId, notification_frame};
+use crate::host::{Host, Outbox};
+use crate::method::Notification;
+use crate::task::{StoredTask, TaskOptions, push_detailed, push_legacy};
+
+/// Tasks that somebody watches.
+#[derive(Debug, Default)]
+pub(super) struct TaskWatch(BTreeSet<Box<str>>);
+
+impl TaskWatch {
+    /// Watches one more task, if there is room. Clients must not rely on being told.
+    pub(super) fn add(&mut self, id: &str, most: usize) -> bool {
+        (self.0.len() < most || self.0.contains(id)) && {
+            self.0.insert(id.into());
+            true
+        }
+    }
+
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.0.contains(id)
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+}
+
+impl<H: Host> Shared<H> {
+    /// True if the client watches this task.
+    pub(super) fn watches(&self, id: &str) -> bool {
+        let state = self.state();
+        let listens = |open: &OpenRequest| matches!(open, OpenRequest::Subscription(it) if it.tasks.has(id));
+        state.tasks.has(id) || state.open.values().any(listens)
+    }
+
+    /// Tells the client of a task that has changed. One that does not read is not told: it asks.
+    pub(super) fn tell_task(&self, task: &StoredTask, options: &TaskOptions) {
+        let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
+        {
+            let mut state = self.state();
+            if state.tasks.has(&task.id) {
+                if task.status.is_over() {
+                    state.tasks.0.remove(task.id.as_str());
+                }
+                if !self.outbox.congested() {
+                    let frame =
+                        notification_frame(Notification::TaskStatus, |params| push_legacy(params, task, options.poll));
+                    self.outbox.queue(frame);
+                    told.push(Arc::clone(&self.outbox));
+                }
+            }
+            for (id, open) in &state.open {
+                let OpenRequest::Subscription(subscription) = open else { continue };
+                if subscription.tasks.has(&task.id) && subscription.tell_task(id, task, options) {
+                    told.push(Arc::clone(&subscription.outbox));
+                }
+            }
+        }
+        for outbox in told {
+            outbox.flush();
+        }
+    }
+
+    /// Tells a new subscription of the tasks that it watches, as they are now: they may have ended
+    /// before it began.
+    pub(super) fn tell_tasks_at_first(self: &Arc<Self>, id: &RequestId, tasks: Vec<String>) {
+        let (shared, id) = (Arc::clone(self), id.clone());
+        self.executor.run(Box::pin(async move {
+            let Some((store, options)) = shared.server.tasks.kept() else { return };
+            for task in tasks {
+                let Ok(Some(task)) = store.find(shared.caller.name(), &task).await else { continue };
+                let state = shared.state();
+                let Some(OpenRequest::Subscription(subscription)) = state.open.get(&id) else { return };
+                if subscription.tell_task(&id, &task, options) {
+                    let outbox = Arc::clone(&subscription.outbox);
+                    drop(state);
+                    outbox.flush();
+                }
+            }
+        }));
+    }
+}
+
+impl Subscription {
+    /// Queues the news of a task. False if the client does not read.
+    fn tell_task(&self, id: &RequestId, task: &StoredTask, options: &TaskOptions) -> bool {
+        if self.outbox.congested() {
+            return false;
+        }
+        self.outbox.queue(notification_frame(Notification::Task, |params| {
+            super::subscriptions::tag(params, id);
+            push_detailed(params, task, options.poll);
+        }));
+        true
+    }
+}

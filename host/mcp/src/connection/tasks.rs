@@ -1,0 +1,301 @@
+//! The methods of tasks. Must not hold: how a task runs, or news of it.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use serde_json::{Map, Value};
+
+use super::calls::{CallPermit, OpenCall, caught};
+use super::dispatch::Exchange;
+use super::{OpenRequest, Shared};
+use crate::asking::{ReplyText, RoundInput};
+use crate::cancellation::Cancellation;
+use crate::events::CallEvents;
+use crate::frame::{ErrorCode, Object, RequestId, RpcError, push_json, result_frame, scan};
+use crate::host::{Host, Outbox};
+use crate::meta::SERVER_INFO;
+use crate::task::{
+    RELATED_TASK, StoredTask, TaskBody, TaskOptions, TaskStatus, TaskStore, push_detailed, push_legacy, undeclared,
+};
+
+/// Longest name of a task that is looked up, in bytes. This server's have 32.
+const ID_BYTES_MAX: usize = 64;
+
+/// Most bytes of all answers in one `tasks/update`: sixteen of the longest that the manifest
+/// allows.
+const ANSWERS_BYTES_MAX: usize = 16 << 20;
+
+/// The error for a task that there is not, or that is another caller's.
+fn unknown() -> RpcError {
+    RpcError::params("Unknown task: it may have expired")
+}
+
+fn away<E>(_: E) -> RpcError {
+    RpcError::new(ErrorCode::Internal, "The state that replicas share cannot be reached; try again")
+}
+
+/// A question that a client was sent, and its answer to come.
+type SentQuestion = (String, Pin<Box<dyn Future<Output = ReplyText> + Send>>);
+
+impl<H: Host> Shared<H> {
+    /// True if this caller's tasks can be listed. Those of callers that nobody tells apart cannot
+    /// (2025-11-25, "Task Isolation and Access Control").
+    pub(super) fn lists_tasks(&self) -> bool {
+        self.caller.is_recognised()
+    }
+
+    /// The place of tasks, for a request about one, and the task's name.
+    fn task_asked<'s>(
+        &'s self,
+        exchange: &Exchange<'_, H>,
+    ) -> Result<(&'s Arc<dyn TaskStore>, TaskOptions, String), RpcError> {
+        if exchange.peer.revision.is_modern() && !exchange.peer.capabilities.tasks() {
+            return Err(undeclared("This client"));
+        }
+        let id = exchange.request.params.string("taskId")?.into_owned();
+        let (store, options) = self.server.tasks.kept().ok_or_else(unknown)?;
+        if id.len() > ID_BYTES_MAX { Err(unknown()) } else { Ok((store, *options, id)) }
+    }
+
+    /// Answers with the task as it is now.
+    pub(super) fn get_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let (store, options, task) = self.task_asked(exchange)?;
+        let (shared, store, id) = (Arc::clone(self), Arc::clone(store), exchange.id().clone());
+        let modern = exchange.peer.revision.is_modern();
+        self.answer_later(exchange, async move {
+            let task = store.find(shared.caller.name(), &task).await.map_err(away)?.ok_or_else(unknown)?;
+            Ok(shared.task_frame(&id, modern, |result| match modern {
+                true => push_detailed(result, &task, options.poll),
+                false => push_legacy(result, &task, options.poll),
+            }))
+        });
+        Ok(())
+    }
+
+    /// Takes answers to the questions of a task.
+    pub(super) fn update_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let (store, _, task) = self.task_asked(exchange)?;
+        let params = &exchange.request.params;
+        if params.get("inputResponses").is_none() {
+            return Err(RpcError::params("params.inputResponses must be an object"));
+        }
+        let answers = RoundInput::read(params, exchange.peer.revision)?.into_stored();
+        let bytes: usize = answers.iter().map(|(_, answer)| answer.len()).sum();
+        if bytes > ANSWERS_BYTES_MAX {
+            return Err(RpcError::params(format!("params.inputResponses has more than {ANSWERS_BYTES_MAX} bytes")));
+        }
+        let (shared, store, id) = (Arc::clone(self), Arc::clone(store), exchange.id().clone());
+        self.answer_later(exchange, async move {
+            let known = store.answer(shared.caller.name(), &task, answers).await.map_err(away)?;
+            if known { Ok(shared.task_frame(&id, true, |_| {})) } else { Err(unknown()) }
+        });
+        Ok(())
+    }
+
+    /// Cancels a task.
+    pub(super) fn cancel_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let (store, options, task) = self.task_asked(exchange)?;
+        let (shared, store, id) = (Arc::clone(self), Arc::clone(store), exchange.id().clone());
+        let modern = exchange.peer.revision.is_modern();
+        self.answer_later(exchange, async move {
+            let cancelled = store.cancel(shared.caller.name(), &task).await.map_err(away)?;
+            let (before, task) = cancelled.ok_or_else(unknown)?;
+            if modern {
+                return Ok(shared.task_frame(&id, true, |_| {}));
+            }
+            if before.is_over() {
+                let text = format!("The task cannot be cancelled: it is {} already", before.name());
+                return Err(RpcError::params(text));
+            }
+            Ok(shared.task_frame(&id, false, |result| push_legacy(result, &task, options.poll)))
+        });
+        Ok(())
+    }
+
+    /// Lists one page of the caller's tasks.
+    pub(super) fn list_tasks(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        if !self.lists_tasks() {
+            return Err(RpcError::method("tasks/list"));
+        }
+        let after = match exchange.request.params.get("cursor") {
+            None => 0,
+            Some(cursor) => page_after(cursor)?,
+        };
+        let (store, options) = self.server.tasks.kept().ok_or_else(unknown)?;
+        let (shared, store, options, id) = (Arc::clone(self), Arc::clone(store), *options, exchange.id().clone());
+        let most = self.server.options.page_size.max(1);
+        self.answer_later(exchange, async move {
+            let mut tasks = store.list(shared.caller.name(), after, most.saturating_add(1)).await.map_err(away)?;
+            let more = tasks.len() > most;
+            tasks.truncate(most);
+            Ok(shared.task_frame(&id, false, |result| {
+                let out = result.key("tasks");
+                out.push(b'[');
+                for (place, task) in tasks.iter().enumerate() {
+                    if place > 0 {
+                        out.push(b',');
+                    }
+                    let mut object = Object::open(out);
+                    push_legacy(&mut object, task, options.poll);
+                    object.close();
+                }
+                out.push(b']');
+                let last = tasks.last().filter(|_| more);
+                result.text_if("nextCursor", last.map(|task| format!("{:x}", task.number)).as_deref());
+            }))
+        });
+        Ok(())
+    }
+
+    /// Waits for the end of a task, and answers with its result. Meanwhile the client is asked what
+    /// the task asks (2025-11-25, "Input Required Status").
+    pub(super) fn task_result(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let (store, _, task) = self.task_asked(exchange)?;
+        let (cancellation, outbox) = (Cancellation::new(), Arc::clone(exchange.reply.outbox()));
+        let (id, reply) = (exchange.id(), exchange.reply);
+        let sequence = {
+            let mut state = self.state();
+            let most = self.server.options.pending_calls_max.max(1);
+            if state.waiting >= most {
+                let text = format!("At most {most} requests of one connection may wait for tasks");
+                return Err(RpcError::new(ErrorCode::Internal, text));
+            }
+            state.waiting += 1;
+            state.sequence += 1;
+            let open = OpenCall {
+                sequence: state.sequence,
+                cancellation: cancellation.clone(),
+                events: CallEvents::nowhere(),
+                reply: reply.clone(),
+            };
+            state.open.insert(id.clone(), OpenRequest::Call(open));
+            state.sequence
+        };
+        let permit = CallPermit::waiting(self, id, sequence, reply);
+        let (shared, store) = (Arc::clone(self), Arc::clone(store));
+        self.executor.run(Box::pin(async move {
+            let work = shared.ended(&store, &task, &outbox, &cancellation);
+            let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
+            match caught(work).await.unwrap_or_else(internal) {
+                Ok(ended) => match TaskBody::read(&ended.body) {
+                    Some(TaskBody::Result(result)) => {
+                        let frame = result_frame(&permit.id, |out| push_related(out, result, &task));
+                        permit.settle(frame);
+                    }
+                    Some(TaskBody::Error(error)) => {
+                        let mut frame = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
+                        permit.id.push(&mut frame);
+                        frame.extend_from_slice(format!(",\"error\":{error}}}").as_bytes());
+                        permit.settle(frame);
+                    }
+                    None => permit.refuse(&RpcError::new(ErrorCode::Internal, message_of(&ended))),
+                },
+                Err(error) => permit.refuse(&error),
+            }
+        }));
+        Ok(())
+    }
+
+    /// Waits for the end of a task. The client is asked its questions meanwhile.
+    async fn ended(
+        &self,
+        store: &Arc<dyn TaskStore>,
+        id: &str,
+        outbox: &Arc<dyn Outbox>,
+        cancellation: &Cancellation,
+    ) -> Result<StoredTask, RpcError> {
+        let mut awaited = self.server.tasks.watch(id);
+        let mut sent: Vec<SentQuestion> = Vec::new();
+        let mut answered: Vec<String> = Vec::new();
+        loop {
+            if cancellation.is_cancelled() {
+                return Err(RpcError::new(ErrorCode::Internal, "The server is shutting down"));
+            }
+            let may_ask = awaited.may_ask();
+            let changed = awaited.changed();
+            let task = store.find(self.caller.name(), id).await.map_err(away)?.ok_or_else(unknown)?;
+            if task.status.is_over() {
+                return Ok(task);
+            }
+            // What is dropped is taken back.
+            sent.retain(|(key, _)| task.questions.iter().any(|(asked, _)| asked == key));
+            if may_ask && task.status == TaskStatus::InputRequired {
+                for (key, question) in &task.questions {
+                    if sent.iter().any(|(known, _)| known == key) || answered.contains(key) {
+                        continue;
+                    }
+                    let Some(pending) = self.asks.send_stored(question, outbox, cancellation) else {
+                        return Err(RpcError::new(ErrorCode::Internal, "The client is gone"));
+                    };
+                    sent.push((key.clone(), Box::pin(pending.reply())));
+                }
+                outbox.flush();
+            }
+            tokio::select! {
+                () = changed => {}
+                () = cancellation.cancelled() => {}
+                (key, reply) = poll_fn(|context| poll_first(&mut sent, context)) => {
+                    if let Some(answer) = reply.stored() {
+                        store.answer(self.caller.name(), id, vec![(key.clone(), answer)]).await.map_err(away)?;
+                        answered.push(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The frame of a result about tasks.
+    fn task_frame(&self, id: &RequestId, modern: bool, members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+        result_frame(id, |out| {
+            let mut result = Object::open(out);
+            if modern {
+                result.text("resultType", "complete");
+            }
+            members(&mut result);
+            if modern {
+                let mut meta = Object::open(result.key("_meta"));
+                meta.raw(SERVER_INFO, &self.server.identity);
+                meta.close();
+            }
+            result.close();
+        })
+    }
+}
+
+/// The sentence for a task without a body: it was cancelled.
+fn message_of(task: &StoredTask) -> String {
+    let message = if task.message.is_empty() { task.status.name() } else { &task.message };
+    message.to_owned()
+}
+
+/// The first answer among these, which is taken out.
+fn poll_first(sent: &mut Vec<SentQuestion>, context: &mut Context<'_>) -> Poll<(String, ReplyText)> {
+    for place in 0..sent.len() {
+        let Some((_, reply)) = sent.get_mut(place) else { break };
+        if let Poll::Ready(reply) = reply.as_mut().poll(context) {
+            let (key, _) = sent.remove(place);
+            return Poll::Ready((key, reply));
+        }
+    }
+    Poll::Pending
+}
+
+/// Appends a result with the name of its task (2025-11-25, "Related Task Metadata").
+fn push_related(out: &mut Vec<u8>, result: &str, id: &str) {
+    let mut members: Map<String, Value> = serde_json::from_str(result).unwrap_or_default();
+    let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(meta) = meta {
+        meta.insert(RELATED_TASK.to_owned(), serde_json::json!({ "taskId": id }));
+    }
+    push_json(out, &members);
+}
+
+/// The number that a cursor (its JSON text) names.
+fn page_after(cursor: &str) -> Result<u64, RpcError> {
+    let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
+    let plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let number = u64::from_str_radix(&text, 16).ok().filter(|_| plain);
+    number.ok_or_else(|| RpcError::params("The cursor is not one that this server gave"))
+}

@@ -1,0 +1,267 @@
+//! Legacy sessions that several replicas answer: the messages between them, and what each does.
+//! Must not hold: the way of a message.
+//!
+//! | message | to | effect |
+//! |---|---|---|
+//! | `Ended` | all | The session ends: its stream, its calls, its record. |
+//! | `Opened` | all | The client's stream is open at the sender. Others end theirs, and hand over what they kept for it. |
+//! | `Closed` | all | That stream has ended: others keep messages for the next one again. |
+//! | `Kept` | one | Messages that were kept for the stream, and the change of the list that the client was told of last. |
+//! | `Answer` | one | The client's answer to a request of that replica. |
+//! | `Cancel` | all | The client cancels a request that the sender does not have. |
+//! | `Level` | all | The client sets its log level. |
+//! | `Watch` | all | The client watches a resource, or no more. |
+//! | `Watched` | one | The resources that the session watches. |
+//!
+//! Messages are sealed under the server's key, so only replicas write and read them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::replicas::{HeardItem, Recipient, Replicas, ReplicasAway};
+use super::session::{KeptFrames, Sessions};
+use crate::asking::ReplyText;
+use crate::connection::Elsewhere;
+use crate::frame::RequestId;
+use crate::host::Host;
+use crate::meta::LogLevel;
+use crate::sealing::{Purpose, StateKey};
+
+/// Longest answer of a client that is passed on, in bytes. 1 MiB: the most that a manifest allows.
+/// Of a longer one its length is passed on.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest id of a request whose cancellation is passed on, in bytes. Clients count, or use UUIDs.
+const REQUEST_ID_BYTES_MAX: usize = 1_024;
+
+/// Most that the clocks of two replicas differ: an end is noted for as long as any of them takes
+/// the session's id.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Pause after a question that nobody answered. Sessions are in use meanwhile.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// The exchange with the other replicas.
+pub(super) struct Exchange {
+    pub(super) replicas: Arc<dyn Replicas>,
+    key: StateKey,
+    /// Streams opened here so far.
+    opened: AtomicU64,
+}
+
+/// A message about one session.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    #[serde(rename = "f")]
+    from: String,
+    #[serde(rename = "s")]
+    session: String,
+    #[serde(rename = "n")]
+    news: SessionNews,
+}
+
+/// The news of a session. Streams have names, unlike any other's.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum SessionNews {
+    Ended,
+    Opened(String),
+    Closed(String),
+    Kept(String, Vec<String>, Option<u64>),
+    Answer(String, u64, ReplyText),
+    Cancel(String),
+    Level(String),
+    Watch(String, bool),
+    Watched(Vec<String>),
+}
+
+impl Exchange {
+    pub(super) fn new(replicas: Arc<dyn Replicas>, key: StateKey) -> Arc<Self> {
+        Arc::new(Self { replicas, key, opened: AtomicU64::new(0) })
+    }
+
+    /// Sends news of a session of this caller. Without randomness nothing is sealed, nor sent.
+    pub(super) fn send(&self, to: Recipient<'_>, (session, caller): (&str, &str), news: SessionNews) {
+        let note = Note { from: self.replicas.name().to_owned(), session: session.to_owned(), news };
+        let sealed = serde_json::to_vec(&note).ok().and_then(|text| self.key.seal(Purpose::Message, text));
+        if let Some(sealed) = sealed {
+            self.replicas.send(to, caller, sealed);
+        }
+    }
+
+    /// The name of a new stream.
+    pub(super) fn stream_name(&self) -> String {
+        format!("{}.{}", self.replicas.name(), self.opened.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The address at which the connection of this number asks.
+    pub(super) fn address(&self, number: u64) -> String {
+        format!("{}.{number}", self.replicas.name())
+    }
+
+    /// Ends a session of a caller everywhere: it is noted for a time, then told.
+    pub(super) async fn end(&self, session: (&str, &str), time: Duration) -> Result<(), ReplicasAway> {
+        self.replicas.note_ended(session.0, time.saturating_add(CLOCKS_DIFFER_MAX)).await?;
+        self.send(Recipient::All, session, SessionNews::Ended);
+        Ok(())
+    }
+}
+
+/// The other replicas, for the connection of one session.
+pub(super) struct SessionElsewhere {
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) session: String,
+    pub(super) caller: Arc<str>,
+}
+
+impl SessionElsewhere {
+    fn send(&self, to: Recipient<'_>, news: SessionNews) {
+        self.exchange.send(to, (&self.session, &self.caller), news);
+    }
+}
+
+impl Elsewhere for SessionElsewhere {
+    fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>) {
+        // The client chooses the text. Only a name of a replica becomes a recipient.
+        let Some((replica, _)) = address.split_once('.').filter(|(replica, _)| is_name(replica)) else { return };
+        if replica == self.exchange.replicas.name() {
+            return;
+        }
+        let text = reply.unwrap_or_else(|error| error);
+        let reply = if text.len() > ANSWER_BYTES_MAX { ReplyText::TooLong(text.len()) } else { ReplyText::of(reply) };
+        let news = SessionNews::Answer(address.to_owned(), number, reply);
+        self.send(Recipient::Replica(replica), news);
+    }
+
+    fn cancel(&self, id: &RequestId) {
+        let mut text = Vec::new();
+        id.push(&mut text);
+        if text.len() > REQUEST_ID_BYTES_MAX {
+            return;
+        }
+        let news = SessionNews::Cancel(String::from_utf8_lossy(&text).into_owned());
+        self.send(Recipient::All, news);
+    }
+
+    fn watch(&self, uri: &str, watches: bool) {
+        self.send(Recipient::All, SessionNews::Watch(uri.to_owned(), watches));
+    }
+
+    fn set_log_level(&self, level: LogLevel) {
+        self.send(Recipient::All, SessionNews::Level(level.name().to_owned()));
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Hears the other replicas, without end.
+pub(super) async fn hear<H: Host>(exchange: Arc<Exchange>, sessions: Arc<Sessions<H>>) {
+    let mut looking = JoinSet::new();
+    loop {
+        match exchange.replicas.hear().await {
+            HeardItem::Listening => {
+                looking.abort_all();
+                looking.spawn(look_again(Arc::clone(&exchange), Arc::clone(&sessions)));
+            }
+            HeardItem::Message(mut sealed) => {
+                let note = exchange.key.open(Purpose::Message, &mut sealed);
+                if let Some(note) = note.and_then(|text| serde_json::from_slice::<Note>(text).ok()) {
+                    take(&exchange, &sessions, note);
+                }
+            }
+        }
+        while looking.try_join_next().is_some() {}
+    }
+}
+
+/// Asks of each session if it has ended: its end may have been told while nothing was heard.
+async fn look_again<H: Host>(exchange: Arc<Exchange>, sessions: Arc<Sessions<H>>) {
+    for key in sessions.keys() {
+        if let Some(session) = sessions.of_key(&key) {
+            session.outbox.forget_elsewhere();
+        }
+        while let Err(ReplicasAway) = look_at(&exchange, &sessions, &key).await {
+            sleep(LOOK_AGAIN_AFTER).await;
+        }
+    }
+}
+
+/// Ends a session here if it has ended elsewhere.
+async fn look_at<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, key: &str) -> Result<(), ReplicasAway> {
+    if exchange.replicas.has_ended(key).await? {
+        sessions.end(key);
+    }
+    Ok(())
+}
+
+fn take<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, note: Note) {
+    let Note { from, session: key, news } = note;
+    let is_own = from == exchange.replicas.name();
+    if matches!(news, SessionNews::Ended) {
+        return sessions.end(&key);
+    }
+    let Some(session) = sessions.of_key(&key) else { return };
+    match news {
+        SessionNews::Opened(stream) if is_own => session.outbox.confirm(&stream),
+        SessionNews::Opened(stream) => {
+            let watched = session.connection.watched();
+            if !watched.is_empty() {
+                let news = SessionNews::Watched(watched);
+                exchange.send(Recipient::Replica(&from), (&key, session.caller().name()), news);
+            }
+            if let Some(KeptFrames { frames, told }) = session.outbox.moved(&stream) {
+                let news = SessionNews::Kept(stream, frames, told);
+                exchange.send(Recipient::Replica(&from), (&key, session.caller().name()), news);
+            }
+        }
+        _ if is_own => {}
+        SessionNews::Ended => {}
+        SessionNews::Closed(stream) => session.outbox.closed_elsewhere(&stream),
+        SessionNews::Kept(stream, frames, told) => session.outbox.adopt(&stream, KeptFrames { frames, told }),
+        SessionNews::Answer(address, number, reply) => session.connection.take_answer(&address, number, reply),
+        SessionNews::Cancel(id) => {
+            if let Some(id) = RequestId::parse(&id) {
+                session.connection.take_cancel(&id);
+            }
+        }
+        SessionNews::Watch(uri, watches) => session.connection.take_watch(&uri, watches),
+        SessionNews::Watched(uris) => uris.iter().for_each(|uri| session.connection.take_watch(uri, true)),
+        SessionNews::Level(level) => {
+            if let Some(level) = LogLevel::named(&level) {
+                session.connection.take_log_level(level);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_replicas_become_recipients() {
+        for (text, is) in [("0af3", true), ("", false), ("all", false), ("0a:b", false), ("0A", false), ("a.b", false)]
+        {
+            assert_eq!(is_name(text), is, "{text}");
+        }
+        assert!(!is_name(&"a".repeat(65)));
+    }
+
+    #[test]
+    fn the_longest_answer_fits_a_message() {
+        let text = format!("\"{}\"", "\\\"".repeat(ANSWER_BYTES_MAX / 2 - 1));
+        let news = SessionNews::Answer("a".repeat(128), u64::MAX, ReplyText::of(Ok(&text)));
+        let note = Note { from: "a".repeat(64), session: "a".repeat(64), news };
+        let written = serde_json::to_vec(&note).unwrap();
+        assert!(written.len() <= ANSWER_BYTES_MAX + 1_024, "{}", written.len());
+        let read: Note = serde_json::from_slice(&written).unwrap();
+        let SessionNews::Answer(_, u64::MAX, ReplyText::Result(reply)) = read.news else { panic!("{:?}", read.news) };
+        assert_eq!(reply.get(), text);
+    }
+}

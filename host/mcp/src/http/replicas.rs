@@ -1,0 +1,52 @@
+//! The other replicas of this server, as the program around this crate reaches them. Must not hold:
+//! what is said to them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// Reaches the other replicas of this server: those that share its key and answer the same clients.
+/// With it, any replica answers a legacy session.
+pub trait Replicas: Send + Sync + 'static {
+    /// The name of this replica, unlike any other's: 1 to 64 of `0-9` and `a-f`.
+    fn name(&self) -> &str;
+
+    /// Sends a message about a session of this caller, without waiting. Messages about one caller
+    /// to one recipient arrive in their order, or not at all. One caller's messages take no room
+    /// from another's.
+    fn send(&self, to: Recipient<'_>, caller: &str, message: Vec<u8>);
+
+    /// Waits for the next item. One task asks.
+    fn hear(&self) -> Asked<'_, HeardItem>;
+
+    /// Notes for a time that a session has ended.
+    fn note_ended<'r>(&'r self, session: &'r str, time: Duration) -> Asked<'r, Result<(), ReplicasAway>>;
+
+    /// True if it was noted that a session has ended.
+    fn has_ended<'r>(&'r self, session: &'r str) -> Asked<'r, Result<bool, ReplicasAway>>;
+}
+
+/// The answer of other replicas, or of what they share, while it is waited for.
+pub type Asked<'r, T> = Pin<Box<dyn Future<Output = T> + Send + 'r>>;
+
+/// Those who get a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipient<'a> {
+    /// Every replica, this one included.
+    All,
+    /// The replica of this name. If there is none, nobody gets it.
+    Replica(&'a str),
+}
+
+/// The item that a replica hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeardItem {
+    /// Messages arrive from now on. Earlier ones may be lost.
+    Listening,
+    /// A message.
+    Message(Vec<u8>),
+}
+
+/// The state that replicas share cannot be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicasAway;

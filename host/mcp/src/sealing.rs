@@ -1,0 +1,165 @@
+//! Sealing: bytes that travel through others, which can neither read nor change them. Must not
+//! hold: their meaning.
+//!
+//! They are sealed with AES-256-GCM under a fresh key: HKDF-SHA256 over the server's key and a
+//! random salt. A key that seals once needs no nonce. So nothing is counted, and replicas may share
+//! the server's key.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Salt};
+use ring::hmac::{Context, HMAC_SHA256, Key};
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+/// Least length of a given key, in bytes: that of a SHA-256 digest.
+pub const STATE_KEY_BYTES_MIN: usize = 32;
+
+const SALT_BYTES: usize = 32;
+
+/// The purpose of the key for [tags](StateKey::tag).
+const TAG_PURPOSE: &[u8] = b"toolcell tag 1";
+
+/// The purpose of derived keys: what is sealed for one is of no use for another. It changes with
+/// the sealed form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// `requestState`.
+    RequestState,
+    /// The id of a legacy session.
+    Session,
+    /// A message to other replicas.
+    Message,
+}
+
+impl Purpose {
+    const fn name(self) -> &'static [u8] {
+        match self {
+            Self::RequestState => b"toolcell requestState 1",
+            Self::Session => b"toolcell session 1",
+            Self::Message => b"toolcell message 1",
+        }
+    }
+}
+
+/// The key under which what travels is sealed. Cheap to clone; never shown.
+#[derive(Clone)]
+pub struct StateKey(Arc<[u8]>);
+
+/// A key is too short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the key has {bytes} bytes, and must have at least {STATE_KEY_BYTES_MIN}")]
+pub struct WeakKey {
+    /// The length of the given key.
+    pub bytes: usize,
+}
+
+impl StateKey {
+    /// A key of these bytes, for several processes that answer the same clients.
+    ///
+    /// # Errors
+    /// [`WeakKey`] if there are fewer than [`STATE_KEY_BYTES_MIN`].
+    pub fn of(bytes: &[u8]) -> Result<Self, WeakKey> {
+        if bytes.len() < STATE_KEY_BYTES_MIN {
+            return Err(WeakKey { bytes: bytes.len() });
+        }
+        Ok(Self(bytes.into()))
+    }
+
+    /// A new random key. States sealed under another key are refused.
+    #[must_use]
+    pub fn random() -> Self {
+        let mut bytes = [0; STATE_KEY_BYTES_MIN];
+        // Without randomness the key is empty, and seals nothing.
+        match SystemRandom::new().fill(&mut bytes) {
+            Ok(()) => Self(bytes.as_slice().into()),
+            Err(_) => Self(Arc::from([])),
+        }
+    }
+
+    /// Seals. `None` if the machine has no randomness.
+    pub(crate) fn seal(&self, purpose: Purpose, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+        let mut salt = [0; SALT_BYTES];
+        SystemRandom::new().fill(&mut salt).ok()?;
+        let nonce = Nonce::assume_unique_for_key([0; 12]);
+        self.derived(purpose, &salt)?.seal_in_place_append_tag(nonce, Aad::empty(), &mut bytes).ok()?;
+        let mut whole = salt.to_vec();
+        whole.append(&mut bytes);
+        Some(whole)
+    }
+
+    /// Opens what [`seal`](Self::seal) made under the same key for the same purpose; `None` for
+    /// anything else.
+    pub(crate) fn open<'b>(&self, purpose: Purpose, whole: &'b mut [u8]) -> Option<&'b [u8]> {
+        let (salt, sealed) = whole.split_at_mut_checked(SALT_BYTES)?;
+        let nonce = Nonce::assume_unique_for_key([0; 12]);
+        self.derived(purpose, salt)?.open_in_place(nonce, Aad::empty(), sealed).ok().map(|opened| &*opened)
+    }
+
+    /// A name for these parts, of 64 hexadecimal digits. Only who has the key can make it, and it
+    /// says nothing of the parts. `None` for a key without randomness.
+    #[must_use]
+    pub fn tag(&self, parts: &[&str]) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let prk = Salt::new(HKDF_SHA256, &[]).extract(&self.0);
+        let key = Key::from(prk.expand(&[TAG_PURPOSE], HMAC_SHA256).ok()?);
+        let mut context = Context::with_key(&key);
+        for part in parts {
+            // Lengths keep apart what is split at another place.
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part.as_bytes());
+        }
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+        Some(context.sign().as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect())
+    }
+
+    fn derived(&self, purpose: Purpose, salt: &[u8]) -> Option<LessSafeKey> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let prk = Salt::new(HKDF_SHA256, salt).extract(&self.0);
+        let purpose = [purpose.name()];
+        let key = prk.expand(&purpose, &AES_256_GCM).ok()?;
+        Some(LessSafeKey::new(UnboundKey::from(key)))
+    }
+}
+
+impl fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StateKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sealed_bytes_are_of_use_for_one_purpose_alone() {
+        let key = StateKey::random();
+        for purpose in [Purpose::RequestState, Purpose::Session, Purpose::Message] {
+            let sealed = key.seal(purpose, b"bytes".to_vec()).unwrap();
+            assert_eq!(key.open(purpose, &mut sealed.clone()), Some(&b"bytes"[..]));
+            for other in [Purpose::RequestState, Purpose::Session, Purpose::Message] {
+                let opened = key.open(other, &mut sealed.clone()).is_some();
+                assert_eq!(opened, std::mem::discriminant(&purpose) == std::mem::discriminant(&other));
+            }
+        }
+    }
+
+    #[test]
+    fn a_tag_is_of_its_parts_and_of_its_key() {
+        let (key, other) = (StateKey::of(&[1; 32]).unwrap(), StateKey::of(&[2; 32]).unwrap());
+        let tag = key.tag(&["board", "ab"]).unwrap();
+        assert!(tag.len() == 64 && tag.bytes().all(|byte| byte.is_ascii_hexdigit()), "{tag}");
+        assert_eq!(key.tag(&["board", "ab"]).unwrap(), tag);
+        for parts in [&["boarda", "b"][..], &["board", "a", "b"], &["board", "ab", ""], &["board"], &[]] {
+            assert_ne!(key.tag(parts).unwrap(), tag, "{parts:?}");
+        }
+        assert_ne!(other.tag(&["board", "ab"]).unwrap(), tag);
+        assert_eq!(StateKey(Arc::from([])).tag(&["board", "ab"]), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! The body of a task that has ended: its call's result, or its error, as one text. Must not hold:
+//! where it is kept.
+
+use crate::frame::{Object, RpcError, push_number};
+
+/// The body of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskBody<'b> {
+    /// A result, as JSON.
+    Result(&'b str),
+    /// A JSON-RPC error, as JSON.
+    Error(&'b str),
+}
+
+impl<'b> TaskBody<'b> {
+    /// Reads a text that [`of_result`](Self::of_result) or [`of_error`](Self::of_error) wrote.
+    pub(crate) fn read(body: &'b str) -> Option<Self> {
+        match body.split_at_checked(1)? {
+            ("r", result) => Some(Self::Result(result)),
+            ("e", error) => Some(Self::Error(error)),
+            _ => None,
+        }
+    }
+
+    /// The text of a result.
+    pub(crate) fn of_result(json: &[u8]) -> String {
+        format!("r{}", String::from_utf8_lossy(json))
+    }
+
+    /// The text of an error.
+    pub(crate) fn of_error(error: &RpcError) -> String {
+        let mut out = vec![b'e'];
+        push_error(&mut out, error);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+fn push_error(out: &mut Vec<u8>, error: &RpcError) {
+    let mut object = Object::open(out);
+    push_number(object.key("code"), error.code.number());
+    object.text("message", &error.message);
+    if let Some(data) = &error.data {
+        object.raw("data", data);
+    }
+    object.close();
+}

@@ -1,0 +1,127 @@
+//! The tasks that this process runs, and those that somebody here waits for. Must not hold: tasks
+//! themselves.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::{TaskHandle, TaskOptions, TaskStore};
+use crate::cancellation::Cancellation;
+
+/// The tasks of a server.
+#[derive(Default)]
+pub(crate) struct TaskHub {
+    kept: OnceLock<(Arc<dyn TaskStore>, TaskOptions)>,
+    running: Mutex<HashMap<String, (Arc<TaskHandle>, Cancellation)>>,
+    awaited: Mutex<HashMap<String, Weak<Changes>>>,
+}
+
+#[derive(Default)]
+struct Changes {
+    changed: Notify,
+    /// Somebody asks the client the task's questions.
+    asked: AtomicBool,
+}
+
+/// A task that somebody waits for.
+pub(crate) struct AwaitedTask<'h> {
+    hub: &'h TaskHub,
+    id: String,
+    changes: Arc<Changes>,
+    asks: bool,
+}
+
+impl TaskHub {
+    /// From now on tasks are kept there.
+    pub(crate) fn keep_in(&self, store: Arc<dyn TaskStore>, options: TaskOptions) {
+        // The first one stays: there is one for the life of the process.
+        let _ = self.kept.set((store, options));
+    }
+
+    /// The place where tasks are kept, if there is one.
+    pub(crate) fn kept(&self) -> Option<&(Arc<dyn TaskStore>, TaskOptions)> {
+        self.kept.get()
+    }
+
+    /// Notes that a task runs here.
+    pub(crate) fn runs(&self, id: &str, handle: &Arc<TaskHandle>, cancellation: &Cancellation) {
+        lock(&self.running).insert(id.to_owned(), (Arc::clone(handle), cancellation.clone()));
+    }
+
+    /// True if a task runs here, and the process goes on.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        lock(&self.running).contains_key(id)
+    }
+
+    /// Notes that a task runs here no more.
+    pub(crate) fn ended(&self, id: &str) {
+        lock(&self.running).remove(id);
+    }
+
+    /// Cancels all that run here.
+    pub(crate) fn cancel_all(&self) {
+        let running = std::mem::take(&mut *lock(&self.running));
+        running.into_values().for_each(|(_, cancellation)| cancellation.cancel());
+    }
+
+    /// Wakes those who run this task or wait for it; all, where none is named.
+    pub(crate) fn wake(&self, id: Option<&str>) {
+        let running: Vec<Arc<TaskHandle>> = match id {
+            Some(id) => lock(&self.running).get(id).map(|(handle, _)| Arc::clone(handle)).into_iter().collect(),
+            None => lock(&self.running).values().map(|(handle, _)| Arc::clone(handle)).collect(),
+        };
+        running.iter().for_each(|handle| handle.wake());
+        let awaited: Vec<Arc<Changes>> = {
+            let awaited = lock(&self.awaited);
+            match id {
+                Some(id) => awaited.get(id).and_then(Weak::upgrade).into_iter().collect(),
+                None => awaited.values().filter_map(Weak::upgrade).collect(),
+            }
+        };
+        awaited.iter().for_each(|changes| changes.changed.notify_waiters());
+    }
+
+    /// Waits for changes of a task.
+    pub(crate) fn watch(&self, id: &str) -> AwaitedTask<'_> {
+        let mut awaited = lock(&self.awaited);
+        let known = awaited.get(id).and_then(Weak::upgrade);
+        let changes = known.unwrap_or_default();
+        awaited.insert(id.to_owned(), Arc::downgrade(&changes));
+        AwaitedTask { hub: self, id: id.to_owned(), changes, asks: false }
+    }
+}
+
+impl AwaitedTask<'_> {
+    /// The next change. It counts from when this is called.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changes.changed.notified()
+    }
+
+    /// True for the first who wants to ask the task's questions, until it is dropped.
+    pub(crate) fn may_ask(&mut self) -> bool {
+        self.asks = self.asks || !self.changes.asked.swap(true, Ordering::AcqRel);
+        self.asks
+    }
+}
+
+impl Drop for AwaitedTask<'_> {
+    fn drop(&mut self) {
+        if self.asks {
+            self.changes.asked.store(false, Ordering::Release);
+            self.changes.changed.notify_waiters();
+        }
+        let mut awaited = lock(&self.hub.awaited);
+        // This one is the last.
+        if Arc::strong_count(&self.changes) == 1 {
+            awaited.remove(&self.id);
+        }
+    }
+}
+
+/// A panic elsewhere leaves whole entries behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

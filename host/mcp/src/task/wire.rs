@@ -1,0 +1,100 @@
+//! Tasks as both eras write them. Must not hold: the frames around them.
+
+use std::time::Duration;
+
+use super::{StoredTask, TaskBody, TaskStatus};
+use crate::frame::{Object, push_number};
+
+/// Milliseconds of a day.
+const DAY_MS: u64 = 24 * 3_600 * 1_000;
+
+/// Appends the members of a task's creation (extension, "Task Creation").
+pub(crate) fn push_created(object: &mut Object<'_>, task: &StoredTask, poll: Duration) {
+    push_members(object, task, modern_status(task), ("ttlMs", "pollIntervalMs"), poll);
+}
+
+/// Appends the members of a task with what its status has besides (extension, `DetailedTask`).
+pub(crate) fn push_detailed(object: &mut Object<'_>, task: &StoredTask, poll: Duration) {
+    push_created(object, task, poll);
+    if task.status == TaskStatus::InputRequired {
+        let mut requests = Object::open(object.key("inputRequests"));
+        task.questions.iter().for_each(|(key, question)| requests.raw(key, question));
+        requests.close();
+    }
+    match TaskBody::read(&task.body) {
+        Some(TaskBody::Result(result)) => object.raw("result", result),
+        Some(TaskBody::Error(error)) => object.raw("error", error),
+        None => {}
+    }
+}
+
+/// Appends the members of a task as 2025-11-25 has them.
+pub(crate) fn push_legacy(object: &mut Object<'_>, task: &StoredTask, poll: Duration) {
+    push_members(object, task, task.status, ("ttl", "pollInterval"), poll);
+}
+
+/// A call with any result is completed, also where 2025-11-25 calls it failed.
+fn modern_status(task: &StoredTask) -> TaskStatus {
+    match TaskBody::read(&task.body) {
+        Some(TaskBody::Result(_)) if task.status == TaskStatus::Failed => TaskStatus::Completed,
+        _ => task.status,
+    }
+}
+
+fn push_members(
+    object: &mut Object<'_>,
+    task: &StoredTask,
+    status: TaskStatus,
+    (ttl, poll_interval): (&str, &str),
+    poll: Duration,
+) {
+    object.text("taskId", &task.id);
+    object.text("status", status.name());
+    object.text_if("statusMessage", Some(task.message.as_str()).filter(|message| !message.is_empty()));
+    object.text("createdAt", &timestamp(task.created_ms));
+    object.text("lastUpdatedAt", &timestamp(task.changed_ms));
+    push_number(object.key(ttl), task.ttl_ms);
+    push_number(object.key(poll_interval), poll.as_millis());
+}
+
+/// A time as RFC 3339 writes it, in UTC.
+fn timestamp(since_1970_ms: u64) -> String {
+    let (days, of_day) = (since_1970_ms / DAY_MS, since_1970_ms % DAY_MS);
+    let (seconds, millis) = (of_day / 1_000, of_day % 1_000);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Year, month and day of a number of days since 1970, after Howard Hinnant's `civil_from_days`.
+const fn civil(days: u64) -> (u64, u64, u64) {
+    // Years begin in March, so that the odd day is the last one. An era has 400 years.
+    let shifted = days.saturating_add(719_468);
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400;
+    (if month <= 2 { year + 1 } else { year }, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_utc() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_868_799_001, "2000-02-29T23:59:59.001Z"),
+            (1_709_164_800_000, "2024-02-29T00:00:00.000Z"),
+            (1_767_225_599_000, "2025-12-31T23:59:59.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(timestamp(millis), text);
+        }
+    }
+}

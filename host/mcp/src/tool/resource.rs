@@ -1,0 +1,66 @@
+//! Definitions of resources that components write: cleaned, and held to bounds. Must not hold:
+//! addresses, or what is read at them.
+
+use toolcell_schema::{DefinitionProblem, sanitize};
+
+use super::DefinitionBounds;
+use super::definition::check_icons;
+use super::prompt::{PROMPT_VALUES_MAX, VALUE_BYTES_MAX};
+use crate::declared::DeclaredResource;
+
+/// Longest media type, in bytes.
+const MIME_TYPE_BYTES_MAX: usize = 127;
+
+/// Longest name, in bytes: that of a file.
+const NAME_BYTES_MAX: usize = 255;
+
+impl DeclaredResource {
+    /// Cleans the texts, and refuses what is past its bounds.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn checked(mut self, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
+        let mut problems = Vec::new();
+        self.name = sanitize::line(&self.name).into_owned();
+        self.title = self.title.map(|title| sanitize::line(&title).into_owned());
+        self.description = self.description.map(|text| sanitize::text(&text).into_owned());
+        if self.name.is_empty() {
+            problems.push(DefinitionProblem::new("name", "is empty"));
+        }
+        for (field, text, bytes_max) in [
+            ("name", Some(self.name.as_str()), NAME_BYTES_MAX),
+            ("title", self.title.as_deref(), bounds.title_bytes_max),
+            ("description", self.description.as_deref(), bounds.description_bytes_max),
+            ("mime-type", self.mime_type.as_deref(), MIME_TYPE_BYTES_MAX),
+        ] {
+            if text.is_some_and(|text| text.len() > bytes_max) {
+                problems.push(DefinitionProblem::new(field, format!("longer than {bytes_max} bytes")));
+            }
+        }
+        let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        if !self.mime_type.as_deref().is_none_or(|text| text.contains('/') && is_plain(text)) {
+            problems.push(DefinitionProblem::new("mime-type", "is no MIME type"));
+        }
+        let last_modified = self.more.annotations.as_ref().and_then(|annotations| annotations.last_modified.as_deref());
+        if !last_modified.is_none_or(|text| text.len() <= MIME_TYPE_BYTES_MAX && is_plain(text)) {
+            problems.push(DefinitionProblem::new("annotations/last-modified", "is no time of ISO 8601"));
+        }
+        check_icons(&self.more.icons, bounds, &mut problems);
+        let meta_bytes = serde_json::to_string(&self.more.meta).map_or(usize::MAX, |text| text.len());
+        if meta_bytes > bounds.meta_bytes_max {
+            let text = format!("{meta_bytes} bytes, more than {}", bounds.meta_bytes_max);
+            problems.push(DefinitionProblem::new("_meta", text));
+        }
+        for (name, values) in &mut self.variables {
+            let field = format!("variables/{name}");
+            if values.len() > PROMPT_VALUES_MAX {
+                problems.push(DefinitionProblem::new(&field, format!("more than {PROMPT_VALUES_MAX} values")));
+            }
+            if values.iter().any(|value| value.len() > VALUE_BYTES_MAX) {
+                problems.push(DefinitionProblem::new(&field, format!("a value longer than {VALUE_BYTES_MAX} bytes")));
+            }
+            values.iter_mut().for_each(|value| *value = sanitize::line(value).into_owned());
+        }
+        if problems.is_empty() { Ok(self) } else { Err(problems) }
+    }
+}

@@ -1,0 +1,118 @@
+//! Resources that clients watch: what they are told, and when they read slowly.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use toolcell_mcp::{
+    Call, Catalog, CheckedResult, Connection, Host, Outbox, ResourceNews, Server, ServerInfo, ServerOptions, ToolList,
+};
+
+use crate::host::{MODERN, RUNTIME};
+
+/// A catalog without tools, which offers resources.
+struct Offering(ToolList);
+
+impl Catalog for Offering {
+    fn tools(&self) -> &ToolList {
+        &self.0
+    }
+
+    fn offers_resources(&self) -> bool {
+        true
+    }
+
+    async fn call(self: Arc<Self>, _: Call) -> CheckedResult {
+        CheckedResult::error("there are no tools".to_owned())
+    }
+}
+
+impl Host for Offering {
+    type Catalog = Self;
+
+    fn snapshot(&self) -> Arc<Self> {
+        Arc::new(Self(ToolList::new(1, Vec::new()).unwrap()))
+    }
+}
+
+/// A client that reads, or does not.
+#[derive(Default)]
+struct Slow {
+    frames: Mutex<Vec<String>>,
+    congested: AtomicBool,
+}
+
+impl Outbox for Slow {
+    fn queue(&self, frame: Vec<u8>) {
+        self.frames.lock().unwrap().push(String::from_utf8(frame).unwrap());
+    }
+
+    fn congested(&self) -> bool {
+        self.congested.load(Ordering::SeqCst)
+    }
+}
+
+impl Slow {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.frames.lock().unwrap())
+    }
+}
+
+fn connected() -> (Arc<Server<Offering>>, Arc<Slow>, Connection<Offering>) {
+    let host = Arc::new(Offering(ToolList::new(1, Vec::new()).unwrap()));
+    let server = Arc::new(Server::new(host, ServerInfo::default(), ServerOptions::default()));
+    let slow = Arc::<Slow>::default();
+    let outbox: Arc<dyn Outbox> = Arc::<Slow>::clone(&slow);
+    let connection = server.connect(outbox, Arc::new(RUNTIME.handle().clone()));
+    (server, slow, connection)
+}
+
+fn news(uri: &str) -> ResourceNews {
+    ResourceNews { updated: [(uri.to_owned(), 0)].into(), ..ResourceNews::default() }
+}
+
+const UPDATED: &str = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1"}}"#;
+
+#[test]
+fn a_client_that_does_not_read_is_told_once_when_it_does() {
+    let (server, slow, connection) = connected();
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
+    connection.receive(initialize.as_bytes());
+    connection.receive(br#"{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:1"}}"#);
+    let answers = slow.take();
+    assert!(answers[0].contains(r#""resources":{"listChanged":true,"subscribe":true}"#), "{answers:?}");
+    assert_eq!(answers[1], r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    assert!(!server.resources_changed(&news("a:1")), "it is not ready");
+    assert_eq!(slow.take(), [""; 0]);
+    connection.receive(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    slow.congested.store(true, Ordering::SeqCst);
+    for _ in 0..1_000 {
+        assert!(server.resources_changed(&news("a:1")), "it is to be told again");
+    }
+    assert_eq!(slow.take(), [""; 0]);
+    slow.congested.store(false, Ordering::SeqCst);
+    assert!(!server.resources_changed(&ResourceNews::default()));
+    assert_eq!(slow.take(), [UPDATED]);
+    server.resources_changed(&news("a:2"));
+    assert_eq!(slow.take(), [""; 0], "nobody watches it");
+}
+
+#[test]
+fn news_of_one_clients_own_resources_reach_nobody_else_and_each_subscription_has_its_name() {
+    let (server, slow, connection) = connected();
+    let listen = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{{{MODERN},"notifications":{{"resourceSubscriptions":["a:1"],"resourcesListChanged":true}}}}}}"#
+    );
+    connection.receive(listen.as_bytes());
+    let tag = r#""_meta":{"io.modelcontextprotocol/subscriptionId":7}"#;
+    let acknowledged = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{{tag},"notifications":{{"resourcesListChanged":true,"resourceSubscriptions":["a:1"]}}}}}}"#
+    );
+    assert_eq!(slow.take(), [acknowledged]);
+    server.publish(ResourceNews { to: Some("session\nother".to_owned()), list: true, ..news("a:1") });
+    assert_eq!(slow.take(), [""; 0]);
+    server.publish(ResourceNews { list: true, ..news("a:1") });
+    let list = format!(r#"{{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{{{tag}}}}}"#);
+    let updated =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{{tag},"uri":"a:1"}}}}"#);
+    assert_eq!(slow.take(), [list, updated]);
+}

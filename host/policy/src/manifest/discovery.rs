@@ -1,0 +1,57 @@
+//! The way in which clients get to know the tools. Must not hold: searches.
+
+use super::{ComponentPolicy, Server};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::read::{Entry, Problems, Section};
+
+/// The way in which clients get to know the tools. `discovery` in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Discovery {
+    /// `"list"`, the default: `tools/list` has all of them.
+    #[default]
+    List,
+    /// `"search"`: `tools/list` has two tools of the host, `find_tools` and `call_tool`, and those
+    /// that are `listed`.
+    Search,
+}
+
+/// The words for `discovery`.
+pub(crate) const LIST: &str = "list";
+pub(crate) const SEARCH: &str = "search";
+
+/// True if tools are listed though clients search, and its place; `None` where there is no key.
+pub(crate) type Listed = Option<(bool, Span)>;
+
+pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Discovery> {
+    match entry.string(problems)? {
+        LIST => Some(Discovery::List),
+        SEARCH => Some(Discovery::Search),
+        other => {
+            let message = format!("discovery must be \"{LIST}\" or \"{SEARCH}\", not {other:?}");
+            problems.refuse(entry.error("server::discovery", message))
+        }
+    }
+}
+
+/// The key `listed` of a component or a tool.
+pub(crate) fn listed(section: &Section<'_>, problems: &mut Problems) -> Listed {
+    let entry = section.get("listed")?;
+    Some((entry.boolean(problems)?, entry.span))
+}
+
+/// Notes each `listed` that means nothing, because all tools are.
+pub(crate) fn check(server: &Server, components: &[ComponentPolicy], problems: &mut Problems) {
+    if server.discovery() == Discovery::Search {
+        return;
+    }
+    for component in components {
+        let tools = component.tools.iter().filter_map(|tool| tool.listed.as_ref());
+        for (_, span) in component.listed.iter().chain(tools) {
+            problems.add(
+                Diagnostic::error("tools::listed", "all tools are listed")
+                    .at(span.clone())
+                    .hint("add discovery = \"search\" to [server], or leave the key out"),
+            );
+        }
+    }
+}

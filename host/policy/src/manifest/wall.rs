@@ -1,0 +1,105 @@
+//! The sandbox processes that a component shares with others. Must not hold: processes.
+//!
+//! | `wall` | the component's calls run in |
+//! |---|---|
+//! | absent | the processes of all that are granted nothing, or else its own |
+//! | `"own"` | its own |
+//! | another name | those of all components with this name |
+
+use std::collections::BTreeMap;
+
+use super::{ComponentPolicy, Server, Walls};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::grants::Delivery;
+use crate::names::{self, did_you_mean};
+use crate::read::{Problems, Section};
+
+/// The group of sandbox processes that a component's calls run in. `wall` in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Wall {
+    /// No key: components that are granted nothing share processes, each other one has its own.
+    #[default]
+    Usual,
+    /// `"own"`: processes of its own, whatever it is granted.
+    Own,
+    /// Another name: all components with it share processes, and so the rights of each other there.
+    Named(String),
+}
+
+/// The word for processes of its own.
+const OWN: &str = "own";
+
+impl Wall {
+    /// The text in the manifest; `None` where there is no key.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Usual => None,
+            Self::Own => Some(OWN),
+            Self::Named(name) => Some(name),
+        }
+    }
+}
+
+/// The component's wall, and the place of its name.
+pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> (Wall, Span) {
+    let Some(entry) = section.get("wall") else { return (Wall::default(), 0..0) };
+    let wall = match entry.string(problems) {
+        None => Wall::default(),
+        Some(OWN) => Wall::Own,
+        Some(name) => match names::check_component(name) {
+            Ok(()) => Wall::Named(name.to_owned()),
+            Err(error) => {
+                let message = format!("the wall's name {name:?} {error}");
+                problems.add(
+                    entry
+                        .error("components::wall", message)
+                        .hint("write \"own\", or a name of 1 to 64 of a-z, 0-9, _ and -, a letter or a digit first"),
+                );
+                Wall::default()
+            }
+        },
+    };
+    (wall, entry.span)
+}
+
+/// Notes walls that have no effect, and those that would give components the secrets of others.
+pub(crate) fn check(server: &Server, components: &[ComponentPolicy], problems: &mut Problems) {
+    let mut named: BTreeMap<&str, Vec<&ComponentPolicy>> = BTreeMap::new();
+    for component in components.iter().filter(|component| component.wall != Wall::Usual) {
+        if server.walls() == Walls::None {
+            let problem =
+                Diagnostic::warning("components::wall", "wall has no effect: calls run in the host's process");
+            problems.add(problem.at(component.wall_span.clone()).hint("add walls = \"best\" to [server]"));
+        }
+        if let Wall::Named(name) = &component.wall {
+            named.entry(name).or_default().push(component);
+        }
+    }
+    for (name, members) in &named {
+        match members.as_slice() {
+            [alone] => problems.add(nobody_else(name, alone, named.keys().copied())),
+            all => {
+                all.iter().filter_map(|member| tells_secrets(name, member)).for_each(|problem| problems.add(problem))
+            }
+        }
+    }
+}
+
+fn nobody_else<'n>(name: &str, alone: &ComponentPolicy, all: impl Iterator<Item = &'n str>) -> Diagnostic {
+    let problem = Diagnostic::warning("components::wall", format!("no other component has the wall {name:?}"));
+    let problem = problem.at(alone.wall_span.clone());
+    match did_you_mean(name, all.filter(|other| *other != name)) {
+        Some(other) => problem.hint(format!("did you mean {other:?}? write \"own\" for processes of its own")),
+        None => problem.hint("write \"own\" for processes of its own"),
+    }
+}
+
+/// The problem of a component whose guests hold a secret, where others share its processes.
+fn tells_secrets(name: &str, member: &ComponentPolicy) -> Option<Diagnostic> {
+    let exposed = member.grants().secrets().iter().find(|secret| *secret.delivery() == Delivery::Expose)?;
+    let message = format!("the processes of the wall {name:?} would hold the secret {:?} for others", exposed.name());
+    let hint = "remove the key, so that this component has processes of its own, or remove expose from the secret";
+    let problem = Diagnostic::error("components::wall", message).at(member.wall_span.clone());
+    Some(problem.label("other components have this wall too").hint(hint))
+}

@@ -1,0 +1,152 @@
+//! Messages to the host that no honest process sends, by name. Must not hold: sending them.
+use std::net::SocketAddr;
+
+use crate::bindings::contract;
+use crate::caller::LogLevel;
+use crate::caller::asking::{Inquiry, Question};
+use crate::caller::consent::Wish;
+use crate::failure::Failure;
+use crate::run::call::CallReport;
+use crate::wall::message::{CallId, FromSandbox, WireReport, encode};
+use crate::wasi::doors::Opening;
+use crate::wasi::http::outside::RequestHead;
+use crate::wasi::sockets::outside::{TcpWanted, UdpWanted};
+
+/// Bytes of a text that is longer than any limit lets it be.
+const LONG_BYTES: usize = 4 << 20;
+
+/// The text of a forged answer.
+const FORGED: &str = "a forged answer";
+
+/// The bytes of a message that goes by this name, about this call.
+pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
+    let long = || "x".repeat(LONG_BYTES);
+    let said = match name {
+        "nothing" => return Some(Vec::new()),
+        "garbage" => return Some(vec![0xaa; 100]),
+        "oversize" => return Some(vec![1; 16 << 20]),
+        "another version" => return Some([&[0xff], rest(&FromSandbox::Instantiated(call))?.as_slice()].concat()),
+        "no known kind" => return Some(vec![version()?, 0x7f, 0]),
+        "a part of one" => {
+            let mut whole = encode(&log(call, "text")).ok()?;
+            whole.pop();
+            return Some(whole);
+        }
+        "more behind its end" => return Some([encode(&log(call, "text")).ok()?.as_slice(), b"more"].concat()),
+        "a text that is none" => {
+            let mut whole = encode(&log(call, "text")).ok()?;
+            *whole.last_mut()? = 0xff;
+            return Some(whole);
+        }
+        "a list longer than its bytes" => {
+            // A list of questions, 2^56 by its own words.
+            let begun = rest(&FromSandbox::Ask(call, Vec::new()))?;
+            let before = begun.get(..begun.len().checked_sub(1)?)?;
+            return Some([&[version()?], before, &[0xff; 8], &[0x01]].concat());
+        }
+        "a second seal" => FromSandbox::Sealed { missing: Vec::new() },
+        "a component that is late" => FromSandbox::NotLoaded(0, String::new()),
+        "the end of no call" => ended(u64::MAX, Ok(FORGED.to_owned())),
+        "the end of the next call" => ended(call + 1, Ok(FORGED.to_owned())),
+        "the end of the first call" => ended(1, Ok(FORGED.to_owned())),
+        "the end" => ended(call, Ok(FORGED.to_owned())),
+        "a long end" => ended(call, Ok(long())),
+        "a failure that is long" => ended(call, Err(Failure::Failed(long()))),
+        "a trap that is long" => ended(call, Err(Failure::Trapped { reason: long(), detail: long() })),
+        "an end that is cancelled" => ended(call, Err(Failure::Cancelled)),
+        "an end that says the sandbox was ended" => {
+            ended(call, Err(Failure::SandboxEnded { reason: "nobody's fault".to_owned() }))
+        }
+        "an end with figures" => {
+            let mut report = answered(FORGED.to_owned());
+            report.usage.fuel = u64::MAX;
+            report.usage.memory_peak_bytes = u64::MAX;
+            report.usage.log_bytes = u64::MAX;
+            report.usage.denials = u64::MAX;
+            report.captured.dropped_bytes = u64::MAX;
+            FromSandbox::Ended(call, Box::new(WireReport::from(report)))
+        }
+        "an end with long prints" => {
+            let mut report = answered(FORGED.to_owned());
+            report.captured.text = "p".repeat(600_000);
+            FromSandbox::Ended(call, Box::new(WireReport::from(report)))
+        }
+        "it runs" => FromSandbox::Instantiated(call),
+        "no call runs" => FromSandbox::Instantiated(u64::MAX),
+        "progress that is no number" => progress(call, f64::NAN, String::new()),
+        "progress without end" => progress(call, f64::INFINITY, "again".to_owned()),
+        "progress that is long" => progress(call, 1.0, long()),
+        "a log line" => log(call, "a line"),
+        "a log line that is long" => log(call, &"l".repeat(900_000)),
+        "a log line with controls" => log(call, "\u{1b}]0;owned\u{7}\n{\"event\":\"call.finished\"}\r\n"),
+        "a denial of no kind" => FromSandbox::Denied { call, capability: 99, asked: String::new() },
+        "a denial" => FromSandbox::Denied { call, capability: 0, asked: "GET https://forged.example/".to_owned() },
+        "a question" => FromSandbox::Ask(call, vec![inquiry()]),
+        "many questions" => FromSandbox::Ask(call, (0..1_000).map(|_| inquiry()).collect()),
+        "no question waits" => FromSandbox::TakeBack(call),
+        "start code of no component" => FromSandbox::NotAhead(u32::MAX, String::new()),
+        "start code" => FromSandbox::NotAhead(0, "forged".to_owned()),
+        "start code with a long name" => FromSandbox::NotAhead(0, "x".repeat(513)),
+        "a door" => FromSandbox::OpenDoor(call, 1_000),
+        "a door of no call" => FromSandbox::OpenDoor(u64::MAX, 1),
+        _ => return None,
+    };
+    encode(&said).ok()
+}
+
+/// The first frame of a door, by name and what it names.
+pub(super) fn opening(name: &str, of: &str) -> Option<Vec<u8>> {
+    let address = || of.parse::<SocketAddr>().ok();
+    let opening = match name {
+        "http" => {
+            let request = http::Request::get(of).body(()).ok()?;
+            Opening::Http(Box::new(RequestHead::new(&request, None, Some(0))))
+        }
+        "state" => Opening::State,
+        "lookup" => Opening::Lookup(of.to_owned()),
+        "tcp" => Opening::Tcp(TcpWanted::plain(address()?)),
+        "udp" => Opening::Udp(UdpWanted::plain()),
+        "consent" => Opening::Consent(Wish::Connect(address()?)),
+        _ => return None,
+    };
+    let content = postcard::to_stdvec(&opening).ok()?;
+    let length = u32::try_from(content.len() + 1).ok()?.to_le_bytes();
+    Some([&length[..], &[0], &content].concat())
+}
+
+fn version() -> Option<u8> {
+    encode(&FromSandbox::Instantiated(1)).ok()?.first().copied()
+}
+
+/// A message without its version.
+fn rest(message: &FromSandbox) -> Option<Vec<u8>> {
+    Some(encode(message).ok()?.split_off(1))
+}
+
+fn answered(text: String) -> CallReport<contract::CallResult> {
+    let text = contract::TextContent { text, annotations: None, meta_json: None };
+    let content = vec![contract::Content::Text(text)];
+    CallReport::without_running(contract::CallResult {
+        content,
+        structured_json: None,
+        is_error: false,
+        meta_json: None,
+    })
+}
+
+fn ended(call: CallId, outcome: Result<String, Failure>) -> FromSandbox {
+    let report = outcome.map_or_else(CallReport::not_run, answered);
+    FromSandbox::Ended(call, Box::new(WireReport::from(report)))
+}
+
+fn progress(call: CallId, progress: f64, text: String) -> FromSandbox {
+    FromSandbox::Progress { call, progress, total: Some(f64::NEG_INFINITY), message: Some(text) }
+}
+
+fn log(call: CallId, text: &str) -> FromSandbox {
+    FromSandbox::Log { call, level: LogLevel::Error, message: text.to_owned() }
+}
+
+fn inquiry() -> Inquiry {
+    Inquiry { key: "key".to_owned(), question: Question::Roots }
+}

@@ -1,0 +1,90 @@
+//! The drill: a guest with the power of native code in its sandbox process. Only builds with the
+//! feature `drill` have it, which are for tests. Must not hold: attacks, which tests write.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `script.rs` | the steps that a guest may take, one after another |
+//! | `forged.rs` | messages to the host that no honest process sends |
+//!
+//! A guest calls `toolcell:drill/native@1.0.0` with a script. It runs where the guest runs: in the
+//! sandbox process, behind its seal, on its only thread.
+mod forged;
+mod script;
+
+use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use toolcell_policy::{Limit, Limits};
+use toolcell_walls::kernel::Wall;
+use toolcell_walls::link::Sender;
+use wasmtime::StoreContextMut;
+use wasmtime::component::Linker;
+
+use crate::wall::message::CallId;
+use crate::wasi::state::CallState;
+
+/// The interface of the drill.
+pub(crate) const INTERFACE: &str = "toolcell:drill/native@1.0.0";
+
+/// The link to the host, and its socket.
+static LINK: OnceLock<(Sender, RawFd)> = OnceLock::new();
+
+/// The call that began last.
+static LATEST: AtomicU64 = AtomicU64::new(0);
+
+/// True if the first wall of guests is taken away in this process.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// This is a sandbox process with this link.
+pub(crate) fn serves(link: &Sender, socket: BorrowedFd<'_>) {
+    // A process has one link.
+    let _ = LINK.set((link.clone(), socket.as_raw_fd()));
+}
+
+/// A call has begun in this process.
+pub(crate) fn begins(call: CallId) {
+    LATEST.store(call, Ordering::Relaxed);
+}
+
+/// The limits of a call: those of its tool, or the widest there are where a guest of this process
+/// took the first wall away. The host has its own.
+pub(crate) fn limits(limits: &Limits) -> Limits {
+    if !OPEN.load(Ordering::Relaxed) {
+        return *limits;
+    }
+    let widest = |limits: Limits, limit: Limit| limits.with(limit, limit.spec().max).unwrap_or(limits);
+    Limit::ALL.into_iter().fold(*limits, widest)
+}
+
+/// The variable of the host that names walls to be left away, as on machines that do not give them.
+const WITHOUT: &str = "TOOLCELL_DRILL_WITHOUT";
+
+/// The variable of the host that has the bounds of what is loaded taken away.
+const LOADS: &str = "TOOLCELL_DRILL_LOADS";
+
+/// True if the bounds of what is loaded are to be taken away: in no process but one behind walls.
+pub(crate) fn loads_are_open() -> bool {
+    static OPEN: OnceLock<bool> = OnceLock::new();
+    LINK.get().is_some() && *OPEN.get_or_init(|| std::env::var_os(LOADS).is_some())
+}
+
+/// The walls to leave away.
+pub(crate) fn without() -> Vec<Wall> {
+    let names = std::env::var(WITHOUT).unwrap_or_default();
+    names.split(',').filter_map(Wall::from_name).collect()
+}
+
+/// Adds the interface.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    let mut native = linker.instance(INTERFACE)?;
+    native.func_wrap_async("run", |mut store: StoreContextMut<'_, CallState>, (script,): (String,)| {
+        let outside = store.data_mut().called().caller.outside();
+        Box::new(async move {
+            // A component that is listed or checked in the host's own process gets nothing.
+            let Some(link) = LINK.get() else { return Err(wasmtime::Error::msg("a drill needs a sandbox process")) };
+            let process = script::Process { link, call: LATEST.load(Ordering::Relaxed), outside };
+            script::run(&script, &process).await.map(|answers| (answers,)).map_err(wasmtime::Error::msg)
+        })
+    })
+}

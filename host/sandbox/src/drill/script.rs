@@ -1,0 +1,236 @@
+//! The steps of a drill. Must not hold: messages.
+use std::os::fd::{IntoRawFd as _, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolcell_walls::drill;
+use toolcell_walls::link::Sender;
+
+use super::{OPEN, forged};
+use crate::caller::outside::Outside;
+use crate::wall::message::CallId;
+
+/// Bytes of one answer that a guest is told of.
+const TOLD_BYTES_MAX: usize = 16 << 10;
+
+/// `fcntl`'s command to set how a descriptor is used.
+const F_SETFL: i32 = 4;
+
+/// The sandbox process that native code runs in.
+pub(super) struct Process {
+    /// The link to the host, and its socket.
+    pub(super) link: &'static (Sender, RawFd),
+    /// The call that runs.
+    pub(super) call: CallId,
+    /// The way to doors.
+    pub(super) outside: Option<Arc<dyn Outside>>,
+}
+
+/// One step. Each gives one answer.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    /// A system call by its name, up to `times` until it fails.
+    Call {
+        name: String,
+        #[serde(default)]
+        arguments: Vec<Argument>,
+        #[serde(default = "once")]
+        times: u64,
+    },
+    /// Reads memory.
+    Peek { at: Argument, bytes: usize },
+    /// Writes memory.
+    Poke { at: Argument, bytes: Vec<u8> },
+    /// Writes to each page of memory.
+    Touch { at: Argument, bytes: usize },
+    /// Goes on at an address.
+    Jump { at: Argument },
+    /// Sends the host messages that no honest process sends.
+    Forge {
+        message: String,
+        #[serde(default = "once")]
+        times: u64,
+    },
+    /// Has the host open a door. The answer is its descriptor.
+    Door,
+    /// Says through a door what it is for, and to where.
+    Want { door: Argument, kind: String, of: String },
+    /// Takes the bounds of guests away in this process.
+    Open,
+    /// Never ends.
+    Spin,
+}
+
+/// An argument, or an address.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Argument {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Room for so many bytes, told as data.
+    Room(usize),
+    /// Words of 64 bits, each an argument itself.
+    Words(Vec<Argument>),
+    /// The answer to an earlier step.
+    Answer(usize),
+    /// The socket of the link.
+    Link(()),
+    /// A number.
+    #[serde(untagged)]
+    Number(i64),
+    /// A text, with a zero behind it.
+    #[serde(untagged)]
+    Text(String),
+}
+
+impl<N: Into<i64>> From<N> for Argument {
+    fn from(number: N) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+const fn once() -> u64 {
+    1
+}
+
+/// Runs a script, and gives the answers: a list in JSON.
+pub(super) async fn run(script: &str, process: &Process) -> Result<String, String> {
+    let steps: Vec<Step> = serde_json::from_str(script).map_err(|error| format!("no script: {error}"))?;
+    let mut answers: Vec<(i64, Value)> = Vec::new();
+    for step in steps {
+        let answer = taken(step, process, &answers).await?;
+        answers.push(answer);
+    }
+    Ok(Value::from_iter(answers.into_iter().map(|(_, told)| told)).to_string())
+}
+
+/// Takes a step. Returns its number for later steps, and what is told of it.
+async fn taken(step: Step, process: &Process, answers: &[(i64, Value)]) -> Result<(i64, Value), String> {
+    let mut memory = Memory { process, answers, buffers: Vec::new(), rooms: Vec::new() };
+    match step {
+        Step::Call { name, arguments, times } => memory.call(&name, &arguments, times),
+        Step::Peek { at, bytes } => {
+            let read = drill::peek(memory.number(&at)?, bytes);
+            Ok((0, json!({"answer": 0, "data": [told(&read)]})))
+        }
+        Step::Poke { at, bytes } => {
+            drill::poke(memory.number(&at)?, &bytes);
+            Ok(done())
+        }
+        Step::Touch { at, bytes } => {
+            drill::touch(memory.number(&at)?, bytes);
+            Ok(done())
+        }
+        Step::Jump { at } => {
+            let answer = drill::jump(memory.number(&at)?).cast_signed();
+            Ok((answer as i64, json!({"answer": answer})))
+        }
+        Step::Forge { message, times } => {
+            let bytes = forged::message(&message, process.call).ok_or_else(|| format!("no message {message}"))?;
+            let mut sent = 0_u64;
+            // What the host does not take at once waits in a queue; past that nothing is sent.
+            while sent < times && process.link.0.send(&bytes, &[]).is_ok() {
+                sent += 1;
+            }
+            Ok((sent.cast_signed(), json!({"answer": sent})))
+        }
+        Step::Door => {
+            let outside = process.outside.as_ref().ok_or("there is no way to a door")?;
+            match outside.open().await {
+                Ok(door) => {
+                    let door = door.into_raw_fd();
+                    // Reading waits for the host.
+                    memory.call("SYS_fcntl", &[door.into(), F_SETFL.into(), 0.into()], 1)?;
+                    Ok((door.into(), json!({"answer": door})))
+                }
+                Err(error) => Ok((-1, json!({"refused": error.to_string()}))),
+            }
+        }
+        Step::Want { door, kind, of } => {
+            let frame = forged::opening(&kind, &of).ok_or_else(|| format!("no door {kind} to {of}"))?;
+            let bytes = i64::try_from(frame.len()).map_err(|error| error.to_string())?;
+            memory.call("SYS_write", &[door, Argument::Bytes(frame), bytes.into()], 1)
+        }
+        Step::Open => {
+            OPEN.store(true, Ordering::Relaxed);
+            Ok(done())
+        }
+        Step::Spin => loop {
+            std::hint::spin_loop();
+        },
+    }
+}
+
+fn done() -> (i64, Value) {
+    (0, json!({"answer": 0}))
+}
+
+/// Bytes as a guest is told of them.
+fn told(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..TOLD_BYTES_MAX).unwrap_or(bytes)).trim_end_matches('\0').to_owned()
+}
+
+/// The buffers of one step.
+struct Memory<'s> {
+    process: &'s Process,
+    answers: &'s [(i64, Value)],
+    buffers: Vec<Vec<u8>>,
+    /// Places in `buffers` that the kernel writes to.
+    rooms: Vec<usize>,
+}
+
+impl Memory<'_> {
+    fn call(&mut self, name: &str, arguments: &[Argument], times: u64) -> Result<(i64, Value), String> {
+        let number = drill::number(name).ok_or_else(|| format!("no system call {name}"))?;
+        let mut words = [0; 6];
+        for (word, argument) in words.iter_mut().zip(arguments) {
+            *word = self.number(argument)?;
+        }
+        let (mut made, mut answer) = (0, Ok(0));
+        while made < times && answer.is_ok() {
+            answer = drill::call(number, words);
+            made += u64::from(answer.is_ok());
+        }
+        let data: Vec<_> = self.rooms.iter().filter_map(|room| Some(told(self.buffers.get(*room)?))).collect();
+        Ok(match answer {
+            Ok(answer) => {
+                let answer = answer.cast_signed() as i64;
+                (answer, json!({"answer": answer, "times": made, "data": data}))
+            }
+            Err(error) => (-i64::from(error), json!({"error": error, "times": made})),
+        })
+    }
+
+    /// The number or address that an argument stands for.
+    fn number(&mut self, argument: &Argument) -> Result<usize, String> {
+        Ok(match argument {
+            Argument::Number(number) => signed(*number),
+            Argument::Text(text) => self.keep([text.as_bytes(), &[0]].concat()),
+            Argument::Bytes(bytes) => self.keep(bytes.clone()),
+            Argument::Room(bytes) => {
+                self.rooms.push(self.buffers.len());
+                self.keep(vec![0; *bytes])
+            }
+            Argument::Words(words) => {
+                let words = words.iter().map(|word| self.number(word)).collect::<Result<Vec<_>, _>>()?;
+                self.keep(words.into_iter().flat_map(usize::to_ne_bytes).collect())
+            }
+            Argument::Answer(step) => signed(self.answers.get(*step).ok_or("no such step")?.0),
+            Argument::Link(()) => usize::try_from(self.process.link.1).map_err(|error| error.to_string())?,
+        })
+    }
+
+    /// Keeps bytes until the step is taken; their address. The kernel writes to some.
+    fn keep(&mut self, mut bytes: Vec<u8>) -> usize {
+        let address = bytes.as_mut_ptr().expose_provenance();
+        self.buffers.push(bytes);
+        address
+    }
+}
+
+fn signed(number: i64) -> usize {
+    (number as isize).cast_unsigned()
+}

@@ -1,0 +1,41 @@
+//! The schemas of listed tools, compiled to find their problems. Must not hold: other fields of a
+//! definition, or calls.
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use toolcell_policy::LoadLimits;
+use toolcell_schema::{SchemaBudget, SchemaFindings};
+
+use crate::bindings::contract;
+
+/// The limits on the schemas of one component.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct SchemaLimits {
+    tools: usize,
+    definition_bytes: usize,
+    /// Time for all of them.
+    pub time: Duration,
+}
+
+impl SchemaLimits {
+    /// Those of loading, with this much time left.
+    #[must_use]
+    pub fn of(limits: &LoadLimits, time: Duration) -> Self {
+        Self { tools: limits.tools(), definition_bytes: limits.definition_bytes(), time }
+    }
+}
+
+/// Compiles the schemas of all these tools within the time and the memory of one component, and
+/// returns their problems. The author of a schema decides how much work it is, within its bounds:
+/// a process that does it can be killed.
+///
+/// Tools past the limits of loading are not looked at: they are refused anyway.
+#[must_use]
+pub fn check_definitions(tools: &[contract::Tool], limits: &SchemaLimits) -> SchemaFindings {
+    let texts = tools.iter().take(limits.tools).map(|tool| {
+        let (input, output) = (tool.input_schema_json.as_str(), tool.output_schema_json.as_deref());
+        let bytes = input.len() + output.map_or(0, str::len);
+        (bytes <= limits.definition_bytes).then_some((input, output))
+    });
+    SchemaFindings::of(texts, SchemaBudget::within(limits.time))
+}

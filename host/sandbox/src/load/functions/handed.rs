@@ -1,0 +1,146 @@
+//! Compiled functions in a loader: those that the host handed to it, of earlier versions of this
+//! very component, and those that it makes. Must not hold: files of the cache.
+//!
+//! The host looks at none of them. What one version of a component leaves reaches the later
+//! versions of the same component alone.
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wasmtime::CacheStore;
+
+use super::Bounds;
+use super::segment::{self, Key, Place};
+
+/// Bytes of all functions that a loader hands back. An interpreter has 35 to 48 MB.
+pub(crate) const HANDED_BYTES_MAX: u64 = 128 << 20;
+
+/// The functions of one load.
+#[derive(Debug, Default)]
+pub(crate) struct HandedFunctions(Mutex<Handed>);
+
+#[derive(Debug, Default)]
+struct Handed {
+    file: Option<Arc<File>>,
+    places: HashMap<Key, Place>,
+    used: HashSet<Key>,
+    made: HashMap<Key, Vec<u8>>,
+    made_bytes: u64,
+}
+
+impl HandedFunctions {
+    /// Takes what earlier loads left: a file of so many bytes.
+    pub(crate) fn take(&self, file: File, bytes: u64) {
+        let places = segment::read_index(&file, bytes, Bounds::default().functions_max).unwrap_or_default();
+        let mut handed = self.lock();
+        handed.places = places.into_iter().collect();
+        handed.file = Some(Arc::new(file));
+    }
+
+    /// Writes what this load used and made into an empty file. False where that is what it was
+    /// handed, or too much: the file then says nothing.
+    pub(crate) fn hand_back(&self, to: &File) -> io::Result<bool> {
+        let handed = self.lock();
+        if handed.made.is_empty() && handed.used.len() == handed.places.len() {
+            return Ok(false);
+        }
+        let used = handed.used.iter().filter_map(|key| Some((*key, Cow::Owned(handed.read(key)?))));
+        let made = handed.made.iter().map(|(key, code)| (*key, Cow::Borrowed(code.as_slice())));
+        segment::write(to, made.chain(used))?;
+        Ok(to.metadata()?.len() <= HANDED_BYTES_MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Handed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handed {
+    fn read(&self, key: &Key) -> Option<Vec<u8>> {
+        let (file, place) = (self.file.as_deref()?, self.places.get(key)?);
+        Some(place.read(file, Bounds::default().function_bytes_max).ok()?.0)
+    }
+}
+
+impl CacheStore for HandedFunctions {
+    fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
+        let key: Key = key.try_into().ok()?;
+        let (file, place) = {
+            let handed = self.lock();
+            (Arc::clone(handed.file.as_ref()?), *handed.places.get(&key)?)
+        };
+        // Outside of the lock: others go on meanwhile.
+        let (code, _) = place.read(&file, Bounds::default().function_bytes_max).ok()?;
+        self.lock().used.insert(key);
+        Some(Cow::Owned(code))
+    }
+
+    fn insert(&self, key: &[u8], value: Vec<u8>) -> bool {
+        let Ok(key) = Key::try_from(key) else { return false };
+        let mut handed = self.lock();
+        let bytes = handed.made_bytes.saturating_add(value.len() as u64);
+        if value.len() > Bounds::default().function_bytes_max || bytes > HANDED_BYTES_MAX {
+            return false;
+        }
+        handed.made_bytes = bytes;
+        handed.made.insert(key, value);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn store(functions: &HandedFunctions, key: u8, code: &[u8]) {
+        assert!(functions.insert(&[key; 32], code.to_vec()));
+    }
+
+    fn next(before: &HandedFunctions) -> HandedFunctions {
+        let file = tempfile::tempfile().unwrap();
+        assert!(before.hand_back(&file).unwrap());
+        let (after, bytes) = (HandedFunctions::default(), file.metadata().unwrap().len());
+        after.take(file, bytes);
+        after
+    }
+
+    #[test]
+    fn a_load_finds_the_functions_of_the_one_before_and_leaves_what_it_used_and_made() {
+        let first = HandedFunctions::default();
+        store(&first, 1, b"one");
+        store(&first, 2, b"two");
+        let second = next(&first);
+        assert_eq!(second.get(&[1; 32]).unwrap().as_ref(), b"one");
+        assert!(second.get(&[3; 32]).is_none());
+        store(&second, 3, b"three");
+        let third = next(&second);
+        assert_eq!(third.get(&[3; 32]).unwrap().as_ref(), b"three");
+        assert_eq!(third.get(&[1; 32]).unwrap().as_ref(), b"one");
+        assert!(third.get(&[2; 32]).is_none(), "nothing used it");
+        assert!(!third.hand_back(&tempfile::tempfile().unwrap()).unwrap(), "nothing has changed");
+    }
+
+    #[test]
+    fn a_file_of_anything_is_no_functions() {
+        for content in [&b""[..], b"tcfuncs1", &[0xff; 200]] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(content).unwrap();
+            let functions = HandedFunctions::default();
+            functions.take(file, content.len() as u64);
+            assert!(functions.get(&[0; 32]).is_none());
+        }
+    }
+
+    #[test]
+    fn more_than_may_be_handed_back_is_not_kept() {
+        let functions = HandedFunctions::default();
+        let large = vec![0; Bounds::default().function_bytes_max];
+        let kept = (0..20).filter(|key| functions.insert(&[*key; 32], large.clone())).count();
+        assert_eq!(kept as u64, HANDED_BYTES_MAX / large.len() as u64);
+        assert!(!functions.insert(&[99; 31], Vec::new()), "a key of another kind");
+    }
+}

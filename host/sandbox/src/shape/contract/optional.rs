@@ -1,0 +1,106 @@
+//! The exports of the contract that a component may leave out: prompts, completion and resources.
+//! What they give back becomes the result of a call, so that it is redacted, weighed and sent as
+//! any other. Must not hold: tools.
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::json;
+use wasmtime::Store;
+
+use super::super::tool_call::ToolAnswer;
+use crate::bindings::contract::{CallResult, Content, Contents, EmbeddedResource, Failure, Given, Role};
+use crate::bindings::optional::{self, completion, prompts};
+use crate::wasi::state::CallState;
+
+/// Gets a prompt. Its messages are the pieces of the result; their speakers, and the description,
+/// are its structured part.
+pub(super) async fn get_prompt(
+    store: &mut Store<CallState>,
+    exports: &optional::PromptsExport,
+    (name, arguments_json): (&str, &str),
+) -> wasmtime::Result<ToolAnswer> {
+    let given: BTreeMap<String, String> = match serde_json::from_str(arguments_json) {
+        Ok(given) => given,
+        Err(_) => return Ok(Err(Failure::InvalidInput("arguments of a prompt are texts".to_owned()))),
+    };
+    let answer = exports.toolcell_mcp_prompts().call_get_prompt(store, name, &listed(given)).await?;
+    Ok(answer.map(|prompts::PromptResult { description, messages, meta_json }| {
+        let (roles, content): (Vec<_>, Vec<_>) =
+            messages.into_iter().map(|message| (role(message.role), message.content)).unzip();
+        let parts = json!({"description": description, "roles": roles}).to_string();
+        CallResult { content, structured_json: Some(parts), is_error: false, meta_json }
+    }))
+}
+
+/// The typed text, as the host says it.
+#[derive(Deserialize)]
+struct Typed {
+    template: Option<String>,
+    prompt: Option<String>,
+    argument: String,
+    value: String,
+    others: BTreeMap<String, String>,
+}
+
+/// Asks for values. They are the structured part of the result.
+pub(super) async fn complete(
+    store: &mut Store<CallState>,
+    exports: &optional::CompletionExport,
+    arguments_json: &str,
+) -> wasmtime::Result<ToolAnswer> {
+    let typed: Option<Typed> = serde_json::from_str(arguments_json).ok();
+    let Some(Typed { template, prompt, argument, value, others }) = typed else {
+        return Ok(Err(Failure::InvalidInput("the arguments are none of a completion".to_owned())));
+    };
+    let subject = match template {
+        Some(template) => completion::Subject::Template(template),
+        None => completion::Subject::Prompt(prompt.unwrap_or_default()),
+    };
+    let typed = completion::Typed { subject, argument, value, others: listed(others) };
+    let answer = exports.toolcell_mcp_completion().call_complete(store, &typed).await?;
+    Ok(answer.map(|completion::Completions { values, total, has_more }| {
+        let found = json!({"values": values, "total": total, "has_more": has_more}).to_string();
+        CallResult { content: Vec::new(), structured_json: Some(found), is_error: false, meta_json: None }
+    }))
+}
+
+/// The address to read, as the host says it.
+#[derive(Deserialize)]
+struct Reading {
+    uri: String,
+}
+
+/// Reads a resource. Its pieces are embedded in the result.
+pub(super) async fn read_resource(
+    store: &mut Store<CallState>,
+    exports: &optional::ResourcesExport,
+    arguments_json: &str,
+) -> wasmtime::Result<ToolAnswer> {
+    let reading: Option<Reading> = serde_json::from_str(arguments_json).ok();
+    let Some(Reading { uri }) = reading else {
+        return Ok(Err(Failure::InvalidInput("the arguments are none of a reading".to_owned())));
+    };
+    let answer = exports.toolcell_mcp_resources().call_read_resource(store, &uri).await?;
+    let embedded = |contents: Contents| {
+        let Contents { uri: own, mime_type, body, meta_json } = contents;
+        let uri = own.unwrap_or_else(|| uri.clone());
+        Content::EmbeddedResource(EmbeddedResource { uri, mime_type, body, annotations: None, meta_json })
+    };
+    Ok(answer.map(|contents| CallResult {
+        content: contents.into_iter().map(embedded).collect(),
+        structured_json: None,
+        is_error: false,
+        meta_json: None,
+    }))
+}
+
+fn listed(given: BTreeMap<String, String>) -> Vec<Given> {
+    given.into_iter().map(|(name, value)| Given { name, value }).collect()
+}
+
+const fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    }
+}

@@ -1,0 +1,24 @@
+//! The exports of a component by their paths: a tool by its own name, which never holds a `/`, and
+//! every other export by a path. Calls, limits and records name an export so. Must not hold: how
+//! one is called.
+
+/// Begins the path of a prompt.
+const PROMPT: &str = "prompt/";
+
+/// The path of the contract's `completion`.
+pub const COMPLETION: &str = "completion/complete";
+
+/// The path of the contract's `resources`: reading one.
+pub const RESOURCES: &str = "resource/read";
+
+/// The path of the prompt that the component calls so.
+#[must_use]
+pub fn prompt(name: &str) -> String {
+    format!("{PROMPT}{name}")
+}
+
+/// The component's own name of the prompt at this path; `None` where it is another export's.
+#[must_use]
+pub fn prompt_of(path: &str) -> Option<&str> {
+    path.strip_prefix(PROMPT)
+}

@@ -1,0 +1,374 @@
+//! The checks of a tool's arguments and results in a sandbox process. Must not hold: schemas, or
+//! what the host makes of the problems.
+//!
+//! The one thread of a process does what takes no longer than a guest's tick. Longer checks, and
+//! schemas that may take longer to compile, go to the thread that does what blocks.
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
+use toolcell_policy::{Limit, Limits};
+use toolcell_schema::{ArgumentProblems, GivenUp, Patience, Schema, SchemaBudget, SchemaTexts, Schemas};
+
+use super::caller::RemoteCaller;
+use crate::bindings::contract::CallResult;
+use crate::caller::Caller as _;
+use crate::failure::Failure;
+use crate::run::call::CallReport;
+
+/// Least time to check arguments, turns of the thread included, where a call waits no longer than
+/// this for its turn. A check takes about a tenth of it at most. The host ends a process for it
+/// only after more.
+const ARGUMENTS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Least time to check a result, for calls that used up their deadline. Any check takes about as
+/// much of one core at most.
+const RESULT_WITHIN: Duration = Duration::from_millis(100);
+
+/// Time and memory of a component for compiling the schemas of its tools.
+#[derive(Clone)]
+pub(super) struct Budget {
+    memory: Arc<Mutex<SchemaBudget>>,
+    /// Time for the schemas of one tool.
+    time: Duration,
+}
+
+/// The checks of one tool.
+pub(super) struct ToolChecks {
+    schemas: Arc<SchemasOnce>,
+    /// False if the tool refuses exactly the arguments that its schema refuses, and explains it
+    /// better.
+    checks_arguments: bool,
+}
+
+/// The schemas of one tool.
+struct SchemasOnce {
+    texts: SchemaTexts,
+    budget: Budget,
+    /// Made when a call first needs them.
+    compiled: OnceCell<Arc<Schemas>>,
+}
+
+/// The schemas of a check.
+type Picked = fn(&Schemas) -> Option<&Schema>;
+
+fn input(schemas: &Schemas) -> Option<&Schema> {
+    Some(schemas.input())
+}
+
+/// The reason why there is no verdict.
+enum Unchecked {
+    /// The caller has given up.
+    Cancelled,
+    /// The time for it was over.
+    Late,
+    /// Something failed here, as a sentence.
+    Failed(String),
+}
+
+impl Unchecked {
+    /// The end of a call that was to be checked within this time.
+    fn failure(self, within: Duration, limits: &Limits) -> Failure {
+        match self {
+            Self::Cancelled => Failure::Cancelled,
+            Self::Late if within < limits.deadline() => Failure::Busy,
+            Self::Late => Failure::over(Limit::Deadline, limits),
+            Self::Failed(detail) => Failure::Host { detail },
+        }
+    }
+}
+
+impl Budget {
+    pub(super) fn new(time: Duration) -> Self {
+        Self { memory: Arc::new(Mutex::new(SchemaBudget::within(time))), time }
+    }
+
+    /// Compiles the schemas of one tool. Their memory is not taken yet: another may have compiled
+    /// them first.
+    fn compile(&self, texts: &SchemaTexts) -> Result<Schemas, Unchecked> {
+        let mut budget = self.memory.lock().unwrap_or_else(PoisonError::into_inner).again_within(self.time);
+        texts.compile(&mut budget).map_err(|problems| {
+            // They compiled when they were loaded.
+            if budget.is_used_up() {
+                return Unchecked::Late;
+            }
+            let first = problems.first().map(ToString::to_string).unwrap_or_default();
+            Unchecked::Failed(format!("its schemas do not compile here: {first}"))
+        })
+    }
+
+    /// Takes the memory of schemas that are kept.
+    fn take(&self, schemas: &Schemas) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).take(schemas.bytes());
+    }
+}
+
+impl ToolChecks {
+    pub(super) fn new(texts: SchemaTexts, checks_arguments: bool, budget: Budget) -> Self {
+        Self { schemas: Arc::new(SchemasOnce { texts, budget, compiled: OnceCell::new() }), checks_arguments }
+    }
+
+    /// Checks arguments before anything of their call runs, and gives them back.
+    ///
+    /// # Errors
+    /// They do not fit, or the check was not done.
+    pub(super) async fn arguments(
+        &self,
+        text: String,
+        limits: &Limits,
+        caller: &Arc<RemoteCaller>,
+    ) -> Result<String, Failure> {
+        if !self.checks_arguments {
+            return Ok(text);
+        }
+        let within = limits.deadline().min(limits.queue_wait().max(ARGUMENTS_WITHIN));
+        match self.check(input, text, within, caller).await {
+            Ok((text, Ok(()))) => Ok(text),
+            Ok((_, Err(problems))) => Err(Failure::Unfit { problems: problems.to_string() }),
+            Err(reason) => Err(reason.failure(within, limits)),
+        }
+    }
+
+    /// Checks the structured part of an answer, and notes its problems in the report.
+    pub(super) async fn result(
+        &self,
+        report: &mut CallReport<CallResult>,
+        limits: &Limits,
+        caller: &Arc<RemoteCaller>,
+    ) {
+        let Ok(answer) = &mut report.outcome else { return };
+        if answer.is_error || self.schemas.texts.output.is_none() {
+            return;
+        }
+        let Some(text) = answer.structured_json.take() else { return };
+        let within = limits.deadline().saturating_sub(report.usage.duration).max(RESULT_WITHIN);
+        match self.check(Schemas::output, text, within, caller).await {
+            Ok((text, verdict)) => {
+                answer.structured_json = Some(text);
+                report.unfit = verdict.err().map(|problems| problems.to_string());
+            }
+            // Nothing that nobody has checked is given to anybody.
+            Err(reason) => report.outcome = Err(reason.failure(limits.deadline(), limits)),
+        }
+    }
+
+    /// Checks a text by one of the schemas, and gives it back.
+    async fn check(
+        &self,
+        pick: Picked,
+        text: String,
+        within: Duration,
+        caller: &Arc<RemoteCaller>,
+    ) -> Result<(String, Result<(), ArgumentProblems>), Unchecked> {
+        let until = Instant::now().checked_add(within);
+        let schemas = match self.schemas.compiled.get() {
+            Some(schemas) => Arc::clone(schemas),
+            None => {
+                // A call that gives up leaves it to the next ones.
+                let schemas = Arc::clone(&self.schemas);
+                in_time(tokio::spawn(async move { schemas.compiled().await }), within, caller).await??
+            }
+        };
+        let Some(schema) = pick(&schemas) else { return Ok((text, Ok(()))) };
+        let (text, verdict) = if schema.is_long(&text) {
+            let patience = Patience { until, given_up: Some(Arc::<RemoteCaller>::clone(caller)) };
+            let text = Arc::new(text);
+            let checked = Arc::clone(&text);
+            let work = tokio::task::spawn_blocking(move || {
+                pick(&schemas).map_or(Ok(()), |schema| schema.check(&checked, &patience))
+            });
+            let left = until.map_or(within, |until| until.saturating_duration_since(Instant::now()));
+            let verdict = in_time(work, left, caller).await?;
+            (Arc::unwrap_or_clone(text), verdict)
+        } else {
+            let verdict = schema.check(&text, &Patience { until, given_up: None });
+            (text, verdict)
+        };
+        match verdict {
+            Err(problems) if problems.is_verdict() => Ok((text, Err(problems))),
+            Err(_) if caller.is_cancelled() => Err(Unchecked::Cancelled),
+            Err(_) => Err(Unchecked::Late),
+            Ok(()) => Ok((text, Ok(()))),
+        }
+    }
+}
+
+impl SchemasOnce {
+    async fn compiled(&self) -> Result<Arc<Schemas>, Unchecked> {
+        self.compiled.get_or_try_init(|| self.compile()).await.cloned()
+    }
+
+    async fn compile(&self) -> Result<Arc<Schemas>, Unchecked> {
+        let compiled = if self.texts.are_simple() {
+            self.budget.compile(&self.texts)
+        } else {
+            let (budget, texts) = (self.budget.clone(), self.texts.clone());
+            let work = tokio::task::spawn_blocking(move || budget.compile(&texts));
+            work.await.unwrap_or_else(|_| Err(Unchecked::Failed("compiling its schemas failed".to_owned())))
+        };
+        compiled.inspect(|schemas| self.budget.take(schemas)).map(Arc::new)
+    }
+}
+
+/// Waits for a task, as long as its caller does.
+async fn in_time<T>(task: JoinHandle<T>, within: Duration, caller: &Arc<RemoteCaller>) -> Result<T, Unchecked> {
+    tokio::select! {
+        biased;
+        done = task => done.map_err(|_| Unchecked::Failed("the check of a value failed".to_owned())),
+        () = caller.cancelled() => Err(Unchecked::Cancelled),
+        () = tokio::time::sleep(within) => Err(Unchecked::Late),
+    }
+}
+
+impl GivenUp for RemoteCaller {
+    fn is_given_up(&self) -> bool {
+        self.is_cancelled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use toolcell_policy::Limit;
+    use toolcell_walls::link::{self, Receiver};
+
+    use super::*;
+    use crate::wall::message::CallerFacts;
+
+    /// An automaton that takes long for each byte.
+    const SLOW: &str = r#"{"type":"object","properties":{"bits":{"pattern":"^[01]*1[01]{1900}2"}}}"#;
+
+    async fn caller() -> (Arc<RemoteCaller>, [Receiver; 2]) {
+        let (ours, theirs) = link::pair().unwrap();
+        let (_, host) = link::open(ours).unwrap();
+        let (sender, receiver) = link::join(theirs).await.unwrap();
+        let (name, meta_json) = ("local".to_owned(), "{}".to_owned());
+        let extensions_json = meta_json.clone();
+        let facts = CallerFacts {
+            name,
+            log_levels: 0,
+            times: false,
+            asks: 0,
+            sampling_tools: false,
+            trace: None,
+            meta_json,
+            extensions_json,
+        };
+        (Arc::new(RemoteCaller::new(1, facts, sender, &Limits::default())), [host, receiver])
+    }
+
+    fn checks(input: &str, output: Option<&str>) -> ToolChecks {
+        let texts = SchemaTexts { input: input.to_owned(), output: output.map(str::to_owned) };
+        ToolChecks::new(texts, true, Budget::new(Duration::from_secs(60)))
+    }
+
+    fn bits(count: usize) -> String {
+        format!(r#"{{"bits":"{}"}}"#, "01".repeat(count))
+    }
+
+    fn report(structured: &str, is_error: bool) -> CallReport<CallResult> {
+        let structured_json = Some(structured.to_owned());
+        CallReport::without_running(CallResult { content: Vec::new(), structured_json, is_error, meta_json: None })
+    }
+
+    #[tokio::test]
+    async fn arguments_are_checked_before_a_call_and_results_behind_it() {
+        let (caller, _link) = caller().await;
+        let limits = Limits::default();
+        let input = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+        let checks = checks(input, Some(r#"{"type":"object","properties":{"n":{"minimum":1}}}"#));
+        assert_eq!(checks.arguments(r#"{"n":1}"#.to_owned(), &limits, &caller).await, Ok(r#"{"n":1}"#.to_owned()));
+        for (arguments, expected) in
+            [("{}", "- (root): \"n\" is required"), (r#"{"n":"1"}"#, "- /n: must be of type integer")]
+        {
+            let refused = checks.arguments(arguments.to_owned(), &limits, &caller).await;
+            assert_eq!(refused, Err(Failure::Unfit { problems: expected.to_owned() }));
+        }
+        for (structured, is_error, expected) in [
+            (r#"{"n":1}"#, false, None),
+            (r#"{"n":0}"#, false, Some("- /n: must be at least 1")),
+            (r#"{"n":0}"#, true, None),
+            ("{", false, Some("- (root): it is not valid JSON")),
+        ] {
+            let mut report = report(structured, is_error);
+            checks.result(&mut report, &limits, &caller).await;
+            assert_eq!(report.unfit.as_deref(), expected, "{structured}");
+            assert_eq!(report.outcome.unwrap().structured_json.as_deref(), Some(structured));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_check_leaves_the_thread_to_others_and_ends() {
+        let (caller, _link) = caller().await;
+        let (limits, checks) = (Limits::default(), checks(SLOW, Some(SLOW)));
+        assert!(!checks.schemas.texts.are_simple());
+        let others = async {
+            let mut turns = 0_u64;
+            loop {
+                tokio::task::yield_now().await;
+                turns += 1;
+                if checks.schemas.compiled.get().is_some() && turns > 1_000 {
+                    return turns;
+                }
+            }
+        };
+        let (refused, turns) = tokio::join!(checks.arguments(bits(20_000), &limits, &caller), others);
+        assert!(turns > 1_000);
+        let Err(Failure::Unfit { problems }) = refused else { panic!("{refused:?}") };
+        assert!(problems.starts_with("- (root): checking it would take too long"), "{problems}");
+        let mut report = report(&bits(20_000), false);
+        checks.result(&mut report, &limits, &caller).await;
+        assert_eq!(report.unfit, Some(problems));
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_check_past_its_time_or_its_caller() {
+        let (caller, _link) = caller().await;
+        let checks = checks(SLOW, None);
+        let brief = Limits::default().with(Limit::Deadline, 1).unwrap();
+        let late = checks.arguments(bits(20_000), &brief, &caller).await;
+        assert_eq!(late, Err(Failure::over(Limit::Deadline, &brief)));
+        // What was begun for it serves later calls, however short their time is.
+        while checks.schemas.compiled.get().is_none() {
+            tokio::task::yield_now().await;
+        }
+        caller.cancel();
+        let cancelled = checks.arguments(bits(20_000), &Limits::default(), &caller).await;
+        assert_eq!(cancelled, Err(Failure::Cancelled));
+    }
+
+    /// The one thread for long checks does something else.
+    #[test]
+    fn a_check_that_gets_no_turn_is_told_as_the_deadline_or_as_busy_and_never_as_a_verdict() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+        runtime.unwrap().block_on(async {
+            let (caller, _link) = caller().await;
+            let checks = checks(SLOW, Some(SLOW));
+            assert_eq!(checks.arguments("{}".to_owned(), &Limits::default(), &caller).await, Ok("{}".to_owned()));
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let holds = tokio::task::spawn_blocking(move || held.recv());
+            let brief = Limits::default().with(Limit::Deadline, 50).unwrap();
+            let patient = Limits::default().with(Limit::QueueWait, 1).unwrap();
+            let late = checks.arguments(bits(20_000), &brief, &caller).await;
+            assert_eq!(late, Err(Failure::over(Limit::Deadline, &brief)));
+            let busy = checks.arguments(bits(20_000), &patient, &caller).await;
+            assert_eq!(busy, Err(Failure::Busy));
+            let mut report = report(&bits(20_000), false);
+            checks.result(&mut report, &brief, &caller).await;
+            assert_eq!(report.outcome.unwrap_err(), Failure::over(Limit::Deadline, &brief));
+            assert_eq!(report.unfit, None);
+            release.send(()).unwrap();
+            holds.await.unwrap().unwrap();
+        });
+    }
+
+    #[tokio::test]
+    async fn schemas_that_do_not_compile_run_nothing() {
+        let (caller, _link) = caller().await;
+        let checks = checks(r#"{"type":"object","properties":{"a":{"$ref":"http://x.example"}}}"#, None);
+        let refused = checks.arguments("{}".to_owned(), &Limits::default(), &caller).await;
+        let Err(Failure::Host { detail }) = refused else { panic!("{refused:?}") };
+        assert!(detail.starts_with("its schemas do not compile here: inputSchema/properties/a/$ref"), "{detail}");
+    }
+}

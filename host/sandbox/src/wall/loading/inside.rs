@@ -1,0 +1,223 @@
+//! The end in a loader: compiling in one process, linking and listing in another. Must not hold:
+//! the walls, or what the host does with the answer.
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use toolcell_walls::kernel::{self, Access, Entered, Folder, Report, Rights};
+use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
+use wasmtime::Engine;
+
+use super::message::{self, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
+use crate::engine;
+use crate::engine::background;
+use crate::load::cache::ENTRY_BYTES_MAX;
+use crate::load::compile::compile_elsewhere;
+use crate::load::component::{Mapped, ToolComponent};
+use crate::load::definitions::{SchemaLimits, check_definitions};
+use crate::load::functions::handed::HandedFunctions;
+use crate::load::held::ComponentFacts;
+use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
+use crate::shape::typed::WrittenDescriptions;
+use crate::wall::inside::{InsideError, closed};
+use crate::wall::message::{decode, encode};
+
+/// Descriptors that a loader may have: its own few, and files that the host gives it.
+const FILES_MAX: u64 = 128;
+
+/// The link to the host.
+pub(in crate::wall) struct Link {
+    pub(in crate::wall) peer: OwnedFd,
+    pub(in crate::wall) sender: Sender,
+    pub(in crate::wall) frames: Receiver,
+}
+
+impl Link {
+    fn tell(&self, message: &FromLoader) -> Result<(), InsideError> {
+        Ok(self.sender.send(&encode(message)?, &[])?)
+    }
+
+    fn sealed(&self, report: &Report) -> Result<(), InsideError> {
+        let missing = report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect();
+        self.tell(&FromLoader::Ready { missing })
+    }
+
+    /// The next task, with its files; `None` once the host wants nothing more.
+    async fn next(&mut self) -> Result<Option<(ToLoader, Vec<File>)>, InsideError> {
+        let Some(Frame { bytes, fds }) = closed(self.frames.receive().await)? else { return Ok(None) };
+        Ok(Some((decode(&bytes)?, fds.into_iter().map(File::from).collect())))
+    }
+
+    fn enter(&self, memory_bytes_max: u64, file_bytes_max: u64, code: Option<BorrowedFd<'_>>) -> Entered {
+        let folders: Vec<_> = code.map(|descriptor| Folder { descriptor, access: Access::Read }).into_iter().collect();
+        kernel::enter(&Rights {
+            link: Some(self.peer.as_fd()),
+            folders: &folders,
+            memory_bytes_max,
+            files_max: FILES_MAX,
+            file_bytes_max: Some(file_bytes_max),
+            threads_max: None,
+            without: &[],
+        })
+    }
+}
+
+/// Compiles one component. The process is sealed before it is handed a byte of it.
+pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link) -> Result<(), InsideError> {
+    let entered = link.enter(settings.memory_bytes_max, ENTRY_BYTES_MAX, None);
+    let threads = threads(&settings)?;
+    let functions: Arc<HandedFunctions> = Arc::default();
+    let engine = compiler(&settings, &functions).map_err(SandboxError::Engine)?;
+    link.sealed(&entered.seal())?;
+    let Some((ToLoader::Compile { functions_bytes }, files)) = link.next().await? else {
+        return Err(InsideError::Message("there is nothing to compile".to_owned()));
+    };
+    let answer = threads.install(|| compiled(&engine, &functions, functions_bytes, files));
+    link.tell(&answer.unwrap_or_else(|error| FromLoader::Failed(format!("it has no room for the code: {error}"))))?;
+    // The host ends this process.
+    while link.next().await?.is_some() {}
+    Ok(())
+}
+
+/// The threads that compile, all of them started.
+fn threads(settings: &CompileSettings) -> Result<ThreadPool, InsideError> {
+    let gives_way = settings.gives_way;
+    let threads = ThreadPoolBuilder::new()
+        .num_threads(usize::try_from(settings.threads).unwrap_or(1))
+        .thread_name(|_| "toolcell-compile".to_owned())
+        .start_handler(move |_| {
+            if gives_way {
+                background::give_way();
+            }
+        })
+        .build()
+        .map_err(|error| InsideError::Threads(io::Error::other(error)))?;
+    // Behind the seal no thread starts, nor changes how it runs.
+    threads.broadcast(|_| ());
+    Ok(threads)
+}
+
+/// An engine that compiles for the engines of sandbox processes: how instances get their memory
+/// changes nothing in the code.
+fn compiler(settings: &CompileSettings, functions: &Arc<HandedFunctions>) -> wasmtime::Result<Engine> {
+    let mut config = engine::config(usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX));
+    config.enable_incremental_compilation(Arc::clone(functions) as _)?;
+    Engine::new(&config)
+}
+
+fn compiled(
+    engine: &Engine,
+    functions: &HandedFunctions,
+    functions_bytes: Option<u64>,
+    files: Vec<File>,
+) -> io::Result<FromLoader> {
+    let mut files = files.into_iter();
+    let mut file = || files.next().ok_or_else(|| io::Error::other("a file is missing"));
+    let (bytes, code_file, functions_file) = (read(&file()?)?, file()?, file()?);
+    if let Some(bytes) = functions_bytes {
+        functions.take(file()?, bytes);
+    }
+    let (survey, code) = match compile_elsewhere(engine, &bytes) {
+        Ok(compiled) => compiled,
+        Err(error) => return Ok(error.into()),
+    };
+    (&code_file).write_all(&code)?;
+    // Without them the next version is compiled whole.
+    let functions = functions.hand_back(&functions_file).unwrap_or(false);
+    Ok(FromLoader::Compiled { survey, functions })
+}
+
+/// Links one component and lists its tools. Its code is mapped before the seal, and runs behind it.
+pub(in crate::wall) async fn list(
+    settings: LinkSettings,
+    fds: Vec<OwnedFd>,
+    mut link: Link,
+) -> Result<(), InsideError> {
+    let code = fds.into_iter().next().map(File::from);
+    let code = code.ok_or_else(|| InsideError::Message("its code did not come with it".to_owned()))?;
+    // It writes no file, and is handed none to write to.
+    let entered = link.enter(settings.memory_bytes_max, 0, Some(code.as_fd()));
+    let sandbox = Sandbox::new(SandboxOptions {
+        cache: None,
+        stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
+        calls_max: 1,
+        outside: true,
+    })?;
+    let mapped = Mapped::of(&sandbox, &code, &settings.facts);
+    // No thread starts after the seal: this one does what blocks, from now on.
+    drop(tokio::task::spawn_blocking(|| ()).await);
+    link.sealed(&entered.seal())?;
+    let Some((ToLoader::Link, files)) = link.next().await? else {
+        return Err(InsideError::Message("there is nothing to link".to_owned()));
+    };
+    let bytes = content(&files)?;
+    let mapped = match mapped {
+        Ok(mapped) => mapped,
+        Err(error) => return finish(&mut link, &error.into()).await,
+    };
+    let inspection = mapped.inspection();
+    let component = match mapped.link(&bytes) {
+        Ok(component) => component,
+        Err(error) => {
+            let (exports, imports) = (inspection.exports().to_vec(), inspection.imports().to_vec());
+            return finish(&mut link, &FromLoader::refused(&error, Some(Shown { exports, imports }))).await;
+        }
+    };
+    link.tell(&FromLoader::Linked(Box::new(ComponentFacts::of(&component))))?;
+    while let Some((ToLoader::List { limits, schemas }, files)) = link.next().await? {
+        let answer = listed(&component, (&limits, schemas), decode(&content(&files)?)?).await;
+        match link.tell(&answer) {
+            Err(InsideError::NotSent(SendError::TooLarge(_))) => link.tell(&too_large())?,
+            told => told?,
+        }
+    }
+    Ok(())
+}
+
+/// Tells the last thing, and waits for the end.
+async fn finish(link: &mut Link, message: &FromLoader) -> Result<(), InsideError> {
+    link.tell(message)?;
+    while link.next().await?.is_some() {}
+    Ok(())
+}
+
+/// Lists the tools, and compiles their schemas for what is wrong with them.
+async fn listed(
+    component: &ToolComponent,
+    (limits, schemas): (&[(String, u64)], SchemaLimits),
+    written: WrittenDescriptions,
+) -> FromLoader {
+    match written.read() {
+        Ok(descriptions) => {
+            let report = component.list_tools(&message::limits(limits), &descriptions).await;
+            let tools = report.outcome.as_deref().unwrap_or_default();
+            let schemas = check_definitions(tools, &schemas);
+            let beside = component.list_beside_tools(&message::limits(limits)).await;
+            FromLoader::Listed(Box::new(WireListing::new(report, beside, schemas)))
+        }
+        Err(error) => FromLoader::NotWit(error.to_string()),
+    }
+}
+
+/// The answer where the tools do not fit into a message.
+fn too_large() -> FromLoader {
+    let mebibytes = FRAME_BYTES_MAX >> 20;
+    FromLoader::Failed(format!("its list of tools is larger than {mebibytes} MiB"))
+}
+
+/// The content of the first file, which the host gave.
+fn content(files: &[File]) -> Result<Vec<u8>, InsideError> {
+    let content = files.first().map(read).transpose();
+    let content = content.map_err(|error| InsideError::Message(format!("its file cannot be read: {error}")))?;
+    content.ok_or_else(|| InsideError::Message("its file did not come with it".to_owned()))
+}
+
+/// The content of a file, wherever its cursor stands.
+fn read(file: &File) -> io::Result<Vec<u8>> {
+    let mut content = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or_default()];
+    file.read_exact_at(&mut content, 0)?;
+    Ok(content)
+}

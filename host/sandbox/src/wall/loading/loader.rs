@@ -1,0 +1,374 @@
+//! The host's end of a load: one process compiles, another lists. Must not hold: what one process
+//! may say, and when it is killed (that is `run`).
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolcell_policy::Limits;
+use toolcell_schema::SchemaFindings;
+use toolcell_walls::process::{Command, Starter};
+
+use super::kept::{Kept, ListName};
+use super::message::{
+    self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, FromLoader, LISTING_BYTES_MAX, LinkSettings, Shown,
+    ToLoader, WireListing,
+};
+use super::run::{Bounds, Run};
+use crate::bindings::contract;
+use crate::failure::{Failure, one_line};
+use crate::load::cache::{CodeCache, ENTRY_BYTES_MAX};
+use crate::load::component::CodeFacts;
+use crate::load::definitions::SchemaLimits;
+use crate::load::digest::Digest;
+use crate::load::error::LoadError;
+use crate::load::functions::handed::HANDED_BYTES_MAX;
+use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
+use crate::load::inspect::Inspection;
+use crate::load::precompiled::{self, CodeOrigin};
+use crate::load::preview1;
+use crate::load::survey::{COMPONENT_BYTES_MAX, Survey};
+use crate::run::call::{CallReport, ListedBeside};
+use crate::shape::typed::WrittenDescriptions;
+use crate::wall::message::{ToSandbox, clipped, encode};
+
+/// Time past the deadline of listing that a loader has to answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Time for a loader to start where a component is compiled already.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// The settings of loaders.
+#[derive(Clone, Debug)]
+pub struct LoaderOptions {
+    /// The program that becomes a loader.
+    pub program: Command,
+    /// Bytes of WebAssembly stack per call, as in [`GroupOptions`](crate::GroupOptions).
+    pub stack_bytes: usize,
+    /// The folder that keeps loads from one start to the next.
+    pub cache: Option<Arc<CodeCache>>,
+    /// True if nothing is loaded where a wall is missing.
+    pub walls_required: bool,
+}
+
+/// Loads components in processes that can be killed. This process looks at none of them.
+pub struct Loader {
+    options: LoaderOptions,
+    starter: Arc<Starter>,
+    kept: Option<Kept>,
+}
+
+/// Input of a load beside the bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadJob<'a> {
+    /// The component by its place: its functions serve its next version and no other component.
+    pub component: &'a str,
+    /// The longest that compiling and linking may take.
+    pub time: Duration,
+    /// Bytes of memory that a loader may take.
+    pub memory_bytes_max: u64,
+    /// Bytes of memory that a call may take: listing is one.
+    pub call_memory_bytes: u64,
+    /// True if every other thread of the machine goes first.
+    pub gives_way: bool,
+}
+
+/// Why a component was not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum NotLoaded {
+    /// It is no component that can be used.
+    #[error("{message}")]
+    Refused {
+        /// Why, in one sentence without a full stop.
+        message: String,
+        /// Advice.
+        hint: String,
+        /// Its exports and imports, where it is a component that compiles.
+        inspection: Option<Box<Inspection>>,
+    },
+    /// It was not done in time.
+    #[error("loading it takes too long")]
+    TooLate,
+    /// It took more memory than it may.
+    #[error("loading it takes too much memory")]
+    TooMuchMemory,
+    /// The process that loaded it is gone.
+    #[error("the process that loads it was ended: {reason}")]
+    Ended {
+        /// Why, in one sentence without a full stop.
+        reason: String,
+    },
+    /// Walls are missing.
+    #[error("not every wall stands: {0}")]
+    Walls(String),
+    /// The machine has no room, or no process, for it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl NotLoaded {
+    pub(super) fn broke(what: &str) -> Self {
+        Self::Ended { reason: format!("it broke the rules: {what}") }
+    }
+
+    fn out_of_turn() -> Self {
+        Self::broke("it sent a message out of its turn")
+    }
+}
+
+impl From<LoadError> for NotLoaded {
+    fn from(error: LoadError) -> Self {
+        Self::Refused { message: error.to_string(), hint: error.hint().to_owned(), inspection: None }
+    }
+}
+
+/// A process that has linked a component and can list its tools.
+pub struct Lister(pub(super) Run);
+
+/// A list, or why there is none.
+pub enum Listing {
+    /// The report on listing, what else is listed, and the findings about the schemas of the tools.
+    Report(Box<CallReport<Vec<contract::Tool>>>, ListedBeside, SchemaFindings),
+    /// A text about the component is no WIT: its place, and the problem there.
+    NotWit(String),
+}
+
+impl Listing {
+    fn of(listing: WireListing, limits: &Limits) -> Self {
+        let (report, beside, schemas) = listing.into_report(limits);
+        Self::Report(Box::new(report), beside, schemas)
+    }
+}
+
+impl Loader {
+    /// A loader of components, with no process yet.
+    ///
+    /// # Errors
+    /// One sentence: the machine cannot run what would be compiled.
+    pub fn new(options: LoaderOptions, starter: Arc<Starter>) -> Result<Self, String> {
+        let kept = options.cache.as_ref().map(|cache| {
+            let engine = precompiled::settings_name(options.stack_bytes).map_err(|error| one_line(&error))?;
+            Ok::<_, String>(Kept::new(Arc::clone(cache), engine))
+        });
+        Ok(Self { kept: kept.transpose()?, options, starter })
+    }
+
+    /// True if its code is kept. That may prove wrong.
+    #[must_use]
+    pub fn is_compiled(&self, bytes: &[u8]) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.has(&kept.name(Digest::of(bytes), bytes)))
+    }
+
+    /// Loads a component. With it comes the process that has linked it, unless it was kept.
+    ///
+    /// # Errors
+    /// [`NotLoaded`]. No process is left then.
+    pub async fn load(&self, bytes: &[u8], job: &LoadJob<'_>) -> Result<(HeldComponent, Option<Lister>), NotLoaded> {
+        if bytes.len() as u64 > COMPONENT_BYTES_MAX {
+            return Err(LoadError::TooLarge { bytes: bytes.len() as u64 }.into());
+        }
+        let until = Instant::now() + job.time;
+        let digest = Digest::of(bytes);
+        let kept = self.kept.as_ref().map(|kept| (kept, kept.name(digest, bytes)));
+        if let Some(held) = kept.as_ref().and_then(|(kept, name)| kept.find(name.clone(), digest, bytes)) {
+            return Ok((held, None));
+        }
+        let source = in_memory(bytes)?;
+        let (file, survey) = self.compile(&source, job, until).await?;
+        let facts = CodeFacts::new(digest, bytes.len() as u64, preview1::is_module(bytes), survey);
+        let file = kept.as_ref().and_then(|(kept, name)| kept.keep_code(name, &file)).unwrap_or(file);
+        let memory_bytes_max = job.memory_bytes_max.saturating_add(job.call_memory_bytes);
+        let (shown, lister) = self.link((&file, facts), &source, (memory_bytes_max, until)).await?;
+        if let Some((kept, name)) = &kept {
+            kept.keep_facts(name, survey, &shown);
+        }
+        let name = kept.map(|(_, name)| name);
+        let code = CodeElsewhere { file, facts, origin: CodeOrigin::Compiled, name };
+        Ok((HeldComponent::elsewhere(code, shown), Some(lister)))
+    }
+
+    /// Compiles in a process that ends with it. Returns the code, which nobody can change any more.
+    async fn compile(&self, source: &File, job: &LoadJob<'_>, until: Instant) -> Result<(File, Survey), NotLoaded> {
+        let (code, made) = (empty()?, empty()?);
+        let handed = self.kept.as_ref().and_then(|kept| kept.functions(job.component));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let settings = ToSandbox::Compile(CompileSettings {
+            stack_bytes: self.options.stack_bytes as u64,
+            threads: u32::try_from(threads).unwrap_or(1),
+            gives_way: job.gives_way,
+            memory_bytes_max: job.memory_bytes_max,
+        });
+        let mut run = self.start(&settings, &[], (job.memory_bytes_max, until)).await?;
+        let mut files = vec![source.as_fd(), code.as_fd(), made.as_fd()];
+        files.extend(handed.iter().map(|(file, _)| file.as_fd()));
+        let functions_bytes = handed.as_ref().map(|(_, bytes)| *bytes);
+        run.say(&ToLoader::Compile { functions_bytes }, &files)?;
+        let bounds = Bounds {
+            until,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            memory_bytes_max: job.memory_bytes_max,
+            files: &[(&code, ENTRY_BYTES_MAX), (&made, ENTRY_BYTES_MAX)],
+        };
+        let answer = run.hear(&bounds).await?;
+        // Whatever it is, it writes nothing any more once it is gone.
+        run.end().await;
+        match answer {
+            FromLoader::Compiled { survey, functions } => {
+                self.keep_functions(job.component, functions.then_some(&made));
+                sealed(&code, ENTRY_BYTES_MAX)?;
+                Ok((code, survey))
+            }
+            other => Err(refusal(other)),
+        }
+    }
+
+    /// Keeps functions for the next version. Without them it is compiled whole.
+    fn keep_functions(&self, component: &str, made: Option<&File>) {
+        let Some((kept, made)) = self.kept.as_ref().zip(made) else { return };
+        if sealed(made, HANDED_BYTES_MAX).is_ok() {
+            kept.keep_functions(component, made);
+        }
+    }
+
+    /// Starts a process whose walls stand.
+    async fn start(
+        &self,
+        first: &ToSandbox,
+        fds: &[BorrowedFd<'_>],
+        (memory_bytes_max, until): (u64, Instant),
+    ) -> Result<Run, NotLoaded> {
+        let mut run = Run::start(&self.starter, &self.options.program, first, fds).await?;
+        let bounds = Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
+        match run.hear(&bounds).await? {
+            FromLoader::Ready { missing } if self.options.walls_required && !missing.is_empty() => {
+                let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
+                Err(NotLoaded::Walls(missing.join("; ")))
+            }
+            FromLoader::Ready { .. } => Ok(run),
+            other => Err(refusal(other)),
+        }
+    }
+
+    /// Has a process map this code and link it.
+    async fn link(
+        &self,
+        (code, facts): (&File, CodeFacts),
+        source: &File,
+        (memory_bytes_max, until): (u64, Instant),
+    ) -> Result<(ComponentFacts, Lister), NotLoaded> {
+        let stack_bytes = self.options.stack_bytes as u64;
+        let settings = ToSandbox::Link(Box::new(LinkSettings { stack_bytes, memory_bytes_max, facts }));
+        let mut run = self.start(&settings, &[code.as_fd()], (memory_bytes_max, until)).await?;
+        run.say(&ToLoader::Link, &[source.as_fd()])?;
+        let bounds = Bounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
+        match run.hear(&bounds).await? {
+            FromLoader::Linked(facts) => Ok((*facts, Lister(run))),
+            FromLoader::Refused { message, hint, shown } => {
+                let identity = (facts.digest(), facts.size_bytes(), facts.is_adapted());
+                let told = |shown: Box<Shown>| Box::new(Inspection::told(identity, shown.exports, shown.imports));
+                let inspection = shown.map(told);
+                Err(NotLoaded::Refused { message: clipped(message), hint: clipped(hint), inspection })
+            }
+            other => Err(refusal(other)),
+        }
+    }
+
+    /// The tools of a component that was loaded from these bytes, listed under these limits. The
+    /// process that linked it lists them; where there is none, another one does.
+    ///
+    /// A failure of the process is one of listing. `schemas` is for those of the tools.
+    pub async fn list(
+        &self,
+        (component, lister): (&HeldComponent, Option<Lister>),
+        bytes: &[u8],
+        (limits, memory_bytes_max): (&Limits, u64),
+        (written, schemas): (&WrittenDescriptions, SchemaLimits),
+    ) -> Listing {
+        let name = component.code_elsewhere().and_then(|code| ListName::of(code.name.as_deref()?, limits, written));
+        let kept = self.kept.as_ref().zip(name);
+        if let Some(listing) = kept.as_ref().and_then(|(kept, name)| kept.listing(name)) {
+            return Listing::of(listing, limits);
+        }
+        let memory_bytes_max = memory_bytes_max.saturating_add(limits.memory_bytes());
+        let of = (written, schemas);
+        let listed = self.listed((component, lister), bytes, (limits, memory_bytes_max), of).await;
+        let failure = match listed {
+            Ok(FromLoader::Listed(listing)) => {
+                if let Some((kept, name)) = kept.filter(|_| listing.is_whole()) {
+                    kept.keep_listing(&name, &listing);
+                }
+                return Listing::of(*listing, limits);
+            }
+            Ok(FromLoader::NotWit(problem)) => return Listing::NotWit(clipped(problem)),
+            Ok(FromLoader::Failed(problem)) => Failure::Failed(clipped(problem)),
+            Ok(_) => Failure::SandboxEnded { reason: NotLoaded::out_of_turn().to_string() },
+            Err(NotLoaded::Ended { reason }) => Failure::SandboxEnded { reason },
+            Err(NotLoaded::TooLate) => {
+                Failure::SandboxEnded { reason: "it did not stop within its deadline".to_owned() }
+            }
+            Err(NotLoaded::TooMuchMemory) => {
+                Failure::SandboxEnded { reason: "its process took more memory than it may".to_owned() }
+            }
+            Err(other) => Failure::SandboxEnded { reason: other.to_string() },
+        };
+        Listing::Report(Box::new(CallReport::not_run(failure)), ListedBeside::default(), SchemaFindings::default())
+    }
+
+    async fn listed(
+        &self,
+        (component, lister): (&HeldComponent, Option<Lister>),
+        bytes: &[u8],
+        (limits, memory_bytes_max): (&Limits, u64),
+        (written, schemas): (&WrittenDescriptions, SchemaLimits),
+    ) -> Result<FromLoader, NotLoaded> {
+        let Lister(mut run) = match lister {
+            Some(lister) => lister,
+            None => {
+                let code = component.code_elsewhere();
+                let code = code.ok_or_else(|| NotLoaded::Failed("its code is in the host's own process".to_owned()))?;
+                let until = Instant::now() + STARTS_WITHIN;
+                let source = in_memory(bytes)?;
+                self.link((&code.file, code.facts), &source, (memory_bytes_max, until)).await?.1
+            }
+        };
+        let written = encode(written).map_err(|error| NotLoaded::Failed(error.to_string()))?;
+        let list = ToLoader::List { limits: message::told(limits), schemas };
+        run.say(&list, &[in_memory(&written)?.as_fd()])?;
+        let runs = limits.deadline().saturating_add(limits.queue_wait()).saturating_add(ANSWERS_WITHIN);
+        let until = Instant::now() + runs + schemas.time;
+        let answer =
+            run.hear(&Bounds { until, answer_bytes_max: LISTING_BYTES_MAX, memory_bytes_max, files: &[] }).await;
+        run.end().await;
+        answer
+    }
+}
+
+/// The refusal in an answer, where no refusal is none.
+fn refusal(answer: FromLoader) -> NotLoaded {
+    match answer {
+        FromLoader::Refused { message, hint, .. } => {
+            NotLoaded::Refused { message: clipped(message), hint: clipped(hint), inspection: None }
+        }
+        FromLoader::Failed(problem) => NotLoaded::Ended { reason: clipped(problem) },
+        _ => NotLoaded::out_of_turn(),
+    }
+}
+
+fn in_memory(bytes: &[u8]) -> Result<File, NotLoaded> {
+    precompiled::in_memory(bytes).map_err(|error| no_room(&error))
+}
+
+fn empty() -> Result<File, NotLoaded> {
+    precompiled::empty_in_memory().map_err(|error| no_room(&error))
+}
+
+fn no_room(error: &std::io::Error) -> NotLoaded {
+    NotLoaded::Failed(format!("there is no memory for its code: {error}"))
+}
+
+/// Takes a file that a loader wrote.
+fn sealed(file: &File, bytes_max: u64) -> Result<(), NotLoaded> {
+    precompiled::seal(file).map_err(|error| no_room(&error))?;
+    let bytes = file.metadata().map_err(|error| no_room(&error))?.len();
+    if bytes > bytes_max { Err(NotLoaded::broke("it wrote too much")) } else { Ok(()) }
+}

@@ -1,0 +1,144 @@
+//! The host's end of one loader process. Must not hold: what a loader is for.
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use toolcell_policy::quantity::show_bytes;
+use toolcell_walls::link::{self, Receiver, Sender};
+use toolcell_walls::process::{Command, End, Process, Starter};
+
+use super::loader::NotLoaded;
+use super::message::FromLoader;
+use crate::wall::message::{ToSandbox, decode, encode};
+
+/// Interval at which the host looks at the memory of a loader, and at the files that it writes.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// The words of a Rust program for which there is no memory.
+const NO_MEMORY: &str = "memory allocation of ";
+
+/// Bytes of a loader's last words that are shown.
+const WORDS_BYTES_SHOWN: usize = 400;
+
+/// A loader process. Dropping it kills the process.
+pub(super) struct Run {
+    process: Process,
+    sender: Sender,
+    receiver: Receiver,
+}
+
+/// Bounds of what a loader does until its next answer.
+pub(super) struct Bounds<'f> {
+    pub(super) until: Instant,
+    /// Bytes of the answer.
+    pub(super) answer_bytes_max: usize,
+    pub(super) memory_bytes_max: u64,
+    /// Files that it writes, each with the bytes that it may have.
+    pub(super) files: &'f [(&'f File, u64)],
+}
+
+impl Run {
+    /// Starts a process with its first message.
+    pub(super) async fn start(
+        starter: &Starter,
+        program: &Command,
+        first: &ToSandbox,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<Self, NotLoaded> {
+        let failed = |error: std::io::Error| NotLoaded::Failed(format!("no process starts for it: {error}"));
+        let (process, socket) = starter.start(program.clone()).await.map_err(failed)?;
+        let run = Self::over(process, link::open(socket).map_err(failed)?.1);
+        run.say(first, fds)?;
+        Ok(run)
+    }
+
+    pub(super) fn over(process: Process, mut receiver: Receiver) -> Self {
+        // Nothing that a loader could send is wanted.
+        receiver.refuse_fds();
+        Self { process, sender: receiver.sender().clone(), receiver }
+    }
+
+    pub(super) fn say(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), NotLoaded> {
+        let failed = |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("its loader cannot be told: {error}"));
+        let bytes = encode(message).map_err(|error| failed(&error))?;
+        match self.sender.send(&bytes, fds) {
+            // Why it ended is found where its answer is waited for.
+            Ok(()) | Err(link::SendError::Ended(_)) => Ok(()),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Waits for the next answer. Whoever is late, too large or wrong has no second try.
+    pub(super) async fn hear(&mut self, bounds: &Bounds<'_>) -> Result<FromLoader, NotLoaded> {
+        let heard = self.heard(bounds).await;
+        if heard.is_err() {
+            self.process.kill();
+        }
+        heard
+    }
+
+    async fn heard(&mut self, bounds: &Bounds<'_>) -> Result<FromLoader, NotLoaded> {
+        let until = tokio::time::sleep_until(bounds.until.into());
+        tokio::pin!(until);
+        loop {
+            tokio::select! {
+                biased;
+                frame = self.receiver.receive() => return match frame {
+                    // Checked before anything is decoded, which takes a multiple of the bytes.
+                    Ok(frame) if frame.bytes.len() > bounds.answer_bytes_max => Err(NotLoaded::broke("it sent too much")),
+                    Ok(frame) => decode(&frame.bytes).map_err(|error| NotLoaded::broke(&format!("it sent {error}"))),
+                    Err(broken) => Err(self.ended(bounds, broken).await),
+                },
+                () = &mut until => return Err(NotLoaded::TooLate),
+                () = tokio::time::sleep(LOOK_EVERY) => self.look(bounds)?,
+            }
+        }
+    }
+
+    fn look(&self, bounds: &Bounds<'_>) -> Result<(), NotLoaded> {
+        if self.process.memory().is_some_and(|memory| memory.own > bounds.memory_bytes_max) {
+            return Err(NotLoaded::TooMuchMemory);
+        }
+        match bounds.files.iter().find(|(file, max)| file.metadata().is_ok_and(|file| file.len() > *max)) {
+            Some((_, max)) => Err(NotLoaded::broke(&format!("it wrote more than {}", show_bytes(*max)))),
+            None => Ok(()),
+        }
+    }
+
+    /// Why it is gone.
+    async fn ended(&self, bounds: &Bounds<'_>, broken: link::LinkError) -> NotLoaded {
+        // It closes its link when it ends. One that only closes it is killed.
+        let patience = bounds.until.min(Instant::now() + LOOK_EVERY);
+        let end = match tokio::time::timeout_at(patience.into(), self.process.ended()).await {
+            Ok(end) => end,
+            Err(_) => {
+                self.process.kill();
+                self.process.ended().await
+            }
+        };
+        if end.last_words.contains(NO_MEMORY) {
+            return NotLoaded::TooMuchMemory;
+        }
+        NotLoaded::Ended { reason: format!("{broken}; {}", shown(&end)) }
+    }
+
+    /// Ends the process, and returns once it is gone.
+    pub(super) async fn end(self) {
+        self.sender.close();
+        self.process.kill();
+        let _ = self.process.ended().await;
+    }
+}
+
+/// The end of a process and the end of its words. No control character of them is shown.
+fn shown(end: &End) -> String {
+    let words = end.last_words.trim();
+    let from = words.ceil_char_boundary(words.len().saturating_sub(WORDS_BYTES_SHOWN));
+    let words: String = words.get(from..).unwrap_or_default().chars().map(plain).collect();
+    if words.is_empty() { end.to_string() } else { format!("{end}: {words}") }
+}
+
+fn plain(character: char) -> char {
+    if character.is_control() { ' ' } else { character }
+}

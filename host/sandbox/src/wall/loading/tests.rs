@@ -1,0 +1,284 @@
+//! The host's end of loads against processes that say anything, or nothing: no load outlives its
+//! time, and nothing that is wrong gets further than its message.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolcell_policy::Limits;
+use toolcell_schema::{DefinitionProblem, SchemaFindings};
+use toolcell_walls::link::{self, Receiver, Sender};
+use toolcell_walls::process::{Command, Starter};
+
+use super::kept::{Kept, ListName};
+use super::loader::{Lister, Listing, LoadJob, Loader, LoaderOptions, NotLoaded};
+use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, limits, told};
+use super::run::{Bounds, Run};
+use crate::bindings::contract;
+use crate::failure::Failure;
+use crate::load::cache::CodeCache;
+use crate::load::component::{CodeFacts, ToolComponent};
+use crate::load::definitions::SchemaLimits;
+use crate::load::digest::Digest;
+use crate::load::error::LoadError;
+use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
+use crate::load::precompiled::{self, CodeOrigin};
+use crate::load::sandbox::{Sandbox, SandboxOptions};
+use crate::run::call::{CallReport, ListedBeside};
+use crate::shape::typed::WrittenDescriptions;
+use crate::wall::message::{decode, encode};
+use crate::wall::tests::each_changed;
+
+const ADDS: &str = r#"(component
+    (core module $module (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
+    (core instance $instance (instantiate $module))
+    (func (export "add") (param "a" u32) (param "b" u32) (result u32) (canon lift (core func $instance "add"))))"#;
+
+/// A process that does nothing, and its link, whose other end the test has.
+struct Hostile {
+    run: Run,
+    sender: Sender,
+    receiver: Receiver,
+    _starter: Starter,
+}
+
+impl Hostile {
+    async fn new() -> Self {
+        let starter = Starter::new().unwrap();
+        let (process, _) = starter.start(idle()).await.unwrap();
+        let (ours, theirs) = link::pair().unwrap();
+        let (_, receiver) = link::open(ours).unwrap();
+        let run = Run::over(process, receiver);
+        let (sender, receiver) = link::join(theirs).await.unwrap();
+        Self { run, sender, receiver, _starter: starter }
+    }
+
+    async fn hears(&mut self) -> Result<FromLoader, NotLoaded> {
+        // What the socket does not take at once is written while somebody reads.
+        let bounds = bounds(Duration::from_secs(3_600));
+        let read = async {
+            while self.receiver.receive().await.is_ok() {}
+            std::future::pending().await
+        };
+        tokio::select! {
+            heard = self.run.hear(&bounds) => heard,
+            () = read => panic!("it reads for ever"),
+        }
+    }
+}
+
+fn idle() -> Command {
+    Command::program("/bin/sleep").argument("3600")
+}
+
+fn bounds(time: Duration) -> Bounds<'static> {
+    let until = Instant::now() + time;
+    Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max: 1 << 30, files: &[] }
+}
+
+fn job(time: Duration) -> LoadJob<'static> {
+    LoadJob { component: "tool", time, memory_bytes_max: 1 << 30, call_memory_bytes: 1 << 20, gives_way: false }
+}
+
+fn loader(program: Command, cache: Option<Arc<CodeCache>>) -> Loader {
+    let stack_bytes = SandboxOptions::default().stack_bytes;
+    let options = LoaderOptions { program, stack_bytes, cache, walls_required: false };
+    Loader::new(options, Arc::new(Starter::new().unwrap())).unwrap()
+}
+
+/// A component, and facts about it that a loader would tell.
+fn held(name: Option<String>) -> (HeldComponent, ComponentFacts, CodeFacts) {
+    let sandbox = Sandbox::new(SandboxOptions { calls_max: 1, ..SandboxOptions::default() }).unwrap();
+    let component = ToolComponent::load(&sandbox, &wat::parse_str(ADDS).unwrap()).unwrap();
+    let facts = ComponentFacts::of(&component);
+    let (file, code) = component.hand_over().unwrap();
+    let elsewhere = CodeElsewhere { file, facts: code, origin: CodeOrigin::Compiled, name };
+    (HeldComponent::elsewhere(elsewhere, facts.clone()), facts, code)
+}
+
+#[tokio::test]
+async fn each_wrong_answer_ends_the_load() {
+    let large = FromLoader::Failed("x".repeat(ANSWER_BYTES_MAX));
+    let table = [
+        ("nothing", Vec::new()),
+        ("another version", vec![0xff, 0]),
+        ("garbage", vec![0xaa; 100]),
+        ("more than it may", encode(&large).unwrap()),
+        ("no answer", [encode(&FromLoader::NotWit(String::new())).unwrap(), vec![0]].concat()),
+    ];
+    for (what, bytes) in table {
+        let mut hostile = Hostile::new().await;
+        hostile.sender.send(&bytes, &[]).unwrap();
+        let Err(NotLoaded::Ended { reason }) = hostile.hears().await else { panic!("{what}") };
+        assert!(reason.starts_with("it broke the rules: it sent "), "{what}: {reason}");
+    }
+    let mut hostile = Hostile::new().await;
+    let file = tempfile::tempfile().unwrap();
+    hostile.sender.send(&encode(&FromLoader::Failed(String::new())).unwrap(), &[file.as_fd()]).unwrap();
+    assert!(matches!(hostile.hears().await, Err(NotLoaded::Ended { .. })), "a descriptor");
+}
+
+#[tokio::test]
+async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() {
+    let mut hostile = Hostile::new().await;
+    assert!(matches!(hostile.run.hear(&bounds(Duration::from_millis(20))).await, Err(NotLoaded::TooLate)));
+    let mut hostile = Hostile::new().await;
+    let file = precompiled::empty_in_memory().unwrap();
+    file.write_all_at(b"four", 0).unwrap();
+    let answer = hostile.run.hear(&Bounds { files: &[(&file, 3)], ..bounds(Duration::from_secs(3_600)) }).await;
+    assert_eq!(
+        answer.unwrap_err().to_string(),
+        "the process that loads it was ended: it broke the rules: it wrote more than 3B"
+    );
+    let mut hostile = Hostile::new().await;
+    hostile.sender.close();
+    let Err(NotLoaded::Ended { reason }) = hostile.hears().await else { panic!("a closed link") };
+    assert!(reason.contains("signal: 9"), "{reason}");
+    let mut hostile = Hostile::new().await;
+    let answer = hostile.run.hear(&Bounds { memory_bytes_max: 1, ..bounds(Duration::from_secs(3_600)) }).await;
+    assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)));
+}
+
+#[tokio::test]
+async fn a_load_whose_process_is_gone_or_silent_ends_with_a_reason() {
+    let bytes = wat::parse_str(ADDS).unwrap();
+    let gone = loader(Command::program("/bin/false"), None).load(&bytes, &job(Duration::from_secs(3_600))).await;
+    // Its link may be closed before the first message is out.
+    assert!(matches!(gone, Err(NotLoaded::Ended { .. } | NotLoaded::Failed(_))), "a process that ends");
+    let silent = loader(idle(), None).load(&bytes, &job(Duration::from_millis(50))).await;
+    assert!(matches!(silent, Err(NotLoaded::TooLate)));
+    let none = loader(Command::program("/nowhere"), None).load(&bytes, &job(Duration::from_secs(3_600))).await;
+    assert!(matches!(none, Err(NotLoaded::Failed(_))));
+}
+
+#[tokio::test]
+async fn an_answer_out_of_its_turn_is_no_list() {
+    let loader = loader(idle(), None);
+    let (component, facts, _) = held(None);
+    let answers = [
+        FromLoader::Linked(Box::new(facts)),
+        FromLoader::Ready { missing: Vec::new() },
+        FromLoader::Refused { message: String::new(), hint: String::new(), shown: None },
+    ];
+    for answer in answers {
+        let Hostile { run, sender, receiver: _receiver, _starter } = Hostile::new().await;
+        sender.send(&encode(&answer).unwrap(), &[]).unwrap();
+        let (limits, written) = (Limits::default(), WrittenDescriptions::default());
+        let schemas = SchemaLimits::of(&toolcell_policy::LoadLimits::default(), Duration::from_secs(1));
+        let listing = loader.list((&component, Some(Lister(run))), &[], (&limits, 1), (&written, schemas));
+        let Listing::Report(report, ..) = listing.await else { panic!("{answer:?}") };
+        assert!(matches!(report.outcome, Err(Failure::SandboxEnded { .. })), "{answer:?}: {:?}", report.outcome);
+    }
+}
+
+#[test]
+fn what_a_loader_made_is_found_again_by_loaders_and_by_nobody_else() {
+    let root = tempfile::tempdir().unwrap();
+    let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
+    let options = SandboxOptions { cache: Some(Arc::clone(&cache)), calls_max: 1, ..SandboxOptions::default() };
+    let (stack_bytes, bytes) = (options.stack_bytes, wat::parse_str(ADDS).unwrap());
+    let kept = Kept::new(Arc::clone(&cache), precompiled::settings_name(stack_bytes).unwrap());
+    let (component, facts, code) = held(None);
+    let name = kept.name(component.digest(), &bytes);
+    assert!(kept.find(name.clone(), component.digest(), &bytes).is_none());
+    // Code of another component, as somebody who rules the loader would hand it over.
+    let wrong = precompiled::in_memory(b"no code at all").unwrap();
+    assert!(kept.keep_code(&name, &wrong).is_some());
+    kept.keep_facts(&name, *code.survey(), &facts);
+    let found = kept.find(name.clone(), component.digest(), &bytes).unwrap();
+    assert_eq!(found.code_origin(), CodeOrigin::Cache);
+    assert_eq!(found.inspection().exports(), component.inspection().exports());
+    let sandbox = Sandbox::new(options).unwrap();
+    assert!(!ToolComponent::is_compiled(&sandbox, &bytes));
+    assert_eq!(ToolComponent::load(&sandbox, &bytes).unwrap().code_origin(), CodeOrigin::Compiled);
+    // A file under another's name is nobody's.
+    let at = |name: &str| root.path().join("code").join(name);
+    let other = kept.name(Digest::of(b"another"), b"another");
+    std::fs::copy(at(&format!("loaded-{name}.cwasm")), at(&format!("loaded-{other}.cwasm"))).unwrap();
+    std::fs::copy(at(&format!("facts-{name}.told")), at(&format!("facts-{other}.told"))).unwrap();
+    assert!(kept.find(other, Digest::of(b"another"), b"another").is_none());
+}
+
+#[test]
+fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
+    let root = tempfile::tempdir().unwrap();
+    let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
+    let kept = Kept::new(cache, "engine".to_owned());
+    let written = WrittenDescriptions::default();
+    let other = WrittenDescriptions { given: [("a".to_owned(), "b".to_owned())].into(), wit: None };
+    let less = Limits::default().with(toolcell_policy::Limit::HostData, 1 << 20).unwrap();
+    let list = |limits: &Limits, written: &WrittenDescriptions| ListName::of("name", limits, written).unwrap();
+    let listing = WireListing::new(
+        CallReport::without_running(Vec::new()),
+        Ok(ListedBeside::default()),
+        SchemaFindings::default(),
+    );
+    kept.keep_listing(&list(&Limits::default(), &written), &listing);
+    assert!(kept.listing(&list(&Limits::default(), &written)).is_some());
+    assert!(kept.listing(&list(&Limits::default(), &other)).is_none());
+    assert!(kept.listing(&list(&less, &written)).is_none());
+    assert_eq!(limits(&told(&less)), less);
+}
+
+#[test]
+fn changed_answers_are_decoded_or_refused_and_nothing_else() {
+    let tool = contract::Tool {
+        name: "add".to_owned(),
+        title: None,
+        description: "adds".to_owned(),
+        input_schema_json: "{}".to_owned(),
+        output_schema_json: None,
+        hints: None,
+        icons: Vec::new(),
+        meta_json: None,
+    };
+    let (_, facts, code) = held(None);
+    let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");
+    let found = SchemaFindings { tools: vec![vec![problem], Vec::new()], too_late: false };
+    let shown = Shown { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
+    let argument = contract::Argument {
+        name: "code".to_owned(),
+        title: None,
+        description: None,
+        required: true,
+        values: vec!["a".to_owned()],
+    };
+    let prompt = contract::Prompt {
+        name: "review".to_owned(),
+        title: None,
+        description: None,
+        arguments: vec![argument],
+        icons: Vec::new(),
+        meta_json: None,
+    };
+    let resource = contract::Resource {
+        uri: "note:///{topic}".to_owned(),
+        name: "note".to_owned(),
+        title: None,
+        description: None,
+        mime_type: Some("text/plain".to_owned()),
+        size: None,
+        annotations: None,
+        icons: Vec::new(),
+        meta_json: Some("{}".to_owned()),
+        variables: vec![contract::Variable { name: "topic".to_owned(), values: vec!["disk".to_owned()] }],
+    };
+    let tools = CallReport::without_running(vec![tool.clone(), tool]);
+    let beside = ListedBeside { prompts: vec![prompt], resources: vec![resource] };
+    let seeds = [
+        FromLoader::Ready { missing: vec![("landlock".to_owned(), "none".to_owned())] },
+        FromLoader::refused(&LoadError::TooLarge { bytes: 1 }, Some(shown)),
+        FromLoader::Compiled { survey: *code.survey(), functions: true },
+        FromLoader::Linked(Box::new(facts)),
+        FromLoader::Listed(Box::new(WireListing::new(tools, Ok(beside), found))),
+    ];
+    for seed in seeds.iter().map(|seed| encode(seed).unwrap()) {
+        assert!(decode::<FromLoader>(&seed).is_ok());
+        each_changed(&seed, 20_000, |bytes| {
+            if let Ok(FromLoader::Listed(listing)) = decode::<FromLoader>(bytes) {
+                let _ = listing.into_report(&Limits::default());
+            }
+        });
+    }
+}

@@ -1,0 +1,178 @@
+//! Running a call in a process: what is said to it, and waiting for the report. Must not hold:
+//! messages of the process.
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use toolcell_policy::Limit;
+use toolcell_walls::link::{LOOK_TIME_MAX, SendError};
+
+use super::pending::{PendingCall, Returned, finished};
+use super::{LATE, SandboxProcess};
+use crate::bindings::contract::CallResult;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::run::call::{CallInput, CallReport};
+use crate::wall::attention;
+use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox, WireTrace};
+
+/// Time that a process has, past a call's deadline or its caller's cancellation, to give the call
+/// back. Then it is ended, with all calls in it. A guest notices within two ticks of a millisecond;
+/// instantiation, which cannot be interrupted, is bounded to a few hundred.
+const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
+
+/// The component of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CalledComponent {
+    /// Its place in the order of loading.
+    pub(crate) number: u32,
+    /// True if its calls may wait for a person, with their deadline stopped.
+    pub(crate) asks: bool,
+    /// The instance that runs the call, where that is a caller's own.
+    pub(crate) instance: Option<InstanceId>,
+}
+
+impl SandboxProcess {
+    /// Runs a call in this process.
+    pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: CallInput<'_>) -> CallReport<CallResult> {
+        let CalledComponent { number: component, asks, instance } = of;
+        let CallInput { tool, arguments_json, limits, capabilities, caller, .. } = input;
+        if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
+            return CallReport::not_run(Failure::Host { detail: format!("its sandbox process: {problem}") });
+        }
+        let began = Instant::now();
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (done, mut ended) = oneshot::channel();
+        let message_bytes_max = self.bounds.message_bytes_max;
+        let pending = Arc::new(PendingCall::new((&caller, capabilities), limits, message_bytes_max, done));
+        {
+            let mut calls = self.lock();
+            if let Some(reason) = &calls.ended {
+                return CallReport::not_run(Failure::SandboxEnded { reason: reason.clone() });
+            }
+            calls.calls.insert(id, Arc::clone(&pending));
+        }
+        // However this ends, the process is told that nobody waits.
+        let mut guard = Given { process: self, id, ended: false };
+        let call = Call {
+            id,
+            component,
+            tool: tool.to_owned(),
+            arguments_json: arguments_json.to_owned(),
+            caller: facts(caller.as_ref()),
+            deadline_ms: limits.get(Limit::Deadline),
+            instance,
+        };
+        if let Err(failure) = self.say_call(call) {
+            self.lock().calls.remove(&id);
+            guard.ended = true;
+            return CallReport::not_run(failure);
+        }
+        // Beside other calls the thread has better things to do.
+        if !attention::attends(self)
+            && let Some(dispatcher) = self.dispatcher.get().filter(|_| self.load() == 1)
+        {
+            dispatcher.drive(LOOK_TIME_MAX, || pending.is_done.load(Ordering::Acquire));
+        }
+        let report = match ended.try_recv() {
+            Ok(report) => report,
+            Err(_) => {
+                let asks = if asks { limits.ask_wait() } else { Duration::ZERO };
+                let runs = limits.deadline().saturating_add(asks).saturating_add(limits.queue_wait());
+                let _ = pending.gives_back_by.set(began.checked_add(runs.saturating_add(GIVES_BACK_WITHIN)));
+                self.wait(id, &mut ended, caller.as_ref()).await
+            }
+        };
+        guard.ended = true;
+        drop(guard);
+        pending.take_back();
+        pending.has_taken_back().await;
+        let settled = match pending.doors.get() {
+            Some(doors) => doors.settle().await,
+            None => Ok(()),
+        };
+        finished(report, settled, &pending, began)
+    }
+
+    fn say_call(&self, call: Call) -> Result<(), Failure> {
+        let failed =
+            |problem: &dyn std::fmt::Display| Failure::Host { detail: format!("its sandbox process: {problem}") };
+        let bytes = message::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;
+        self.sender.send(&bytes, &[]).map_err(|error| match error {
+            // It has just ended, and the task that reads its link does not know yet.
+            SendError::Ended(reason) => Failure::SandboxEnded { reason: reason.to_string() },
+            other => failed(&other),
+        })
+    }
+
+    /// Waits for the end of a call. A process that does not give it back in time is ended; where it
+    /// was not cancelled, by [`watch`](Self::watch).
+    async fn wait(
+        self: &Arc<Self>,
+        id: CallId,
+        ended: &mut oneshot::Receiver<Returned>,
+        caller: &dyn Caller,
+    ) -> Returned {
+        tokio::select! {
+            biased;
+            report = &mut *ended => return given(report),
+            () = caller.cancelled() => {}
+        }
+        let _ = self.say(&ToSandbox::Cancel(id), &[]);
+        match tokio::time::timeout(GIVES_BACK_WITHIN, &mut *ended).await {
+            Ok(report) => given(report),
+            Err(_) => {
+                self.kill(LATE);
+                given(ended.await)
+            }
+        }
+    }
+}
+
+fn given(report: Result<Returned, oneshot::error::RecvError>) -> Returned {
+    report.unwrap_or_else(|_| Err("it is gone".to_owned()))
+}
+
+/// Tells the process, when a call is dropped, that nobody waits for it any more.
+struct Given<'p> {
+    process: &'p Arc<SandboxProcess>,
+    id: CallId,
+    ended: bool,
+}
+
+impl Drop for Given<'_> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let _ = self.process.say(&ToSandbox::Cancel(self.id), &[]);
+        if let Some(call) = self.process.lock().calls.get(&self.id) {
+            call.take_back();
+        }
+        // Its messages are heard no more. It counts as a call of the process until that gives it
+        // back, or is ended for not doing so.
+        let (process, id) = (Arc::clone(self.process), self.id);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            drop(runtime.spawn(async move {
+                tokio::time::sleep(GIVES_BACK_WITHIN).await;
+                if process.lock().calls.contains_key(&id) {
+                    process.kill("it did not stop when its call was cancelled");
+                }
+            }));
+        }
+    }
+}
+
+fn facts(caller: &dyn Caller) -> CallerFacts {
+    CallerFacts {
+        name: caller.name().to_owned(),
+        log_levels: message::bits(&LEVELS, |level| caller.log_enabled(level)),
+        times: caller.notes_requests(),
+        asks: message::bits(&KINDS, |kind| caller.supports(kind)),
+        sampling_tools: caller.supports_sampling_tools(),
+        trace: caller.trace().map(WireTrace::from),
+        meta_json: caller.meta_json(),
+        extensions_json: caller.extensions_json(),
+    }
+}

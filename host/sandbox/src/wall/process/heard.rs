@@ -1,0 +1,144 @@
+//! Messages of a process: each is checked, and acted on or the process's end. Must not hold: the
+//! life of a process.
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use toolcell_walls::link::{self, Frame};
+
+use super::pending::PendingCall;
+use super::{SandboxProcess, State};
+use crate::load::start_code::StartCall;
+use crate::wall::message::{self, CallId, FromSandbox, ToSandbox};
+
+/// Messages about calls that have ended. An honest process sends none behind the end of a call.
+const STRAYS_MAX: u64 = 1_000;
+
+/// Bytes of the name of a host function, with its interface.
+const FUNCTION_BYTES_MAX: usize = 512;
+
+impl SandboxProcess {
+    /// Takes a message. Anything that is wrong with it ends the process.
+    pub(super) fn heard(self: &Arc<Self>, frame: &Frame) {
+        // Checked before anything is decoded, which takes a multiple of the bytes.
+        let wrong = if frame.bytes.len() as u64 > self.bounds.message_bytes_max {
+            Err("it sent more than any call may answer".to_owned())
+        } else {
+            message::decode(&frame.bytes)
+                .map_err(|error| format!("it sent {error}"))
+                .and_then(|said| self.take(said, frame.bytes.len()))
+        };
+        if let Err(wrong) = wrong {
+            self.kill(&format!("its process broke the rules: {wrong}"));
+        }
+    }
+
+    fn take(self: &Arc<Self>, message: FromSandbox, bytes: usize) -> Result<(), String> {
+        if let FromSandbox::NotAhead(component, function) = &message {
+            return self.not_ahead(*component, function);
+        }
+        let Some(id) = message.call() else { return self.take_of_process(message) };
+        let Some(call) = self.lock().calls.get(&id).cloned() else {
+            let is_stray = id < self.next.load(Ordering::Relaxed);
+            let few = self.strays.fetch_add(1, Ordering::Relaxed) < STRAYS_MAX;
+            return if is_stray && few { Ok(()) } else { Err("it names no call".to_owned()) };
+        };
+        // A call ends once, with a message of bounded size.
+        let ends = matches!(message, FromSandbox::Ended(..));
+        if !ends && !call.messages.take(message::counted(bytes as u64)) {
+            return Err("it says too much about one call".to_owned());
+        }
+        match message {
+            FromSandbox::Ended(_, report) => {
+                self.lock().calls.remove(&id);
+                call.end(Ok(report));
+            }
+            FromSandbox::Instantiated(_) => call.caller.instantiated(),
+            FromSandbox::Progress { progress, total, message, .. } => {
+                let message = message.as_deref().map(|text| call.capabilities.redactor().text(text));
+                call.caller.progress(progress, total, message.as_deref());
+            }
+            FromSandbox::Log { level, message, .. } => call.log(level, &message),
+            FromSandbox::Updated(_, uri) => call.caller.updated(&call.capabilities.redactor().text(&uri)),
+            FromSandbox::Denied { capability, asked, .. } => {
+                let capability = message::capability(capability).ok_or("it names no capability")?;
+                call.denials.add(call.capabilities.grants().denied_elsewhere(capability, &asked));
+            }
+            FromSandbox::Ask(_, asks) => self.ask(id, &call, asks)?,
+            FromSandbox::OpenDoor(_, number) => self.open_door(id, &call, number)?,
+            FromSandbox::TakeBack(_) => call.take_back(),
+            FromSandbox::NotLoaded(..) | FromSandbox::Sealed { .. } | FromSandbox::NotAhead(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Says once of a component that nothing is made ahead of its calls.
+    fn not_ahead(&self, component: u32, function: &str) -> Result<(), String> {
+        let place = usize::try_from(component).unwrap_or(usize::MAX);
+        let tell = self.bounds.tell.get(place).ok_or("it names no component")?;
+        if function.len() > FUNCTION_BYTES_MAX || self.noted.fetch_add(1, Ordering::Relaxed) >= self.bounds.tell.len() {
+            return Err("it says more of its components than there is".to_owned());
+        }
+        tell(&StartCall::of(function));
+        Ok(())
+    }
+
+    fn take_of_process(&self, message: FromSandbox) -> Result<(), String> {
+        if *self.state.borrow() != State::Starting {
+            return Err("it starts again".to_owned());
+        }
+        match message {
+            FromSandbox::NotLoaded(id, problem) => {
+                let mut unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
+                unusable.insert(id, problem);
+            }
+            FromSandbox::Sealed { missing } => {
+                self.state.send_replace(State::Ready(missing));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Opens a door for a call. Where there is none to open, the process is told so.
+    fn open_door(&self, id: CallId, call: &PendingCall, number: u32) -> Result<(), String> {
+        let doors = call.doors();
+        let pair = link::pair().ok().map(|(ours, theirs)| {
+            doors.serve(ours);
+            theirs
+        });
+        let door: Vec<_> = pair.iter().map(AsFd::as_fd).collect();
+        self.say(&ToSandbox::Door(id, number), &door)
+    }
+
+    /// Asks the caller. The answers go back to the process.
+    fn ask(
+        self: &Arc<Self>,
+        id: CallId,
+        call: &Arc<PendingCall>,
+        asks: Vec<crate::caller::asking::Inquiry>,
+    ) -> Result<(), String> {
+        let mut asking = call.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let asks_already = asking.as_ref().is_some_and(|asking| !asking.is_finished());
+        if asks_already || call.doors().charge(&asks).is_err() {
+            return Err("it asks more than a call may".to_owned());
+        }
+        let redactor = call.capabilities.redactor();
+        let redacted = |ask: crate::caller::asking::Inquiry| crate::caller::asking::Inquiry {
+            key: ask.key,
+            question: ask.question.redacted(redactor),
+        };
+        let asks = asks.into_iter().map(redacted).collect();
+        let (this, asked) = (Arc::clone(self), Arc::clone(call));
+        let runtime = tokio::runtime::Handle::try_current().map_err(|error| error.to_string())?;
+        let task = runtime.spawn(async move {
+            let answers = asked.caller.ask(asks).await;
+            // Its next question may come as soon as it has the answers.
+            drop(asked.asking.lock().unwrap_or_else(PoisonError::into_inner).take());
+            // A call that has ended wants no answers.
+            let _ = this.say(&ToSandbox::Asked(id, answers.into()), &[]);
+        });
+        *asking = Some(task);
+        Ok(())
+    }
+}

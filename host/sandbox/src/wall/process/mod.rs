@@ -1,0 +1,363 @@
+//! The host's end of one sandbox process, and its life. Must not hold: which process a call goes
+//! to.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `not_started.rs` | why one does not start |
+//! | `calling.rs` | running a call in it |
+//! | `pending.rs` | a call that it runs, and the report |
+//! | `heard.rs` | what it says |
+mod calling;
+mod heard;
+mod not_started;
+mod pending;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use toolcell_policy::quantity::show_bytes;
+use toolcell_walls::link::{Dispatcher, Frame, Receiver, SendError, Sender};
+use toolcell_walls::process::Process;
+use zeroize::Zeroizing;
+
+use super::group::ComponentNotice;
+use super::message::{self, CallId, InstanceId, ToSandbox};
+use crate::wasi::files::ProcessScratch;
+
+pub(crate) use calling::CalledComponent;
+pub(crate) use not_started::NotStarted;
+pub(super) use not_started::end_at_start;
+use pending::PendingCall;
+
+/// Interval at which a full link is tried again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Interval at which the host looks for calls that a process keeps too long: small beside
+/// `GIVES_BACK_WITHIN`.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Every so often it looks at the process's memory as well. In that second a process can fill some
+/// gigabytes, which the kernel's own bound holds.
+const MEMORY_LOOK_EVERY: u32 = 4;
+
+/// Time without a call after which a process that holds memory of its last calls is ended. Another
+/// takes its place with the next call, in about ten milliseconds.
+const MEMORY_RESTS: Duration = Duration::from_secs(2);
+
+/// Why a process is ended that keeps a call past its deadline.
+const LATE: &str = "it did not stop within its deadline";
+
+/// The end of a process that no call went to for long.
+const IDLE: &str = "no call came for long";
+
+/// The end of a process that kept memory of calls that are over.
+const HOLDS_MEMORY: &str = "it held memory of calls that were over";
+
+pub(super) type Dispatch = Box<dyn Fn(Frame) + Send + Sync>;
+
+/// A sandbox process, as the host sees it. Dropping the last one ends the process.
+pub(crate) struct SandboxProcess {
+    sender: Sender,
+    dispatcher: OnceLock<Arc<Dispatcher<Dispatch>>>,
+    process: Process,
+    calls: Mutex<Pending>,
+    next: AtomicU64,
+    state: watch::Sender<State>,
+    /// Components that could not be loaded, with the reason.
+    unusable: Mutex<HashMap<u32, String>>,
+    bounds: Bounds,
+    /// Components that it said nothing is made ahead of.
+    noted: AtomicUsize,
+    /// Messages about calls that have ended.
+    strays: AtomicU64,
+    /// Instances that it keeps for callers.
+    kept: AtomicUsize,
+}
+
+/// A process that a call is going to: it is not ended for being idle.
+pub(crate) struct Claim(Arc<SandboxProcess>);
+
+/// An instance in a process, kept for one caller. Dropping it has the process forget it.
+pub(crate) struct RemoteInstance {
+    process: Weak<SandboxProcess>,
+    id: InstanceId,
+}
+
+/// Facts about the components of a process.
+pub(crate) struct Bounds {
+    /// Bytes of a message, from the limits of the components.
+    pub(crate) message_bytes_max: u64,
+    /// Told of a component that nothing is made ahead of.
+    pub(crate) tell: Vec<ComponentNotice>,
+    /// Scratch space of its calls, removed when it has ended.
+    pub(crate) scratch: Option<Arc<ProcessScratch>>,
+}
+
+/// The life of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It loads components.
+    Starting,
+    /// It takes calls. Walls that do not stand, with the reason.
+    Ready(Vec<(String, String)>),
+    /// It is gone, for this reason.
+    Ended(String),
+}
+
+struct Pending {
+    calls: HashMap<CallId, Arc<PendingCall>>,
+    /// Why there are no more calls.
+    ended: Option<String>,
+    /// Calls that are going to it, those that run included.
+    claims: usize,
+    /// The time of the last change of `claims`.
+    used: Instant,
+}
+
+impl SandboxProcess {
+    /// A process that was just started, and its link.
+    pub(crate) fn new(process: Process, receiver: Receiver, bounds: Bounds) -> Arc<Self> {
+        let this = Arc::new(Self {
+            sender: receiver.sender().clone(),
+            dispatcher: OnceLock::new(),
+            process,
+            calls: Mutex::new(Pending { calls: HashMap::new(), ended: None, claims: 0, used: Instant::now() }),
+            next: AtomicU64::new(1),
+            state: watch::Sender::new(State::Starting),
+            unusable: Mutex::default(),
+            bounds,
+            noted: AtomicUsize::new(0),
+            strays: AtomicU64::new(0),
+            kept: AtomicUsize::new(0),
+        });
+        let weak = Arc::downgrade(&this);
+        let dispatch: Dispatch = Box::new(move |frame| {
+            if let Some(this) = Weak::upgrade(&weak) {
+                this.heard(&frame);
+            }
+        });
+        // It is new, so there is none before.
+        let _ = this.dispatcher.set(Arc::new(Dispatcher::new(receiver, dispatch)));
+        this
+    }
+
+    pub(super) fn dispatcher(&self) -> Option<&Arc<Dispatcher<Dispatch>>> {
+        self.dispatcher.get()
+    }
+
+    /// Reads the link until it ends. One task does this.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let Some(dispatcher) = self.dispatcher.get() else { return };
+        let broken = dispatcher.run().await;
+        // Whatever is wrong with the link, nobody could tell the process to end.
+        self.process.kill();
+        let ended = self.process.ended().await;
+        if let Some(scratch) = self.bounds.scratch.clone() {
+            drop(tokio::task::spawn_blocking(move || scratch.remove()));
+        }
+        let starts = *self.state.borrow() == State::Starting;
+        self.end(&if starts { end_at_start(&broken, &ended) } else { format!("{broken}; {ended}") });
+    }
+
+    /// Ends the process once it takes more memory than this, or keeps a call past its deadline, or
+    /// at rest holds more than `rest_bytes` beside what it holds now. The kernel's own bound on
+    /// memory holds what the engine does, not native code that hides what it wrote.
+    pub(crate) async fn watch(this: Weak<Self>, bytes_max: u64, rest_bytes: u64) {
+        let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
+        let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };
+        let mut memory_looks = 0;
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let Some(this) = this.upgrade().filter(|this| !this.is_ended()) else { return };
+            let now = Instant::now();
+            let is_late = |call: &Arc<PendingCall>| {
+                let by = call.gives_back_by.get().copied().flatten();
+                by.is_some_and(|by| by < now)
+            };
+            if this.lock().calls.values().any(is_late) {
+                this.kill(LATE);
+            }
+            memory_looks += 1;
+            if memory_looks == MEMORY_LOOK_EVERY {
+                memory_looks = 0;
+                let own = own(&this);
+                if own > bytes_max {
+                    this.kill(&format!("its process took more memory than {}", show_bytes(bytes_max)));
+                } else if own > rest_bytes_max {
+                    // Its allocator keeps what lies between pieces in use.
+                    this.end_if_idle(MEMORY_RESTS, HOLDS_MEMORY);
+                }
+            }
+        }
+    }
+
+    /// Scratch space of its calls.
+    pub(crate) fn scratch(&self) -> Option<&ProcessScratch> {
+        self.bounds.scratch.as_deref()
+    }
+
+    /// Ends the process once no call went to it for this long, and nothing is kept in it.
+    pub(crate) async fn watch_idle(this: Weak<Self>, idle: Duration) {
+        let mut wait = idle;
+        loop {
+            tokio::time::sleep(wait).await;
+            let Some(this) = this.upgrade().filter(|this| !this.is_ended()) else { return };
+            let Some(more) = this.end_if_idle(idle, IDLE) else { return };
+            wait = more;
+        }
+    }
+
+    /// Sends a message that begins the process's life.
+    pub(crate) fn say(&self, message: &ToSandbox, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), String> {
+        let bytes = message::encode(message).map_err(|error| error.to_string())?;
+        self.sender.send(&bytes, fds).map_err(|error| error.to_string())
+    }
+
+    /// Sends a message once the process has taken enough of those before: a link holds a bounded
+    /// number of bytes and of descriptors.
+    pub(crate) async fn say_when_taken(
+        &self,
+        message: &ToSandbox,
+        fds: &[std::os::fd::BorrowedFd<'_>],
+    ) -> Result<(), NotStarted> {
+        let bytes = Zeroizing::new(message::encode(message)?);
+        loop {
+            match self.sender.send(&bytes, fds) {
+                Err(SendError::Full) => tokio::time::sleep(LOOK_AGAIN).await,
+                sent => return Ok(sent?),
+            }
+        }
+    }
+
+    /// The state, once it is no longer starting.
+    pub(crate) async fn started(&self) -> State {
+        let mut state = self.state.subscribe();
+        let state = state.wait_for(|state| *state != State::Starting).await;
+        state.map_or_else(|_| State::Ended("it is gone".to_owned()), |state| state.clone())
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// True if it takes no more calls.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
+    /// Calls that run in it.
+    pub(crate) fn load(&self) -> usize {
+        self.lock().calls.len()
+    }
+
+    /// Takes it for a call; `None` where it takes no more.
+    pub(crate) fn claim(self: &Arc<Self>) -> Option<Claim> {
+        let mut pending = self.lock();
+        if pending.ended.is_some() {
+            return None;
+        }
+        pending.claims += 1;
+        drop(pending);
+        Some(Claim(Arc::clone(self)))
+    }
+
+    /// Ends the process where it keeps no instance, and no call went to it for this long. Returns
+    /// the time until it may be.
+    pub(crate) fn end_if_idle(&self, idle: Duration, reason: &str) -> Option<Duration> {
+        {
+            let mut pending = self.lock();
+            let rested = pending.used.elapsed();
+            if pending.claims > 0 || !pending.calls.is_empty() || self.kept.load(Ordering::Acquire) > 0 {
+                return Some(idle);
+            }
+            if rested < idle {
+                return Some(idle.saturating_sub(rested));
+            }
+            // From now on no call claims it.
+            pending.ended.get_or_insert_with(|| reason.to_owned());
+        }
+        self.kill(reason);
+        None
+    }
+
+    /// A new instance for a caller.
+    pub(crate) fn instance(self: &Arc<Self>) -> RemoteInstance {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.kept.fetch_add(1, Ordering::AcqRel);
+        RemoteInstance { process: Arc::downgrade(self), id }
+    }
+
+    /// Ends the process and every call in it, for this reason.
+    pub(crate) fn kill(&self, reason: &str) {
+        self.end(reason);
+        self.sender.close();
+        self.process.kill();
+    }
+
+    fn end(&self, reason: &str) {
+        let calls = {
+            let mut pending = self.lock();
+            pending.ended.get_or_insert_with(|| reason.to_owned());
+            std::mem::take(&mut pending.calls)
+        };
+        self.state.send_if_modified(|state| {
+            let first = !matches!(state, State::Ended(_));
+            if first {
+                *state = State::Ended(reason.to_owned());
+            }
+            first
+        });
+        calls.into_values().for_each(|call| call.end(Err(reason.to_owned())));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::ops::Deref for Claim {
+    type Target = Arc<SandboxProcess>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut pending = self.0.lock();
+        pending.claims = pending.claims.saturating_sub(1);
+        pending.used = Instant::now();
+    }
+}
+
+impl RemoteInstance {
+    /// One that no process keeps.
+    #[cfg(test)]
+    pub(crate) fn of_nothing() -> Self {
+        Self { process: Weak::new(), id: 0 }
+    }
+
+    /// Its number there.
+    pub(crate) const fn id(&self) -> InstanceId {
+        self.id
+    }
+
+    /// True if this process keeps it.
+    pub(crate) fn is_in(&self, process: &Arc<SandboxProcess>) -> bool {
+        std::ptr::eq(self.process.as_ptr(), Arc::as_ptr(process))
+    }
+}
+
+impl Drop for RemoteInstance {
+    fn drop(&mut self) {
+        let Some(process) = self.process.upgrade() else { return };
+        // A process that does not take it does not take calls either.
+        let _ = process.say(&ToSandbox::Forget(self.id), &[]);
+        process.kept.fetch_sub(1, Ordering::AcqRel);
+    }
+}

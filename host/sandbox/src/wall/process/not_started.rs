@@ -1,0 +1,57 @@
+//! Why a process does not start. Must not hold: starting one.
+use std::io;
+
+use toolcell_walls::link::SendError;
+use toolcell_walls::process::End;
+
+use crate::wall::message::MessageError;
+
+/// Why a process does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotStarted {
+    /// It ended before its walls stood. Another may do better.
+    #[error("{0}")]
+    Ended(String),
+    /// Any other would not start either.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl NotStarted {
+    /// This, and where it happened.
+    pub(crate) fn within(self, place: &str) -> Self {
+        match self {
+            Self::Ended(reason) => Self::Ended(format!("{place}: {reason}")),
+            Self::Refused(reason) => Self::Refused(format!("{place}: {reason}")),
+        }
+    }
+}
+
+impl From<SendError> for NotStarted {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Ended(reason) => Self::Ended(reason.to_string()),
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for NotStarted {
+    /// A link that is opened says why it cannot send in an error of the system's kind.
+    fn from(error: io::Error) -> Self {
+        error.downcast::<SendError>().map_or_else(|error| Self::Refused(error.to_string()), Self::from)
+    }
+}
+
+impl From<MessageError> for NotStarted {
+    fn from(error: MessageError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+/// The end of a process that starts. No component has run in it, so its words are this program's.
+pub(in crate::wall) fn end_at_start(link: &dyn std::fmt::Display, end: &End) -> String {
+    let words = end.last_words.trim();
+    let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+    format!("{link}; {end}{words}")
+}

@@ -1,0 +1,189 @@
+//! A call that a process runs, and its report. Must not hold: messages.
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use toolcell_policy::{Denial, Limit, Limits};
+
+use crate::bindings::contract::CallResult;
+use crate::caller::denials::Denials;
+use crate::caller::{Caller, LogLevel};
+use crate::failure::Failure;
+use crate::run::call::CallReport;
+use crate::run::redaction;
+use crate::run::weight::weigh;
+use crate::wall::message::{self, WireReport};
+use crate::wall::rate::Rate;
+use crate::wasi::capabilities::Capabilities;
+use crate::wasi::doors::CallDoors;
+
+/// Messages about one call that the host takes a second, once those of [`MESSAGES_AT_ONCE`] are
+/// used up. One takes it about a microsecond, so a hostile call takes a tenth of one thread. An
+/// honest process sends half as many at the most. Past them the process is ended.
+const MESSAGES_PER_SECOND: u64 = 100_000;
+
+/// Messages about one call that may come at once, beside those that its limits allow by their
+/// bytes: a tenth of a second's work.
+const MESSAGES_AT_ONCE: u64 = 100_000;
+
+/// The report of a call, or why its process gives none.
+pub(super) type Returned = Result<Box<WireReport>, String>;
+
+/// A call that a process runs.
+pub(super) struct PendingCall {
+    pub(super) caller: Arc<dyn Caller>,
+    pub(super) capabilities: Arc<Capabilities>,
+    pub(super) limits: Limits,
+    pub(super) denials: Denials,
+    /// Made when the call first asks for a door.
+    pub(super) doors: OnceLock<CallDoors>,
+    pub(super) logged_bytes: AtomicU64,
+    pub(super) messages: Rate,
+    /// The task that asks its caller.
+    pub(super) asking: Mutex<Option<JoinHandle<()>>>,
+    /// Questions that were taken back, until they are gone: the client hears of that before it has
+    /// the call's answer.
+    pub(super) taken_back: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) done: Mutex<Option<oneshot::Sender<Returned>>>,
+    /// Latest end of the call, once its caller does not wait for it on a thread. A timer for each
+    /// call would wake the thread that drives them.
+    pub(super) gives_back_by: OnceLock<Option<Instant>>,
+    /// The message that ended the call is here: a thread that looks for it stops.
+    pub(super) is_done: AtomicBool,
+}
+
+impl PendingCall {
+    /// A call under these limits. Messages about it may be as large as `message_bytes_max`.
+    pub(super) fn new(
+        (caller, capabilities): (&Arc<dyn Caller>, &Arc<Capabilities>),
+        limits: &Limits,
+        message_bytes_max: u64,
+        done: oneshot::Sender<Returned>,
+    ) -> Self {
+        Self {
+            denials: Denials::new(Arc::clone(caller)),
+            doors: OnceLock::new(),
+            caller: Arc::clone(caller),
+            capabilities: Arc::clone(capabilities),
+            limits: *limits,
+            logged_bytes: AtomicU64::new(0),
+            messages: Rate::new(
+                MESSAGES_AT_ONCE.saturating_add(message::counted(message_bytes_max)),
+                MESSAGES_PER_SECOND,
+            ),
+            asking: Mutex::default(),
+            taken_back: Mutex::default(),
+            gives_back_by: OnceLock::new(),
+            done: Mutex::new(Some(done)),
+            is_done: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn doors(&self) -> &CallDoors {
+        self.doors.get_or_init(|| CallDoors::new(&self.capabilities, &self.limits, &self.caller))
+    }
+
+    pub(super) fn end(&self, report: Returned) {
+        self.take_back();
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.is_done.store(true, Ordering::Release);
+        // Nobody waits for a call that was dropped.
+        if let Some(done) = done {
+            drop(done.send(report));
+        }
+    }
+
+    /// Nobody waits for the answers to its questions any more: they are taken back.
+    pub(super) fn take_back(&self) {
+        let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(asking) = asking else { return };
+        asking.abort();
+        self.taken_back.lock().unwrap_or_else(PoisonError::into_inner).push(asking);
+    }
+
+    /// Waits until no question is on its way to the client or back, of those that were taken back.
+    pub(super) async fn has_taken_back(&self) {
+        let taken_back = std::mem::take(&mut *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner));
+        for asking in taken_back {
+            // It ends at once: it only waits.
+            let _ = asking.await;
+        }
+    }
+
+    /// A log line, charged to the call's limit here as well.
+    pub(super) fn log(&self, level: LogLevel, message: &str) {
+        let bytes = message.len() as u64;
+        let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) <= self.limits.log_bytes() {
+            self.caller.log(level, &self.capabilities.redactor().text(message));
+        }
+    }
+}
+
+/// The report of a call that has ended, held to its limits once more.
+pub(super) fn finished(
+    report: Returned,
+    settled: Result<(), Failure>,
+    call: &PendingCall,
+    began: Instant,
+) -> CallReport<CallResult> {
+    let limits = &call.limits;
+    let (mut denials, mut count): (Vec<Denial>, u64) = call.denials.take();
+    let mut report = match report {
+        Ok(report) => report.into_report(limits),
+        Err(reason) => CallReport::not_run(Failure::SandboxEnded { reason }),
+    };
+    let redactor = call.capabilities.redactor();
+    if let Ok(result) = report.outcome {
+        let mut answer = Ok(result);
+        redaction::answer(redactor, &mut answer);
+        let (bytes, items) = weigh(&answer);
+        report.usage.output_bytes = bytes;
+        report.outcome = match answer {
+            _ if bytes > limits.output_bytes() => Err(Failure::over(Limit::Output, limits)),
+            _ if items > limits.output_items() => Err(Failure::over(Limit::OutputItems, limits)),
+            answer => answer.map_err(Failure::from),
+        };
+    }
+    if let Err(Failure::InvalidInput(text) | Failure::Failed(text)) = &report.outcome
+        && text.len() as u64 > limits.output_bytes()
+    {
+        report.outcome = Err(Failure::over(Limit::Output, limits));
+    }
+    let texts = [Some(&mut report.captured.text), report.unfit.as_mut(), problems(&mut report.outcome)];
+    for text in texts.into_iter().flatten() {
+        if let std::borrow::Cow::Owned(clean) = redactor.text(text) {
+            *text = clean;
+        }
+    }
+    if let Some(doors) = call.doors.get() {
+        let (more, number) = doors.denials();
+        denials.extend(more);
+        count = count.saturating_add(number);
+        (report.usage.egress_bytes, report.usage.ingress_bytes) = doors.traffic_bytes();
+        // The host knows better than the process why a call of either kind failed.
+        let known = doors.state_failure().or_else(|| doors.over().map(|limit| Failure::over(limit, limits)));
+        report.kept &= settled.is_ok();
+        report.outcome = match (report.outcome, settled, known) {
+            (Ok(_), Err(failure), _) => Err(failure),
+            (Err(Failure::Trapped { .. } | Failure::Exited { .. } | Failure::Host { .. }), _, Some(known)) => {
+                Err(known)
+            }
+            (outcome, ..) => outcome,
+        };
+    }
+    report.usage.duration = began.elapsed();
+    report.usage.denials = report.usage.denials.max(count);
+    report.denials = denials;
+    report
+}
+
+/// The problems of arguments that did not fit.
+fn problems(outcome: &mut Result<CallResult, Failure>) -> Option<&mut String> {
+    match outcome {
+        Err(Failure::Unfit { problems }) => Some(problems),
+        _ => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! The rate at which messages of one call may come: so many at once, and then so many a second.
+//! Must not hold: what happens to one that comes too fast.
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// A supply that messages are taken from, and that fills up again.
+#[derive(Debug)]
+pub(crate) struct Rate {
+    most: u64,
+    per_second: u64,
+    supply: Mutex<Supply>,
+}
+
+#[derive(Debug)]
+struct Supply {
+    left: u64,
+    counted: Instant,
+}
+
+impl Rate {
+    /// A full supply of `most`, which `per_second` fills up.
+    pub(crate) fn new(most: u64, per_second: u64) -> Self {
+        Self { most, per_second, supply: Mutex::new(Supply { left: most, counted: Instant::now() }) }
+    }
+
+    /// Takes so much out. False, and nothing is taken, where there is not so much.
+    pub(crate) fn take(&self, cost: u64) -> bool {
+        let mut supply = self.supply.lock().unwrap_or_else(PoisonError::into_inner);
+        // The clock is looked at only when the supply runs out: most calls never get there.
+        if supply.left < cost {
+            self.fill(&mut supply, Instant::now());
+        }
+        let left = supply.left.checked_sub(cost);
+        supply.left = left.unwrap_or(supply.left);
+        left.is_some()
+    }
+
+    fn fill(&self, supply: &mut Supply, now: Instant) {
+        let passed = now.saturating_duration_since(supply.counted);
+        let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
+        let more = micros.saturating_mul(self.per_second) / 1_000_000;
+        // Time that has made nothing yet still counts.
+        if more > 0 {
+            supply.counted = now;
+            supply.left = supply.left.saturating_add(more).min(self.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_supply_runs_out_and_fills_up_to_its_most_again() {
+        let rate = Rate::new(10, 1_000);
+        let began = rate.supply.lock().unwrap_or_else(PoisonError::into_inner).counted;
+        let left = |after: Duration| {
+            let mut supply = Supply { left: 0, counted: began };
+            rate.fill(&mut supply, began + after);
+            supply.left
+        };
+        assert_eq!(left(Duration::from_micros(999)), 0);
+        assert_eq!(left(Duration::from_millis(3)), 3);
+        assert_eq!(left(Duration::from_secs(3_600)), 10);
+        let still = Rate::new(10, 0);
+        assert!(still.take(4) && still.take(6), "so many at once");
+        assert!(!still.take(1) && still.take(0));
+    }
+}

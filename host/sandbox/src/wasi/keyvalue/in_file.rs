@@ -1,0 +1,132 @@
+//! The state of a component in its file: the call's session, and the threads that wait for the
+//! disk. Must not hold: the file, or what is in it.
+use std::sync::Arc;
+
+use super::database::Mark;
+use super::error::{Fault, Refusal};
+use super::keeper::{Keeper, Performing, Place};
+use super::operations::{Operation, Outcome};
+use super::session::Session;
+use super::store::{Change, Stop, Store};
+use crate::wasi::doors::bounded::{Blob, List};
+
+/// Keys of one operation that are read without going aside: within a hundred microseconds.
+const KEYS_HERE_MAX: usize = 16;
+
+/// Bytes of a value up to which it is read without going aside.
+const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
+
+/// A component's state in its file.
+#[derive(Debug)]
+pub(super) struct InFile(pub(super) Arc<Store>);
+
+impl Keeper for InFile {
+    fn perform<'a>(&'a self, session: &'a mut Session, place: Place, operation: Operation) -> Performing<'a> {
+        Box::pin(Performance { store: Arc::clone(&self.0), session }.perform(place, operation))
+    }
+}
+
+/// One operation of a call.
+struct Performance<'s> {
+    store: Arc<Store>,
+    session: &'s mut Session,
+}
+
+impl Performance<'_> {
+    async fn perform(mut self, place: Place, operation: Operation) -> Result<Outcome, Refusal> {
+        match operation {
+            Operation::Open => self.enter().await.map(|()| Outcome::Done),
+            Operation::Get(key) => {
+                let value = self.read(place, true, move |store, place, _| store.get(&place.path, &key)).await?;
+                Ok(Outcome::Value(value.map(Blob)))
+            }
+            Operation::Exists(key) => {
+                let found = self.read(place, true, move |store, place, _| store.exists(&place.path, &key)).await?;
+                Ok(Outcome::Exists(found))
+            }
+            Operation::List(cursor) => {
+                let page = self.read(place, true, move |store, place, _| store.keys(&place.path, cursor)).await?;
+                Ok(Outcome::Page(List(page.keys), page.cursor))
+            }
+            Operation::Add(key, delta) => {
+                let number = self.write(place, move |store, change| store.add(change, &key, delta)).await?;
+                Ok(Outcome::Number(number))
+            }
+            Operation::GetMany(List(keys)) => {
+                let short = keys.len() <= KEYS_HERE_MAX;
+                let found = self.read(place, short, move |store, place, stop| {
+                    store.get_all(&place.path, keys, place.answer_bytes_max(), stop)
+                });
+                let found = found.await?.into_iter().map(|pair| pair.map(|(key, value)| (key, Blob(value))));
+                Ok(Outcome::Values(List(found.collect())))
+            }
+            Operation::SetMany(List(pairs)) => {
+                let pairs: Vec<_> = pairs.into_iter().map(|(key, Blob(value))| (key, value)).collect();
+                let set = move |store: &Store, change: Change<'_>| Ok(((), store.set_all(change, &pairs)?));
+                self.write(place, set).await.map(|()| Outcome::Done)
+            }
+            Operation::DeleteMany(List(keys)) => {
+                let delete = move |store: &Store, change: Change<'_>| Ok(((), store.delete_all(change, &keys)?));
+                self.write(place, delete).await.map(|()| Outcome::Done)
+            }
+        }
+    }
+
+    /// Keeps the file open from here to the end of the call. Waits aside where it is closed, or
+    /// another process has it.
+    async fn enter(&mut self) -> Result<(), Refusal> {
+        if !self.session.is_open() {
+            let own = Arc::clone(&self.store);
+            let visit = aside(move || own.enter()).await?;
+            self.session.entered(&self.store, visit);
+        }
+        Ok(())
+    }
+
+    /// Reads on this thread where the read is short and waits for nobody, else aside.
+    async fn read<T: Send + 'static>(
+        &mut self,
+        place: Place,
+        short: bool,
+        read: impl FnOnce(&Store, &Place, &Stop) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.enter().await?;
+        let stop = Stop::default();
+        if short && place.bounds.value_bytes <= VALUE_HERE_BYTES_MAX && self.store.is_open() {
+            return read(&self.store, &place, &stop);
+        }
+        let (_waiter, visit, store) = (stop.waiter(), self.session.visit(), Arc::clone(&self.store));
+        aside(move || {
+            let _visit = visit;
+            read(&store, &place, &stop)
+        })
+        .await
+    }
+
+    /// Writes aside, when it is the call's turn, and remembers up to where.
+    async fn write<T: Send + 'static>(
+        &mut self,
+        place: Place,
+        write: impl FnOnce(&Store, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.enter().await?;
+        let turn = self.store.turn().await;
+        let stop = Stop::default();
+        let (_waiter, visit, store) = (stop.waiter(), self.session.visit(), Arc::clone(&self.store));
+        let (value, mark) = aside(move || {
+            let _until_it_ends = (turn, visit);
+            write(&store, Change { place: &place.path, bounds: &place.bounds, stop: &stop })
+        })
+        .await?;
+        self.session.wrote(mark);
+        Ok(value)
+    }
+}
+
+/// Does this on a thread that guests do not run on.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(Fault::Closed(error.to_string()).into()),
+    }
+}

@@ -1,0 +1,101 @@
+//! The state of a component on a server that all replicas share: the same bounds, and the words for
+//! what the server refuses. Must not hold: how it is kept there.
+//!
+//! A call has nothing to settle: the server has each operation before the guest is told of it, and
+//! keeps it as it is configured to.
+use std::sync::Arc;
+
+use toolcell_shared::{Away, Bucket, Kept, NotKept, Quota};
+
+use super::error::Refusal;
+use super::keeper::{Keeper, Performing, Place};
+use super::operations::{Operation, Outcome};
+use super::session::Session;
+use super::store::{CALLERS_MAX, Page, check_value, cut_page, rows_max};
+use crate::wasi::doors::bounded::{Blob, List};
+
+/// A component's state on a server.
+#[derive(Debug)]
+pub(super) struct OnServer {
+    kept: Arc<Kept>,
+    component: String,
+}
+
+impl OnServer {
+    pub(super) fn new(kept: &Arc<Kept>, component: &str) -> Self {
+        Self { kept: Arc::clone(kept), component: component.to_owned() }
+    }
+
+    async fn perform(&self, place: Place, operation: Operation) -> Result<Outcome, Refusal> {
+        operation.check()?;
+        let Place { bounds, path } = &place;
+        let bucket = Bucket { component: &self.component, namespace: &path.namespace, name: &path.bucket };
+        let quota = Quota {
+            bytes: bounds.bytes,
+            entries: bounds.entries,
+            value_bytes: bounds.value_bytes,
+            namespaces: CALLERS_MAX,
+        };
+        let refused = |why: NotKept| refusal(why, &place);
+        match operation {
+            Operation::Open => Ok(Outcome::Done),
+            Operation::Get(key) => {
+                let value = self.kept.get(bucket, &key, bounds.value_bytes).await.map_err(unread)?;
+                Ok(Outcome::Value(value.map(Blob)))
+            }
+            Operation::Exists(key) => Ok(Outcome::Exists(self.kept.exists(bucket, &key).await.map_err(unread)?)),
+            Operation::List(cursor) => {
+                let rows = self.kept.keys_after(bucket, cursor.unwrap_or(0), rows_max()).await.map_err(unread)?;
+                let Page { keys, cursor } = cut_page(rows.into_iter().map(Ok))?;
+                Ok(Outcome::Page(List(keys), cursor))
+            }
+            Operation::Add(key, delta) => {
+                Ok(Outcome::Number(self.kept.add(bucket, quota, key, delta).await.map_err(refused)?))
+            }
+            Operation::GetMany(List(keys)) => {
+                let values = match self.kept.get_all(bucket, &keys, place.answer_bytes_max()).await {
+                    Err(NotKept::Away(away)) => return Err(unread(away)),
+                    values => values.map_err(refused)?,
+                };
+                let pairs = keys.into_iter().zip(values);
+                let pairs = pairs.map(|(key, value)| value.map(|value| (key, Blob(value))));
+                Ok(Outcome::Values(List(pairs.collect())))
+            }
+            Operation::SetMany(List(pairs)) => {
+                pairs.iter().try_for_each(|(_, value)| check_value(&value.0, bounds))?;
+                let pairs = pairs.into_iter().map(|(key, Blob(value))| (key, value)).collect();
+                self.kept.set_all(bucket, quota, pairs).await.map_err(refused)?;
+                Ok(Outcome::Done)
+            }
+            Operation::DeleteMany(List(keys)) => {
+                self.kept.delete_all(bucket, quota, keys).await.map_err(refused)?;
+                Ok(Outcome::Done)
+            }
+        }
+    }
+}
+
+impl Keeper for OnServer {
+    fn perform<'a>(&'a self, _: &'a mut Session, place: Place, operation: Operation) -> Performing<'a> {
+        Box::pin(self.perform(place, operation))
+    }
+}
+
+/// The words for something that the server did not do.
+fn refusal(why: NotKept, place: &Place) -> Refusal {
+    let bounds = &place.bounds;
+    match why {
+        NotKept::Away(away) => Refusal::Away { away, may_be_done: true },
+        NotKept::Bytes { held, wanted } => Refusal::Bytes { held, wanted, max: bounds.bytes },
+        NotKept::Entries { wanted } => Refusal::Entries { wanted, max: bounds.entries },
+        NotKept::Namespaces => Refusal::Callers { max: CALLERS_MAX },
+        NotKept::Value { bytes } => Refusal::Value { bytes, max: bounds.value_bytes },
+        NotKept::NoNumber => Refusal::NoNumber,
+        NotKept::Overflow => Refusal::Overflow,
+        NotKept::Answer => Refusal::Answer { max: place.answer_bytes_max() },
+    }
+}
+
+fn unread(away: Away) -> Refusal {
+    Refusal::Away { away, may_be_done: false }
+}

@@ -1,0 +1,68 @@
+//! Reading an entry of kept state for the host itself, and telling of entries that calls change.
+//! Must not hold: who may read, or the operations.
+use super::keeper::Place;
+use super::operations::{Operation, Outcome, bucket_named};
+use super::session::Session;
+use super::store::BucketPath;
+use crate::caller::Caller;
+use crate::wasi::capabilities::Capabilities;
+
+impl Capabilities {
+    /// True if there is state to read.
+    #[must_use]
+    pub fn keeps_state(&self) -> bool {
+        self.keyvalue().is_some()
+    }
+
+    /// The value of a key, as a call of this caller would find it, without secrets. To be awaited
+    /// on a runtime: a file is read aside.
+    ///
+    /// # Errors
+    /// One sentence for the log: it cannot be read now.
+    pub async fn kept_value(&self, caller: &str, bucket: &str, key: String) -> Result<Option<Vec<u8>>, String> {
+        let Some((granted, bucket)) = self.keyvalue().zip(bucket_named(bucket)) else { return Ok(None) };
+        let operation = Operation::Get(key);
+        // No guest could have set it.
+        if operation.check().is_err() {
+            return Ok(None);
+        }
+        let path = BucketPath { namespace: granted.namespace(caller), bucket: bucket.to_owned() };
+        let place = Place { bounds: granted.bounds(), path };
+        let mut session = Session::default();
+        let value = match granted.keeper().perform(&mut session, place, operation).await {
+            Ok(Outcome::Value(value)) => value.map(|value| value.0),
+            Ok(_) => return Err("the state answered another operation".to_owned()),
+            Err(refusal) => return Err(refusal.to_string()),
+        };
+        Ok(value.map(|value| self.redactor().bytes(&value).into_owned()))
+    }
+}
+
+/// Tells a caller of the entries that an operation changes, once it is over. Where it is given up
+/// before, it may be done all the same.
+pub(super) struct ChangeNotice<'c> {
+    caller: &'c dyn Caller,
+    bucket: &'c str,
+    keys: Vec<String>,
+}
+
+impl<'c> ChangeNotice<'c> {
+    /// `None` where nothing changes, or where the caller does not want to know.
+    pub(super) fn of(operation: &Operation, bucket: &'c str, caller: &'c dyn Caller) -> Option<Self> {
+        let keys = operation.changes().filter(|_| caller.notes_state())?;
+        Some(Self { caller, bucket: bucket_named(bucket)?, keys })
+    }
+
+    /// Nothing has changed.
+    pub(super) fn cancel(mut self) {
+        self.keys.clear();
+    }
+}
+
+impl Drop for ChangeNotice<'_> {
+    fn drop(&mut self) {
+        if !self.keys.is_empty() {
+            self.caller.state_changed(self.bucket, &self.keys);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Compiles a schema into a validator, after counting its memory. Must not hold: the cost of
+//! checks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jsonschema::ValidationOptions;
+use serde_json::Value;
+
+use super::cost::Guard;
+use super::graph::{self, Graph, Traits};
+use super::meter::Rates;
+use super::pattern::{CACHE_BYTES, COMPILED_BYTES_MAX, Pattern, WALKS_MAX, keyword};
+use super::view::Metered;
+use super::{DETAIL_ERROR_BYTES, Schema, problems};
+use crate::bounds::{DefinitionProblem, SchemaBounds};
+use crate::sanitize;
+
+/// Memory of one JSON value of a schema, in the listing and in the validator, in bytes.
+const VALUE_BYTES: usize = 400;
+
+/// Memory of one subschema besides its values, in bytes.
+const SUBSCHEMA_BYTES: usize = 1_200;
+
+/// Steps of each byte of a text that a format or an encoding reads, and of one that is parsed.
+const FORMAT_BYTE_STEPS: u64 = 30;
+const PARSED_BYTE_STEPS: u64 = 80;
+
+/// Steps of dividing a number, whatever its digits.
+const DIVIDED_STEPS: u64 = 1_000;
+
+/// Steps of each subschema that applies to a value, without any that looks at it.
+const APPLIED_STEPS: u64 = 4;
+
+/// Steps of a value besides that.
+const VALUE_STEPS: u64 = 10;
+
+impl Schema {
+    /// Checks a schema against the bounds and compiles it. `field` names it in problems.
+    ///
+    /// # Errors
+    /// Every problem found, up to a bound.
+    pub fn compile(field: &str, schema: &Value, bounds: &SchemaBounds) -> Result<Self, Vec<DefinitionProblem>> {
+        if let Some(problem) = Self::too_large(field, schema, bounds) {
+            return Err(vec![problem]);
+        }
+        let draft = dialect(field, schema).map_err(|problem| vec![problem])?;
+        let graph = Graph::build(field, schema, bounds)?;
+        let (guard, counts) = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
+        let mut memory = Memory { field, bounds, bytes: 0 };
+        memory
+            .take("", values(schema) * VALUE_BYTES + graph.len() * SUBSCHEMA_BYTES + 2 * graph.places_bytes)
+            .and_then(|()| memory.take("", counts.kept_bytes))
+            .map_err(|problem| vec![problem])?;
+        let patterns = Patterns::compile(&graph, &mut memory).map_err(|problem| vec![problem])?;
+        let options = jsonschema::options_for::<Metered>().with_draft(draft);
+        let built = build(options, patterns.by_text, schema);
+        let validator = built.map_err(|error| vec![problems::of_schema(field, &error)])?;
+        let rates = Rates { name_byte: patterns.name_byte, ..rates(graph.traits, counts.applied) };
+        let (subschemas, bytes, byte_steps, applied) = (graph.len(), memory.bytes, patterns.byte, counts.applied);
+        Ok(Self { validator, subschemas, guard, rates, byte_steps, applied, bytes })
+    }
+
+    /// The problem of a schema that is longer than it may be.
+    pub(crate) fn too_large(field: &str, schema: &Value, bounds: &SchemaBounds) -> Option<DefinitionProblem> {
+        let bytes = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
+        let message = format!("{bytes} bytes, more than {}", bounds.bytes_max);
+        (bytes > bounds.bytes_max).then(|| DefinitionProblem::new(field, message))
+    }
+
+    /// Compiles the schema of a form. Its reader bounds it, and it has no patterns and no
+    /// references. At most `applied` of its subschemas apply to one value.
+    ///
+    /// # Errors
+    /// The problem, as a sentence about the schema.
+    pub fn of_form(schema: &Value, applied: usize) -> Result<Self, String> {
+        let options = jsonschema::options_for::<Metered>().with_draft(jsonschema::Draft::Draft202012);
+        let built = build(options.should_validate_formats(true), HashMap::new(), schema);
+        let validator = built.map_err(|error| format!("is wrong at {}: {error}", error.instance_path()))?;
+        let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let reads_texts = fields.into_iter().any(|(_, field)| field.get("format").is_some());
+        let rates = rates(Traits { reads_texts, ..Traits::default() }, applied);
+        Ok(Self { validator, subschemas: applied, guard: None, rates, byte_steps: 0, applied, bytes: 0 })
+    }
+}
+
+fn build<'s>(
+    options: ValidationOptions<'s, Arc<dyn jsonschema::Retrieve>, Metered>,
+    patterns: HashMap<String, Arc<Pattern>>,
+    schema: &Value,
+) -> Result<jsonschema::Validator<Metered>, jsonschema::ValidationError<'static>> {
+    let engine = jsonschema::PatternOptions::regex().size_limit(COMPILED_BYTES_MAX).dfa_size_limit(CACHE_BYTES);
+    options.offline().with_pattern_options(engine).with_keyword("pattern", keyword(patterns)).build(schema)
+}
+
+fn rates(traits: Traits, applied: usize) -> Rates {
+    let text_byte = match traits {
+        Traits { parses_texts: true, .. } => PARSED_BYTE_STEPS,
+        Traits { reads_texts: true, .. } => FORMAT_BYTE_STEPS,
+        _ => 0,
+    };
+    Rates {
+        value: VALUE_STEPS + APPLIED_STEPS.saturating_mul(applied as u64),
+        name_byte: 0,
+        text_byte,
+        text_squared: traits.reads_patterns,
+        problem: DETAIL_ERROR_BYTES + traits.told_bytes as u64,
+        divided: traits.divided.map(|digits| digits + DIVIDED_STEPS),
+        problems_copy: traits.copies_items,
+    }
+}
+
+/// The memory of a definition, counted up to its bound.
+struct Memory<'b> {
+    field: &'b str,
+    bounds: &'b SchemaBounds,
+    bytes: usize,
+}
+
+impl Memory<'_> {
+    /// Takes memory for the part at this place.
+    fn take(&mut self, pointer: &str, bytes: usize) -> Result<(), DefinitionProblem> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes <= self.bounds.memory_bytes_max {
+            return Ok(());
+        }
+        let (field, most) = (graph::place(self.field, pointer), self.bounds.memory_bytes_max / 1024);
+        let problem =
+            DefinitionProblem::new(field, format!("compiling it takes more memory than the {most} KiB left for it"));
+        Err(problem.hint("use fewer and simpler patterns, and fewer subschemas"))
+    }
+}
+
+/// The patterns of one schema.
+#[derive(Default)]
+struct Patterns {
+    by_text: HashMap<String, Arc<Pattern>>,
+    /// Steps of one byte of a text, with the dearest pattern.
+    byte: u64,
+    /// Steps of one byte of a name, with all patterns for names.
+    name_byte: u64,
+}
+
+impl Patterns {
+    fn compile(graph: &Graph, memory: &mut Memory<'_>) -> Result<Self, DefinitionProblem> {
+        let mut walks = WALKS_MAX;
+        let mut found = Self::default();
+        for written in &graph.patterns {
+            let problem = |text: String| DefinitionProblem::new(graph::place(memory.field, &written.place), text);
+            if memory.bounds.until.is_some_and(|until| Instant::now() >= until) {
+                return Err(problem("there was no time left to compile it".to_owned()));
+            }
+            let pattern = match found.by_text.get(&written.text) {
+                Some(pattern) => Arc::clone(pattern),
+                None => {
+                    let compiled = Pattern::compile(&written.text, &mut walks);
+                    Arc::new(compiled.map_err(|refused| problem(refused.text()))?)
+                }
+            };
+            if written.of_names {
+                found.name_byte = found.name_byte.saturating_add(pattern.byte_steps);
+                // The validator compiles these a second time.
+                memory.take(&written.place, pattern.bytes)?;
+            } else {
+                found.byte = found.byte.max(pattern.byte_steps);
+            }
+            if !found.by_text.contains_key(&written.text) {
+                memory.take(&written.place, pattern.bytes + written.text.len())?;
+                found.by_text.insert(written.text.clone(), pattern);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The number of values in a JSON value.
+fn values(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
+        Value::Array(elements) => 1 + elements.iter().map(values).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// The dialect that `$schema` names; 2020-12 if it names none (2026-07-28, "Schema Dialect").
+fn dialect(field: &str, schema: &Value) -> Result<jsonschema::Draft, DefinitionProblem> {
+    let Some(named) = schema.get("$schema") else { return Ok(jsonschema::Draft::Draft202012) };
+    let place = format!("{field}/$schema");
+    let Some(uri) = named.as_str() else { return Err(DefinitionProblem::new(place, "must be a string")) };
+    match jsonschema::Draft::from_schema_uri(uri) {
+        draft @ (jsonschema::Draft::Draft4
+        | jsonschema::Draft::Draft6
+        | jsonschema::Draft::Draft7
+        | jsonschema::Draft::Draft201909
+        | jsonschema::Draft::Draft202012) => Ok(draft),
+        _ => {
+            let shown: String = sanitize::line(uri).chars().take(128).collect();
+            let problem = DefinitionProblem::new(place, format!("{shown:?} is no dialect this host knows"));
+            Err(problem.hint("draft-04, draft-06, draft-07, 2019-09 or 2020-12; leave $schema out for 2020-12"))
+        }
+    }
+}

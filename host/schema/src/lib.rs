@@ -1,0 +1,187 @@
+//! JSON Schemas of tools and forms: bounded and compiled at load, applied at every call. Nothing is
+//! ever fetched, and patterns run in linear time. The cost of a check is bounded for every schema
+//! and value.
+
+//!
+//! Deliberately absent: protocols, components, and where a schema comes from. So a host and its
+//! sandbox processes compile and apply the very same way.
+#![forbid(unsafe_code)]
+
+mod bounds;
+mod compile;
+mod cost;
+mod equal;
+mod graph;
+mod keywords;
+mod meter;
+mod pattern;
+mod problems;
+pub mod sanitize;
+mod tool;
+mod values;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::Value;
+
+pub use bounds::{DefinitionProblem, SchemaBounds};
+use cost::Guard;
+use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
+pub use meter::{GivenUp, Patience};
+pub use problems::{ArgumentProblem, ArgumentProblems, PROBLEMS_BYTES_MAX};
+pub use tool::{SchemaBudget, SchemaFindings, SchemaTexts, Schemas};
+use view::{Metered, MeteredValue};
+
+/// Most values in one JSON text to check: each takes some 80 bytes meanwhile. 1 MiB of text holds
+/// half as many.
+const VALUES_MAX: usize = 1_000_000;
+
+/// Bytes that one failing place takes in the validator, and each subschema on the way to it,
+/// roughly.
+const DETAIL_ERROR_BYTES: u64 = 400;
+const DETAIL_LEVEL_BYTES: u64 = 16;
+
+/// Steps that a thread with other duties may take: it must be back within 100 µs.
+const SHORT_STEPS: u64 = 50_000;
+
+/// Steps of parsing one value.
+const PARSE_STEPS: u64 = 60;
+
+/// One compiled schema.
+pub struct Schema {
+    validator: jsonschema::Validator<Metered>,
+    subschemas: usize,
+    /// Present if a check may look at one value more often than the schema is long.
+    guard: Option<Guard>,
+    rates: Rates,
+    /// Steps of the dearest byte of a text.
+    byte_steps: u64,
+    /// Subschemas that apply to one value at most.
+    applied: usize,
+    /// Its memory, in bytes, roughly.
+    bytes: usize,
+}
+
+impl Schema {
+    /// Removes terminal escapes and misleading characters from the titles and descriptions in a
+    /// schema.
+    pub fn clean(schema: &mut Value) {
+        keywords::annotations_mut(schema, &mut |text| {
+            if let std::borrow::Cow::Owned(cleaned) = sanitize::text(text) {
+                *text = cleaned;
+            }
+        });
+    }
+
+    /// Its memory, in bytes, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// True if checking this text may take longer than a thread with other duties can spare.
+    #[must_use]
+    pub fn is_long(&self, text: &str) -> bool {
+        let bytes = text.len() as u64;
+        let each = bytes.saturating_mul(1 + self.byte_steps.max(self.rates.name_byte).max(self.rates.text_byte));
+        if each > SHORT_STEPS {
+            return true;
+        }
+        let marks = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() as u64 + 1;
+        each.saturating_add(marks.saturating_mul(PARSE_STEPS + 4 * self.rates.value)) > SHORT_STEPS
+    }
+
+    /// Checks one JSON text.
+    ///
+    /// # Errors
+    /// Each failing place with the rule it breaks, up to a bound; or that the check would take
+    /// longer.
+    pub fn check(&self, text: &str, patience: &Patience) -> Result<(), ArgumentProblems> {
+        // Two bytes of text make one value at most.
+        let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
+        if may_hold_too_many && values::in_text(text) > VALUES_MAX {
+            return Err(ArgumentProblems::verdict("it holds too many values to be checked"));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|_| ArgumentProblems::verdict("it is not valid JSON"))?;
+        self.check_value(&value, patience)
+    }
+
+    /// Checks one value.
+    ///
+    /// # Errors
+    /// As those of [`check`](Self::check).
+    pub fn check_value(&self, value: &Value, patience: &Patience) -> Result<(), ArgumentProblems> {
+        let mut meter = Meter { steps: STEPS_MAX, rates: self.rates, patience };
+        if let Some(guard) = &self.guard {
+            match meter.run(|| guard.allows(value)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    return Err(ArgumentProblems::verdict("it is nested in a way that would take too long to check"));
+                }
+                Err(stop) => return Err(unfinished(stop)),
+            }
+        }
+        match meter.run(|| self.validator.is_valid(MeteredValue(value))) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.problems(value, patience)),
+            Err(stop) => Err(unfinished(stop)),
+        }
+    }
+
+    /// All problems of a value, as far as there are steps to find them.
+    fn problems(&self, value: &Value, patience: &Patience) -> ArgumentProblems {
+        let longest = LongestPath::within(value);
+        let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(longest.depth);
+        let problem = self.rates.problem.saturating_add(longest.bytes).saturating_add(level);
+        let rates = Rates { problem, ..self.rates };
+        let mut meter = Meter { steps: DETAIL_STEPS_MAX, rates, patience };
+        let told = meter.run(|| ArgumentProblems::of(self.validator.iter_errors(MeteredValue(value))));
+        told.unwrap_or_else(|_| ArgumentProblems::verdict("it does not conform, and is too large to say where"))
+    }
+}
+
+fn unfinished(stop: Stop) -> ArgumentProblems {
+    match stop {
+        Stop::Spent => {
+            ArgumentProblems::verdict("checking it would take too long: it is too large for what its schema asks of it")
+        }
+        Stop::GivenUp => ArgumentProblems::no_time(),
+    }
+}
+
+/// The longest path to a value within another.
+#[derive(Clone, Copy, Default)]
+struct LongestPath {
+    /// The length of its names and numbers, as a JSON Pointer writes them.
+    bytes: u64,
+    depth: u64,
+}
+
+impl LongestPath {
+    fn within(value: &Value) -> Self {
+        // Characters that a pointer escapes take two.
+        let step = |bytes: usize, value| {
+            let Self { bytes: below, depth } = Self::within(value);
+            Self { bytes: below + 2 * bytes as u64 + 1, depth: depth + 1 }
+        };
+        let longest =
+            |one: Self, other: Self| Self { bytes: one.bytes.max(other.bytes), depth: one.depth.max(other.depth) };
+        match value {
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| step(name.len(), value)).fold(Self::default(), longest)
+            }
+            Value::Array(elements) => elements.iter().map(|value| step(8, value)).fold(Self::default(), longest),
+            _ => Self::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema").field("subschemas", &self.subschemas).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! Values for an argument: those that the manifest, a definition or a folder names, or else those
+//! that a component finds. Must not hold: how values are matched.
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use toolcell_mcp::{Call, CallResult, Completing, Completions, ContentKind};
+use toolcell_policy::Limit;
+use toolcell_policy::quantity::Rate;
+use toolcell_sandbox::{Failure, export};
+use toolcell_shared::{AllowanceName, Taken};
+
+use crate::catalog::{CallTarget, Catalog, TEXTS, in_whole_seconds, pace};
+
+/// Callers with an allowance of their own for one component. Beyond these, new ones share one.
+const CALLERS_MAX: usize = 1_000;
+
+/// The values that a component finds, as a sandbox gives them.
+#[derive(Deserialize)]
+struct Found {
+    values: Vec<String>,
+    total: Option<u64>,
+    has_more: bool,
+}
+
+impl Catalog {
+    /// Looks for values. Each search counts against `completion_rate`; one that runs a component is
+    /// a call of it, with all that belongs to one.
+    pub(super) async fn complete_argument(&self, call: Call, completing: Completing) -> Result<Completions, String> {
+        let target = self.targets.get(call.tool);
+        let limits = match (target, self.text_of(call.tool)) {
+            (Some(target), _) => &target.limits,
+            (None, Some(text)) => &text.limits,
+            (None, None) => return Err("the host has no such prompt".to_owned()),
+        };
+        if call.arguments.get().len() as u64 > limits.arguments_bytes() {
+            return Err(Failure::over(Limit::Arguments, limits).to_string());
+        }
+        let component = target.map_or(TEXTS, |target| target.component.name());
+        self.take_completion(call.context.caller.name(), component, limits.completion_rate()).await?;
+        if let Some(known) = completing.known(self, call.tool) {
+            return Ok(known);
+        }
+        let template = completing.template.as_deref();
+        if let Some(found) = template.and_then(|template| self.resources.complete(template, &completing.value)) {
+            return Ok(found);
+        }
+        match target.and_then(|target| self.completes(target)) {
+            Some(place) => self.ask_component(call, completing, place).await,
+            None => Ok(Completions::default()),
+        }
+    }
+
+    /// The place of the entry that completes for the component of this target, if it does that.
+    fn completes(&self, target: &CallTarget) -> Option<usize> {
+        let completes = |other: &CallTarget| {
+            other.name == export::COMPLETION && std::sync::Arc::ptr_eq(&other.component, &target.component)
+        };
+        self.targets.iter().position(|other| completes(other))
+    }
+
+    async fn take_completion(&self, caller: &str, component: &str, rate: Rate) -> Result<(), String> {
+        let scope = format!("completion\n{component}\n{rate}");
+        let allowance = AllowanceName { scope: &scope, pace: pace(rate), callers_max: CALLERS_MAX };
+        match self.state.take(caller, &[allowance]).await.map_err(|away| away.to_string())? {
+            Taken::All => Ok(()),
+            Taken::Refused { wait, .. } => Err(format!(
+                "too many completions: more than {rate} (limit \"completion_rate\"); try again in {}",
+                in_whole_seconds(wait)
+            )),
+        }
+    }
+
+    async fn ask_component(&self, call: Call, completing: Completing, place: usize) -> Result<Completions, String> {
+        let subject = self.targets.get(call.tool).map(|target| target.name.as_str()).unwrap_or_default();
+        let arguments = typed(&completing, export::prompt_of(subject)).ok_or("it cannot be written as JSON")?;
+        let (result, _) = self.run(Call { tool: place, arguments, ..call }, false).await;
+        if result.is_error {
+            return Err(said(&result));
+        }
+        let found = result.structured.as_ref().and_then(|text| serde_json::from_str::<Found>(text.get()).ok());
+        let Found { values, total, has_more } = found.ok_or("the component gave no completions")?;
+        Ok(Completions::new(values, total, has_more))
+    }
+}
+
+/// The arguments of the export.
+fn typed(completing: &Completing, prompt: Option<&str>) -> Option<Box<RawValue>> {
+    let Completing { template, argument, value, others } = completing;
+    let others: BTreeMap<&str, &str> = others.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let prompt = prompt.filter(|_| template.is_none());
+    let typed = serde_json::json!({
+        "template": template, "prompt": prompt, "argument": argument, "value": value, "others": others,
+    });
+    to_raw_value(&typed).ok()
+}
+
+fn said(result: &CallResult) -> String {
+    let text = result.content.iter().find_map(|content| match &content.kind {
+        ContentKind::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    text.unwrap_or_else(|| "the component found no completions".to_owned())
+}

@@ -1,0 +1,78 @@
+//! Getting a prompt of the manifest itself: rate, records and bounds of any call, and no guest.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use toolcell_audit::{Outcome, Usage};
+use toolcell_mcp::{Call, CallResult, CheckedResult, Patience, PromptParts, Role};
+use toolcell_policy::Limit;
+use toolcell_sandbox::Failure;
+
+use super::name::log_call;
+use super::rates;
+use super::record::{CallRecord, CallSource, CallStart};
+use crate::catalog::{Catalog, TEXTS, TextPrompt};
+
+impl Catalog {
+    /// The prompt of the manifest at this place of the list, if one is there.
+    pub(super) fn text_of(&self, place: usize) -> Option<&Arc<TextPrompt>> {
+        self.texts.all.get(place.checked_sub(self.targets.len())?)
+    }
+
+    /// Records the start, counts against the rates, puts the arguments into the text, records the
+    /// end.
+    pub(super) async fn get_text(&self, text: &TextPrompt, call: Call) -> CheckedResult {
+        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let source = CallSource { name: TEXTS, digest: &text.digest, policy_digest: &text.digest };
+        let (generation, tool) = (self.tools.generation(), &text.entry);
+        let start = CallStart { id, generation, tool, source, redactor: None };
+        let record = match CallRecord::begin(&self.sink, &start, &call, &text.meters) {
+            Ok(record) => record,
+            Err(error) => {
+                self.tally.count(Outcome::HostError);
+                text.meters.ended(Outcome::HostError, &Usage::default());
+                log_call!(error, start.name(&call), "refused: the audit cannot be written: {error}");
+                return CheckedResult::error("refused: the host cannot record the call in its audit");
+            }
+        };
+        let (outcome, result) = self.text_in_turn(text, &call).await;
+        let bytes = result.content.first().map_or(0, |content| match &content.kind {
+            toolcell_mcp::ContentKind::Text(text) => text.len() as u64,
+            _ => 0,
+        });
+        let usage = Usage { output_bytes: if outcome == Outcome::Ok { bytes } else { 0 }, ..Usage::default() };
+        self.tally.count(outcome);
+        log_call!(debug, start.name(&call), "ended: {}", outcome.name());
+        record.end(outcome, usage, "");
+        text.entry.finish(result, &Patience::default()).blaming_arguments(outcome == Outcome::InvalidInput)
+    }
+
+    async fn text_in_turn(&self, text: &TextPrompt, call: &Call) -> (Outcome, CallResult) {
+        let over = |limit| {
+            let failure = Failure::over(limit, &text.limits);
+            (failure.outcome(), CallResult::error(failure.to_string()))
+        };
+        if call.arguments.get().len() as u64 > text.limits.arguments_bytes() {
+            return over(Limit::Arguments);
+        }
+        let caller = &call.context.caller;
+        let rate = self.visibility.rights(caller).rate();
+        let cancelled = call.context.cancellation.clone();
+        let taken = tokio::select! {
+            biased;
+            taken = rates::take(self.state.as_ref(), caller.name(), rate, &text.admission) => taken,
+            () = cancelled.cancelled() => return (Outcome::Cancelled, CallResult::error("the call was cancelled")),
+        };
+        if let Err(refusal) = taken {
+            return (refusal.outcome(), CallResult::error(refusal.to_string()));
+        }
+        // The protocol has checked that these are texts.
+        let given: BTreeMap<String, String> = serde_json::from_str(call.arguments.get()).unwrap_or_default();
+        if text.text.bytes_with(&given) > text.limits.output_bytes() {
+            return over(Limit::Output);
+        }
+        let said = CallResult::text(text.text.with(&given));
+        let prompt = PromptParts { description: None, roles: vec![Role::User] };
+        (Outcome::Ok, CallResult { prompt, ..said })
+    }
+}

@@ -1,0 +1,39 @@
+//! The end of a tool's calls once the manifest lets them reach less. Must not hold: the decision.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use toolcell_mcp::Cancellation;
+
+/// Ends the calls of one tool. Cheap to clone; once begun it stays so.
+#[derive(Clone, Debug)]
+pub(crate) struct Narrowing {
+    cancellation: Cancellation,
+    /// The component has left the manifest.
+    removed: Arc<AtomicBool>,
+}
+
+impl Narrowing {
+    pub(crate) fn new() -> Self {
+        Self { cancellation: Cancellation::new(), removed: Arc::default() }
+    }
+
+    /// Ends them. `removed`: the component has left the manifest.
+    pub(crate) fn begin(&self, removed: bool) {
+        self.removed.store(removed, Ordering::SeqCst);
+        self.cancellation.cancel();
+    }
+
+    /// Cancelled once it has begun.
+    pub(crate) const fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
+    }
+
+    /// The answer to a call of this component that it ended.
+    pub(crate) fn text(&self, component: &str) -> String {
+        if self.removed.load(Ordering::SeqCst) {
+            format!("the call was ended: its component {component:?} was removed from the manifest meanwhile")
+        } else {
+            "the call was ended: what this tool may reach has been narrowed meanwhile".to_owned()
+        }
+    }
+}

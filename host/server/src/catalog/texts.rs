@@ -1,0 +1,158 @@
+//! Prompts of the manifest itself: fixed texts, which no guest writes. Must not hold: prompts of
+//! components, or the steps of a call.
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+use toolcell_mcp::{DefinitionBounds, Icon, IconTheme, PromptArgument, Tool, ToolDefinition};
+use toolcell_policy::{
+    Callable, Diagnostic, IconRule, Limits, Manifest, PROMPT_BYTES_MAX, PromptRule, PromptSource, PromptText, ToolName,
+};
+use toolcell_sandbox::Digest;
+
+use super::meters::{self, Meters};
+use super::queue::Admission;
+use super::side_files::absolute;
+use crate::file;
+
+/// The name of all of them together, where a component's name would stand. No component has a dot.
+pub const TEXTS: &str = "manifest.prompts";
+
+/// One prompt of the manifest.
+pub struct TextPrompt {
+    /// Its definition.
+    pub(crate) entry: Arc<Tool>,
+    /// Its text.
+    pub(crate) text: PromptText,
+    /// Limits of all calls that set none of their own.
+    pub(crate) limits: Limits,
+    /// `sha256:…` of its definition and its text.
+    pub(crate) digest: String,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) meters: Arc<Meters>,
+}
+
+/// All prompts of a manifest, in its order.
+#[derive(Default)]
+pub struct TextPrompts {
+    pub(crate) all: Vec<Arc<TextPrompt>>,
+}
+
+/// The files of a manifest's prompts.
+pub fn files(manifest: &Manifest, folder: &Path) -> BTreeSet<PathBuf> {
+    manifest.prompts().iter().filter_map(PromptRule::file).map(|file| absolute(&folder.join(file))).collect()
+}
+
+impl TextPrompts {
+    /// Reads the prompts. `earlier` are those that serve: a prompt of the same name goes on with
+    /// their counts and allowances.
+    pub fn build(manifest: &Manifest, folder: &Path, earlier: Option<&Self>, problems: &mut Vec<Diagnostic>) -> Self {
+        let mut all = Vec::new();
+        for rule in manifest.prompts() {
+            let before = earlier.and_then(|earlier| earlier.named(rule.name()));
+            match one(rule, manifest.default_limits(), folder, before) {
+                Ok(prompt) => all.push(Arc::new(prompt)),
+                Err(found) => problems.extend(found),
+            }
+        }
+        Self { all }
+    }
+
+    fn named(&self, name: &str) -> Option<&Arc<TextPrompt>> {
+        self.all.iter().find(|prompt| prompt.name() == name)
+    }
+
+    /// `sha256:…` of all of them.
+    pub fn digest(&self) -> String {
+        let each: Vec<(&str, &str)> = self.all.iter().map(|prompt| (prompt.name(), prompt.digest.as_str())).collect();
+        Digest::of(json!(each).to_string().as_bytes()).to_string()
+    }
+
+    /// True if clients get the same from both.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.all.len() == other.all.len()
+            && self.all.iter().zip(&other.all).all(|(one, other)| {
+                one.name() == other.name() && one.digest == other.digest && one.limits == other.limits
+            })
+    }
+}
+
+impl TextPrompt {
+    /// The name that clients use.
+    pub fn name(&self) -> &str {
+        self.entry.prompt().map_or("", |prompt| prompt.name())
+    }
+
+    /// Its name, as rules for callers match it.
+    pub fn called(&self) -> ToolName<'_> {
+        called(&self.entry)
+    }
+}
+
+/// The name of a prompt of the manifest, as rules for callers match it.
+pub fn called(entry: &Tool) -> ToolName<'_> {
+    let name = entry.prompt().map_or("", |prompt| prompt.name());
+    ToolName { kind: Callable::Prompt, component: TEXTS, own: name, exposed: name }
+}
+
+fn one(
+    rule: &PromptRule,
+    limits: &Limits,
+    folder: &Path,
+    before: Option<&Arc<TextPrompt>>,
+) -> Result<TextPrompt, Vec<Diagnostic>> {
+    let text = match rule.source() {
+        PromptSource::Text(text) => text.clone(),
+        PromptSource::File(written) => read(rule, written, folder).map_err(|problem| vec![problem])?,
+    };
+    let digest = Digest::of(rule.canonical(&text).as_bytes()).to_string();
+    let bounds = DefinitionBounds::default();
+    let description = rule.description().unwrap_or_default();
+    let definition = ToolDefinition {
+        title: rule.title().map(str::to_owned),
+        icons: rule.icons().iter().map(icon).collect(),
+        ..ToolDefinition::new(rule.name(), description, json!({"type": "object"}))
+    };
+    let arguments = rule.arguments().iter().map(|argument| PromptArgument {
+        name: argument.name().to_owned(),
+        title: argument.title().map(str::to_owned),
+        description: argument.description().map(str::to_owned),
+        required: argument.required(),
+        values: argument.values().to_vec(),
+    });
+    let entry = Tool::compile(definition, &bounds).and_then(|entry| entry.into_prompt(arguments.collect(), &bounds));
+    let entry = entry.map_err(|found| {
+        let wrong = |problem: &toolcell_mcp::DefinitionProblem| {
+            let message = format!("the prompt {:?}: {} {}", rule.name(), problem.field, problem.message);
+            Diagnostic::error("prompts::definition", message).at(rule.span())
+        };
+        found.iter().map(wrong).collect::<Vec<_>>()
+    })?;
+    let path = &entry.definition().name;
+    let meters = meters::continued(before.map(|before| &before.meters));
+    let kept = before.filter(|before| before.admission.suits(limits)).map(|before| Arc::clone(&before.admission));
+    let admission = kept.unwrap_or_else(|| Arc::new(Admission::new(limits, TEXTS, path).counting(&meters)));
+    Ok(TextPrompt { entry: Arc::new(entry), text, limits: *limits, digest, admission, meters })
+}
+
+/// Reads the text of a file.
+fn read(rule: &PromptRule, written: &str, folder: &Path) -> Result<PromptText, Diagnostic> {
+    let wrong = |problem: String| {
+        let message = format!("the prompt {:?}: {written} {problem}", rule.name());
+        Diagnostic::error("prompts::file", message).at(rule.span())
+    };
+    let bytes = file::read(&folder.join(written), PROMPT_BYTES_MAX as u64);
+    let bytes = bytes.map_err(|error| wrong(error.to_string()).hint("paths are relative to the manifest's folder"))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8 text".to_owned()))?;
+    rule.read_text(&text)
+}
+
+fn icon(rule: &IconRule) -> Icon {
+    Icon {
+        src: rule.src().to_owned(),
+        mime_type: rule.mime_type().map(str::to_owned),
+        sizes: rule.sizes().to_vec(),
+        theme: rule.is_for_dark().map(|dark| if dark { IconTheme::Dark } else { IconTheme::Light }),
+    }
+}

@@ -1,0 +1,279 @@
+//! The thread that watches folders whose files are resources, and tells of changes. Must not hold:
+//! who is told.
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+use toolcell_mcp::ResourceNews;
+
+use super::Folder;
+use crate::reload::{Watch, on_network};
+
+/// Quiet time after a change before the files are looked at.
+const DEBOUNCE: Duration = Duration::from_millis(25);
+
+/// Longest wait for quiet.
+const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
+
+/// Pause after a look, as a multiple of the time that it took. 9: a folder that never rests costs a
+/// tenth of a core.
+const REST: u32 = 9;
+
+/// Interval of looks where changes are not told: network filesystems, and a folder that is gone.
+const POLL_EVERY: Duration = Duration::from_secs(2);
+
+/// Folders that are watched. More of them are polled. 4,096: half of what Linux grants a user at
+/// the least.
+const FOLDERS_MAX: usize = 4_096;
+
+/// Looks at once until no new folder is found.
+const ROUNDS_MAX: usize = 4;
+
+/// Buffer for events of one read: about a hundred.
+const EVENT_BYTES: usize = 16 * 1024;
+
+/// The source of the folders, and the receiver of news.
+pub struct FolderChanges {
+    /// The folders of the current generation.
+    pub folders: Box<dyn Fn() -> Vec<Arc<Folder>> + Send>,
+    /// Is told of changes.
+    pub tell: Box<dyn Fn(ResourceNews) + Send>,
+}
+
+/// The watching thread; it ends when dropped.
+pub struct FolderWatch {
+    waker: FolderWaker,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Wakes the thread: there are other folders.
+#[derive(Clone)]
+pub struct FolderWaker(Arc<Waker>);
+
+struct Waker {
+    pipe: PipeWriter,
+    stops: AtomicBool,
+}
+
+impl FolderWaker {
+    /// The folders are others.
+    pub fn wake(&self) {
+        // The reader drains it each time, so it never fills up.
+        let _ = (&self.0.pipe).write(&[1]);
+    }
+}
+
+impl FolderWatch {
+    /// Watches the folders, in this way.
+    pub fn start(watch: Watch, changes: FolderChanges) -> io::Result<Self> {
+        let (woken, pipe) = io::pipe()?;
+        let waker = FolderWaker(Arc::new(Waker { pipe, stops: AtomicBool::new(false) }));
+        if watch == Watch::Off {
+            return Ok(Self { waker, thread: None });
+        }
+        let tree = match watch {
+            Watch::Poll => None,
+            _ => Tree::new().ok(),
+        };
+        let watching = Watching { changes, tree, asks_network: watch == Watch::Auto, waker: waker.clone(), woken };
+        let thread = std::thread::Builder::new().name("toolcell-folders".to_owned()).spawn(move || watching.run())?;
+        Ok(Self { waker, thread: Some(thread) })
+    }
+
+    /// Wakes the thread.
+    pub fn waker(&self) -> FolderWaker {
+        self.waker.clone()
+    }
+}
+
+impl Drop for FolderWatch {
+    fn drop(&mut self) {
+        self.waker.0.stops.store(true, Ordering::Release);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The state of the thread.
+struct Watching {
+    changes: FolderChanges,
+    /// `None`: the folders are polled.
+    tree: Option<Tree>,
+    asks_network: bool,
+    waker: FolderWaker,
+    woken: PipeReader,
+}
+
+impl Watching {
+    fn run(mut self) {
+        let mut known: Vec<Arc<Folder>> = Vec::new();
+        let mut first = Some(Instant::now());
+        let (mut last, mut not_before) = (Instant::now(), Instant::now());
+        loop {
+            let now = Instant::now();
+            let due = first.map(|first| (last + DEBOUNCE).min(first + DEBOUNCE_MAX).max(not_before));
+            if due.is_some_and(|due| due <= now) {
+                first = None;
+                self.follow(&mut known);
+                let polls = self.look(&known);
+                not_before = Instant::now() + now.elapsed() * REST;
+                if polls {
+                    (first, last) = (Some(Instant::now() + POLL_EVERY), Instant::now() + POLL_EVERY);
+                }
+                continue;
+            }
+            let noticed = self.wait(due.map(|due| due.saturating_duration_since(now)));
+            if self.waker.0.stops.load(Ordering::Acquire) {
+                return;
+            }
+            if noticed {
+                let now = Instant::now();
+                // A poll that is due later comes at once.
+                first = Some(first.map_or(now, |first| first.min(now)));
+                last = now;
+            }
+        }
+    }
+
+    /// Takes over the folders of the current generation, and tells what differs in those that were
+    /// known.
+    fn follow(&self, known: &mut Vec<Arc<Folder>>) {
+        let now = (self.changes.folders)();
+        for folder in &now {
+            let before = known.iter().find(|known| known.is_like(folder) && !Arc::ptr_eq(known, folder));
+            if let Some(before) = before {
+                self.tell(folder.index().news_since(&before.index()));
+            }
+        }
+        *known = now;
+    }
+
+    /// Looks at all files, until no new folder is found. Returns true if they are to be polled.
+    fn look(&mut self, known: &[Arc<Folder>]) -> bool {
+        let mut polls = self.tree.is_none() && !known.is_empty();
+        for _ in 0..ROUNDS_MAX {
+            let mut folders = BTreeSet::new();
+            for folder in known {
+                let (before, now) = folder.look();
+                self.tell(now.news_since(&before));
+                polls |= now.folders.is_empty();
+                folders.extend(now.folders.iter().cloned());
+            }
+            polls |= folders.len() > FOLDERS_MAX;
+            let Some(tree) = &mut self.tree else { break };
+            let new = tree.follow(folders.into_iter().take(FOLDERS_MAX).collect());
+            polls |= new.is_err();
+            let new = new.unwrap_or_default();
+            polls |= self.asks_network && new.iter().any(|folder| on_network(folder));
+            if new.is_empty() {
+                break;
+            }
+        }
+        polls
+    }
+
+    fn tell(&self, news: ResourceNews) {
+        if !news.is_empty() {
+            (self.changes.tell)(news);
+        }
+    }
+
+    /// Waits for a change, at most so long.
+    fn wait(&mut self, timeout: Option<Duration>) -> bool {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
+        fds.extend(self.tree.as_ref().map(|tree| PollFd::from_borrowed_fd(tree.fd.as_fd(), PollFlags::IN)));
+        // One more millisecond, so that the poll does not end just before the time and spin.
+        let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
+        // An interrupted poll is a spurious wake-up.
+        let _ = poll(&mut fds, timeout.as_ref());
+        let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
+        let (woken, events) = (ready(0), ready(1));
+        drop(fds);
+        if woken {
+            let _ = self.woken.read(&mut [0; 64]);
+        }
+        if events && let Some(tree) = &mut self.tree {
+            tree.drain();
+        }
+        woken || events
+    }
+}
+
+/// inotify over whole folders.
+struct Tree {
+    fd: OwnedFd,
+    watched: BTreeMap<PathBuf, i32>,
+}
+
+impl Tree {
+    fn new() -> rustix::io::Result<Self> {
+        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        Ok(Self { fd, watched: BTreeMap::new() })
+    }
+
+    /// Watches these folders and no others. Returns those that were not watched before.
+    fn follow(&mut self, wanted: BTreeSet<PathBuf>) -> rustix::io::Result<Vec<PathBuf>> {
+        let others: Vec<PathBuf> = self.watched.keys().filter(|known| !wanted.contains(*known)).cloned().collect();
+        for folder in others {
+            if let Some(number) = self.watched.remove(&folder) {
+                // The kernel may have removed it with its folder.
+                let _ = inotify::remove_watch(&self.fd, number);
+            }
+        }
+        let mut new = Vec::new();
+        for folder in wanted {
+            if !self.watched.contains_key(&folder)
+                && let Some(number) = self.add(&folder)?
+            {
+                self.watched.insert(folder.clone(), number);
+                new.push(folder);
+            }
+        }
+        Ok(new)
+    }
+
+    /// `None` if the folder is gone.
+    fn add(&self, folder: &Path) -> rustix::io::Result<Option<i32>> {
+        let mask = WatchFlags::CLOSE_WRITE
+            | WatchFlags::MODIFY
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVE
+            | WatchFlags::ATTRIB
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::ONLYDIR;
+        match inotify::add_watch(&self.fd, folder, mask) {
+            Ok(number) => Ok(Some(number)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the events. Folders that moved or are gone are to be watched anew.
+    fn drain(&mut self) {
+        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
+        let mut reader = Reader::new(&self.fd, &mut buffer);
+        let mut gone = BTreeSet::new();
+        while let Ok(event) = reader.next() {
+            if event.events().intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED) {
+                gone.insert(event.wd());
+            }
+        }
+        for number in &gone {
+            let _ = inotify::remove_watch(&self.fd, *number);
+        }
+        self.watched.retain(|_, number| !gone.contains(number));
+    }
+}

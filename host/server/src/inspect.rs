@@ -1,0 +1,105 @@
+//! A look at a component without a manifest: what it is, and the tools it lists. With a loader
+//! nothing of it is parsed, compiled or run in this process. Must not hold: a form for people.
+use toolcell_policy::{Limits, LoadLimits};
+use toolcell_sandbox::{
+    Descriptions, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader, NotLoaded, SchemaLimits,
+    ShapeName, ToolComponent, WrittenDescriptions, contract,
+};
+
+use crate::machine::Machine;
+
+/// Advice where it was not loaded within its limits.
+const MORE: &str = "serve it from a manifest whose [components.NAME.load] gives it more time or memory";
+
+/// Findings about a component.
+pub struct Inspected {
+    /// Its digest, exports and imports.
+    pub inspection: Inspection,
+    /// Its tools, or the reason why it cannot be served.
+    pub tools: Result<Vec<contract::Tool>, String>,
+    /// Its prompts and resources.
+    pub beside: ListedBeside,
+    /// Shape that makes tools of it.
+    pub shape: Option<ShapeName>,
+    /// Functions that cannot be tools.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Reads a component and lists its tools, under the limits of a manifest that sets none. `name` is
+/// where it lies.
+///
+/// # Errors
+/// One sentence, and advice: it is no component.
+pub fn inspect(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+    match &machine.loader {
+        Some(loader) => machine.runtime.block_on(elsewhere(loader, name, bytes)),
+        None => here(machine, bytes),
+    }
+}
+
+async fn elsewhere(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+    let (limits, load) = (Limits::default(), LoadLimits::default());
+    let (time, memory_bytes_max) = (load.compile_time(), load.compile_memory_bytes());
+    let call_memory_bytes = limits.memory_bytes();
+    let job = LoadJob { component: name, time, memory_bytes_max, call_memory_bytes, gives_way: false };
+    let (component, lister) = match loader.load(bytes, &job).await {
+        Ok(loaded) => loaded,
+        Err(NotLoaded::Refused { message, inspection: Some(inspection), .. }) => {
+            return Ok(Inspected {
+                inspection: *inspection,
+                tools: Err(message),
+                beside: ListedBeside::default(),
+                shape: None,
+                left_out: Vec::new(),
+            });
+        }
+        Err(NotLoaded::Refused { message, hint, .. }) => return Err((message, hint)),
+        Err(error) => return Err((error.to_string(), MORE.to_owned())),
+    };
+    let (written, schemas) = (WrittenDescriptions::default(), SchemaLimits::of(&load, time));
+    let listing = loader.list((&component, lister), bytes, (&limits, memory_bytes_max), (&written, schemas)).await;
+    let listed = match listing {
+        Listing::Report(report, beside, _) => report.outcome.map(|tools| (tools, beside)).map_err(not_listed),
+        Listing::NotWit(problem) => Err(not_listed(problem)),
+    };
+    Ok(found(&component, listed))
+}
+
+fn here(machine: &Machine, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+    let sandbox = machine.sandbox().map_err(|error| (error.to_string(), "is the machine out of memory?".to_owned()))?;
+    let component = match ToolComponent::load(sandbox, bytes) {
+        Ok(component) => component,
+        Err(refused) => {
+            let inspection = Inspection::read(sandbox, bytes);
+            let inspection = inspection.map_err(|error| (error.to_string(), error.hint().to_owned()))?;
+            let tools = Err(refused.to_string());
+            return Ok(Inspected {
+                inspection,
+                tools,
+                beside: ListedBeside::default(),
+                shape: None,
+                left_out: Vec::new(),
+            });
+        }
+    };
+    let report = machine.runtime.block_on(component.list_tools(&Limits::default(), &Descriptions::default()));
+    let beside = machine.runtime.block_on(component.list_beside_tools(&Limits::default()));
+    let listed = report.outcome.and_then(|tools| Ok((tools, beside?))).map_err(not_listed);
+    Ok(found(&HeldComponent::here(component), listed))
+}
+
+/// The tools of a component, and its other entries.
+type Listed = (Vec<contract::Tool>, ListedBeside);
+
+fn found(component: &HeldComponent, listed: Result<Listed, String>) -> Inspected {
+    let (shape, left_out) = (Some(component.shape()), component.left_out().to_vec());
+    let (tools, beside) = match listed {
+        Ok((tools, beside)) => (Ok(tools), beside),
+        Err(problem) => (Err(problem), ListedBeside::default()),
+    };
+    Inspected { inspection: component.inspection().clone(), tools, beside, shape, left_out }
+}
+
+fn not_listed(problem: impl std::fmt::Display) -> String {
+    format!("could not list its tools: {problem}")
+}

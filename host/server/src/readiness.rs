@@ -1,0 +1,113 @@
+//! The server's need of shared state, for whoever sends it requests. Must not hold: paths and
+//! statuses of HTTP.
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+use toolcell_mcp::http::{self, Looking};
+use toolcell_policy::{RatesWhileAway, StatePolicy};
+use toolcell_shared::{AllowanceName, Pace, SharedState};
+
+/// Time for which an answer holds. Balancers look every few seconds, and anyone may look.
+const ANSWER_HOLDS: Duration = Duration::from_secs(1);
+
+/// Name of a rate that a look counts against. A server that takes no writes does not answer for a
+/// call either.
+const NAME: &str = "toolcell.ready";
+
+/// The word for state that does not answer.
+const AWAY: &str = "no shared state";
+
+/// One question: true if the state answers.
+type Asking = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// True while shared state answers, of a server that refuses calls without it.
+pub struct Readiness {
+    ask: Box<dyn Fn() -> Asking + Send + Sync>,
+    /// Time of the last answer. Held by the one that asks.
+    answered: Mutex<Option<Instant>>,
+    is_reached: AtomicBool,
+}
+
+impl Readiness {
+    /// `None` where the server does without: where rates are counted here meanwhile.
+    pub fn of(policy: &StatePolicy, state: &Arc<dyn SharedState>) -> Option<Self> {
+        let state = Arc::clone(state);
+        let ask = move || -> Asking {
+            let state = Arc::clone(&state);
+            // A server whose copies are behind is there: most calls go on.
+            Box::pin(async move {
+                let rate = AllowanceName { scope: NAME, pace: Pace::new(1_000, ANSWER_HOLDS), callers_max: 1 };
+                state.take("", &[rate]).await.is_ok()
+            })
+        };
+        match policy.rates_while_away() {
+            RatesWhileAway::Closed => Some(Self::asking(ask)),
+            RatesWhileAway::Local => None,
+        }
+    }
+
+    fn asking(ask: impl Fn() -> Asking + Send + Sync + 'static) -> Self {
+        Self { ask: Box::new(ask), answered: Mutex::default(), is_reached: AtomicBool::new(false) }
+    }
+
+    async fn is_reached(&self) -> bool {
+        // Others get the last answer, so that nobody gathers requests that wait.
+        if let Ok(mut answered) = self.answered.try_lock()
+            && answered.is_none_or(|at| at.elapsed() >= ANSWER_HOLDS)
+        {
+            self.is_reached.store((self.ask)().await, Ordering::Relaxed);
+            *answered = Some(Instant::now());
+        }
+        self.is_reached.load(Ordering::Relaxed)
+    }
+}
+
+impl http::Readiness for Readiness {
+    fn look(&self) -> Looking<'_> {
+        Box::pin(async { if self.is_reached().await { None } else { Some(AWAY) } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn of_many_that_look_one_asks_and_nobody_else_waits() {
+        let (questions, goes_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let ask = {
+            let (questions, goes_on) = (Arc::clone(&questions), Arc::clone(&goes_on));
+            move || -> Asking {
+                let (questions, goes_on) = (Arc::clone(&questions), Arc::clone(&goes_on));
+                Box::pin(async move {
+                    questions.fetch_add(1, Ordering::Relaxed);
+                    goes_on.notified().await;
+                    true
+                })
+            }
+        };
+        let readiness = Arc::new(Readiness::asking(ask));
+        let first = tokio::spawn({
+            let readiness = Arc::clone(&readiness);
+            async move { readiness.is_reached().await }
+        });
+        while questions.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..1_000 {
+            assert!(!readiness.is_reached().await, "nothing has answered yet");
+        }
+        goes_on.notify_one();
+        assert!(first.await.unwrap());
+        for _ in 0..1_000 {
+            assert!(readiness.is_reached().await);
+        }
+        assert_eq!(questions.load(Ordering::Relaxed), 1);
+    }
+}

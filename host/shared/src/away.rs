@@ -1,0 +1,23 @@
+//! The one error of shared state. Must not hold: what is done about it.
+
+/// The state could not be asked, or did not answer in time. An operation that failed so may have
+/// taken place all the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the state that replicas share cannot be reached; try again")]
+pub struct Away {
+    internal: String,
+}
+
+impl Away {
+    /// For this reason, which only the operator sees: it may name hosts.
+    #[must_use]
+    pub fn new(internal: impl Into<String>) -> Self {
+        Self { internal: internal.into() }
+    }
+
+    /// The reason, for the operator's log.
+    #[must_use]
+    pub fn internal(&self) -> &str {
+        &self.internal
+    }
+}

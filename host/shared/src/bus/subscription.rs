@@ -1,0 +1,260 @@
+//! Those who listen, with their queues, and the form of a message on its way. Must not hold: the
+//! way itself.
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::Notify;
+
+use super::MESSAGE_BYTES_MAX;
+
+/// Messages that wait for one who listens. 1,024: a busy second.
+const QUEUED_MAX: usize = 1_024;
+
+/// Bytes that wait for one who listens. 16 MiB: eight of the longest messages.
+const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Numbers of messages that are remembered, 16 bytes each. A message comes twice only within the
+/// time of one operation.
+const REMEMBERED_MAX: usize = 8_192;
+
+/// Version of the form of a message.
+const VERSION: u8 = 1;
+
+/// Length of a message's number.
+const NUMBER_BYTES: usize = 16;
+
+/// The item that one who listens gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// All that is published from now on arrives. Earlier messages may be lost. It comes first,
+    /// after each loss of the connection, and where too much was waiting.
+    Listening,
+    /// A message.
+    Message(Vec<u8>),
+}
+
+/// One who listens. Ends when dropped.
+#[derive(Debug)]
+pub struct Subscription {
+    queue: Arc<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    channels: BTreeSet<String>,
+    /// It was told that what is published arrives.
+    listens: AtomicBool,
+    waiting: Mutex<Waiting>,
+    ready: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    began: bool,
+    messages: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+/// All who listen in this process.
+#[derive(Debug, Default)]
+pub struct Subscribers {
+    queues: Mutex<Vec<Weak<Queue>>>,
+    seen: Mutex<Seen>,
+}
+
+/// The numbers of the last messages.
+#[derive(Debug, Default)]
+struct Seen {
+    numbers: HashSet<u128>,
+    order: VecDeque<u128>,
+}
+
+/// A message as it was sent.
+struct Wire<'a> {
+    number: u128,
+    message: &'a [u8],
+}
+
+impl Subscription {
+    /// The next item.
+    pub async fn next(&mut self) -> News {
+        loop {
+            if let Some(news) = self.queue.take() {
+                return news;
+            }
+            // One who comes between has left a permit.
+            self.queue.ready.notified().await;
+        }
+    }
+}
+
+impl Queue {
+    fn take(&self) -> Option<News> {
+        let mut waiting = self.waiting();
+        if std::mem::take(&mut waiting.began) {
+            return Some(News::Listening);
+        }
+        let message = waiting.messages.pop_front()?;
+        waiting.bytes -= message.len();
+        Some(News::Message(message))
+    }
+
+    fn push(&self, message: &[u8]) {
+        let mut waiting = self.waiting();
+        if waiting.messages.len() >= QUEUED_MAX || waiting.bytes + message.len() > QUEUED_BYTES_MAX {
+            // Who reads too slowly begins anew.
+            *waiting = Waiting { began: true, ..Waiting::default() };
+        }
+        waiting.bytes += message.len();
+        waiting.messages.push_back(message.to_vec());
+        drop(waiting);
+        self.ready.notify_one();
+    }
+
+    fn begin(&self) {
+        if !self.listens.swap(true, Ordering::AcqRel) {
+            self.waiting().began = true;
+            self.ready.notify_one();
+        }
+    }
+
+    /// A panic elsewhere leaves a whole queue behind.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscribers {
+    /// One more who listens on these channels. It is told once they are [heard](Self::begin).
+    pub fn add(&self, channels: &[&str]) -> Subscription {
+        let channels = channels.iter().map(|channel| (*channel).to_owned()).collect();
+        let queue = Arc::new(Queue { channels, ..Queue::default() });
+        self.queues().push(Arc::downgrade(&queue));
+        Subscription { queue }
+    }
+
+    /// The channels of all who listen.
+    pub fn channels(&self) -> BTreeSet<String> {
+        self.held().iter().flat_map(|queue| queue.channels.clone()).collect()
+    }
+
+    /// Tells those who do not know it that what is published from now on arrives, if all of their
+    /// channels are heard.
+    pub fn begin(&self, is_heard: impl Fn(&str) -> bool) {
+        let held = self.held();
+        let heard = held.iter().filter(|queue| queue.channels.iter().all(|channel| is_heard(channel)));
+        heard.for_each(|queue| queue.begin());
+    }
+
+    /// Notes that nothing arrives any more.
+    pub fn lose(&self) {
+        self.held().iter().for_each(|queue| queue.listens.store(false, Ordering::Release));
+    }
+
+    /// Passes a message on to those who listen on its channel.
+    pub fn pass_on(&self, channel: &str, message: &[u8]) {
+        for queue in self.held().iter().filter(|queue| queue.channels.contains(channel)) {
+            queue.push(message);
+        }
+    }
+
+    /// Passes on a message that came over a connection. One that came before, is too long, or is
+    /// of another version, is dropped.
+    pub fn pass_on_wire(&self, channel: &str, bytes: &[u8]) {
+        let Some(Wire { number, message }) = from_wire(bytes) else { return };
+        if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(number) {
+            self.pass_on(channel, message);
+        }
+    }
+
+    fn held(&self) -> Vec<Arc<Queue>> {
+        let mut queues = self.queues();
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn is_new(&mut self, number: u128) -> bool {
+        if !self.numbers.insert(number) {
+            return false;
+        }
+        self.order.push_back(number);
+        if self.order.len() > REMEMBERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.numbers.remove(&oldest);
+        }
+        true
+    }
+}
+
+/// A message as it travels: version, number, bytes.
+pub fn as_wire(number: u128, message: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1 + NUMBER_BYTES + message.len());
+    bytes.push(VERSION);
+    bytes.extend_from_slice(&number.to_be_bytes());
+    bytes.extend_from_slice(message);
+    bytes
+}
+
+fn from_wire(bytes: &[u8]) -> Option<Wire<'_>> {
+    let (version, rest) = bytes.split_first()?;
+    let (number, message) = rest.split_first_chunk::<NUMBER_BYTES>()?;
+    let fits = *version == VERSION && message.len() <= MESSAGE_BYTES_MAX;
+    fits.then(|| Wire { number: u128::from_be_bytes(*number), message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_comes_twice_is_passed_on_once_and_foreign_ones_never() {
+        let subscribers = Subscribers::default();
+        let subscription = subscribers.add(&["all"]);
+        for number in [7, 7, 8, 7] {
+            subscribers.pass_on_wire("all", &as_wire(number, &[u8::try_from(number).unwrap()]));
+        }
+        let mut newer = as_wire(9, b"newer");
+        newer[0] = VERSION + 1;
+        for foreign in
+            [&b""[..], &[VERSION], &[VERSION; NUMBER_BYTES], &newer, &as_wire(10, &vec![0; MESSAGE_BYTES_MAX + 1])]
+        {
+            subscribers.pass_on_wire("all", foreign);
+        }
+        subscribers.pass_on_wire("another", &as_wire(11, b"x"));
+        let items: Vec<_> = std::iter::from_fn(|| subscription.queue.take()).collect();
+        assert_eq!(items, [News::Message(vec![7]), News::Message(vec![8])]);
+    }
+
+    #[test]
+    fn who_reads_too_slowly_is_told_and_holds_a_bounded_number_of_bytes() {
+        let subscribers = Subscribers::default();
+        let subscription = subscribers.add(&["all"]);
+        for _ in 0..=QUEUED_MAX {
+            subscribers.pass_on("all", b"x");
+        }
+        assert_eq!(subscription.queue.take(), Some(News::Listening));
+        assert_eq!(subscription.queue.take(), Some(News::Message(b"x".to_vec())));
+        assert_eq!(subscription.queue.take(), None);
+        let long = vec![0; MESSAGE_BYTES_MAX];
+        for _ in 0..100 {
+            subscribers.pass_on("all", &long);
+            assert!(subscription.queue.waiting().bytes <= QUEUED_BYTES_MAX);
+        }
+        assert_eq!(subscription.queue.take(), Some(News::Listening));
+    }
+
+    #[test]
+    fn numbers_are_remembered_up_to_a_bound() {
+        let mut seen = Seen::default();
+        assert!((0..10 * REMEMBERED_MAX as u128).all(|number| seen.is_new(number)));
+        assert_eq!((seen.numbers.len(), seen.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
+    }
+}

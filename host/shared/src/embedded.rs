@@ -1,0 +1,185 @@
+//! Shared state of one process, in memory. Must not hold: connections.
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+use crate::boards_here::BoardsHere;
+use crate::requests::Requests;
+use crate::{AllowanceName, Allowances, Away, Begun, Claim, Place, Posted, Request, SharedState, Taken};
+
+/// Scopes with allowances. A manifest has one or two for each tool; those of earlier rates go once
+/// they are whole.
+const SCOPES_MAX: usize = 10_000;
+
+/// Most names noted, and most names used. A person gives a few approvals in an hour.
+const NAMES_MAX: usize = 4_096;
+
+/// Shared state of one process.
+#[derive(Debug, Default)]
+pub struct Embedded {
+    rates: Mutex<Rates>,
+    noted: Mutex<HashMap<String, Instant>>,
+    used: Mutex<HashMap<String, (String, Instant)>>,
+    requests: Mutex<Requests>,
+    claims: AtomicU64,
+    boards: BoardsHere,
+}
+
+/// The allowances of all callers, by scope.
+#[derive(Debug, Default)]
+struct Rates {
+    scopes: HashMap<Box<str>, Allowances>,
+}
+
+#[async_trait]
+impl SharedState for Embedded {
+    async fn take(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away> {
+        Ok(lock(&self.rates).take(caller, allowances, Instant::now()))
+    }
+
+    async fn enter(&self, _name: &str, _most: usize) -> Result<Option<Place>, Away> {
+        Ok(Some(Place::default()))
+    }
+
+    async fn wait(&self, _name: &str, _most: usize) -> Result<Place, Away> {
+        Ok(Place::default())
+    }
+
+    async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away> {
+        let (mut used, now) = (lock(&self.used), Instant::now());
+        if used.get(name).is_some_and(|(_, until)| *until > now) {
+            return Ok(None);
+        }
+        if used.len() >= NAMES_MAX {
+            used.retain(|_, (_, until)| *until > now);
+        }
+        if used.len() >= NAMES_MAX {
+            return Ok(None);
+        }
+        let holder = self.claims.fetch_add(1, Ordering::Relaxed).to_string();
+        used.insert(name.to_owned(), (holder.clone(), now + time));
+        Ok(Some(Claim { caller: String::new(), name: name.to_owned(), holder }))
+    }
+
+    async fn give_back(&self, claim: Claim) -> Result<(), Away> {
+        let mut used = lock(&self.used);
+        if used.get(&claim.name).is_some_and(|(holder, _)| *holder == claim.holder) {
+            used.remove(&claim.name);
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, request: &Request<'_>, time: Duration) -> Result<Begun, Away> {
+        let holder = self.claims.fetch_add(1, Ordering::Relaxed).to_string();
+        Ok(lock(&self.requests).begin(request, holder, Instant::now() + time))
+    }
+
+    async fn end(&self, request: Claim, answer: &str, time: Duration) -> Result<(), Away> {
+        lock(&self.requests).end(&request, answer, Instant::now() + time);
+        Ok(())
+    }
+
+    async fn note(&self, name: &str, time: Duration) -> Result<(), Away> {
+        let (mut noted, now) = (lock(&self.noted), Instant::now());
+        if noted.len() >= NAMES_MAX {
+            noted.retain(|_, until| *until > now);
+        }
+        if noted.len() < NAMES_MAX || noted.contains_key(name) {
+            noted.insert(name.to_owned(), now + time);
+        }
+        Ok(())
+    }
+
+    async fn is_noted(&self, name: &str) -> Result<bool, Away> {
+        Ok(lock(&self.noted).get(name).is_some_and(|until| *until > Instant::now()))
+    }
+
+    async fn post(&self, board: &str, entry: &str, time: Duration) -> Result<bool, Away> {
+        Ok(self.boards.post(board, entry, time))
+    }
+
+    async fn take_down(&self, board: &str, entry: &str) -> Result<(), Away> {
+        self.boards.take_down(board, entry);
+        Ok(())
+    }
+
+    async fn posted(&self, board: &str) -> Result<Vec<Posted>, Away> {
+        Ok(self.boards.posted(board))
+    }
+}
+
+impl Rates {
+    fn take(&mut self, caller: &str, names: &[AllowanceName<'_>], now: Instant) -> Taken {
+        let missing = names.iter().enumerate().find_map(|(place, name)| {
+            let wait = self.scopes.get_mut(name.scope)?.missing(caller, now)?;
+            Some(Taken::Refused { place, wait })
+        });
+        if let Some(refused) = missing {
+            return refused;
+        }
+        for name in names {
+            if !self.scopes.contains_key(name.scope) {
+                self.add(name, now);
+            }
+            // It has a call: nothing was taken since it was asked.
+            let _ = self.scopes.get_mut(name.scope).map(|allowances| allowances.take(caller, now));
+        }
+        Taken::All
+    }
+
+    fn add(&mut self, name: &AllowanceName<'_>, now: Instant) {
+        if self.scopes.len() >= SCOPES_MAX {
+            self.scopes.retain(|_, allowances| {
+                allowances.forget_whole(now);
+                !allowances.is_empty()
+            });
+        }
+        self.scopes.insert(name.scope.into(), Allowances::new(name.pace, name.callers_max));
+    }
+}
+
+/// A panic elsewhere leaves whole entries behind.
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pace;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn scopes_that_are_whole_make_room() {
+        fn one(scope: &str) -> [AllowanceName<'_>; 1] {
+            [AllowanceName { scope, pace: Pace::new(1, SECOND), callers_max: 10 }]
+        }
+        let (mut rates, now) = (Rates::default(), Instant::now());
+        for number in 0..SCOPES_MAX {
+            let scope = number.to_string();
+            assert_eq!(rates.take("ann", &one(&scope), now), Taken::All);
+        }
+        assert_eq!(rates.take("ann", &one("7"), now), Taken::Refused { place: 0, wait: SECOND });
+        assert_eq!(rates.take("ann", &one("one more"), now + SECOND), Taken::All);
+        assert_eq!(rates.scopes.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn names_are_bounded_and_forgotten() {
+        let (state, minute) = (Embedded::default(), Duration::from_secs(60));
+        state.note("past", Duration::ZERO).await.unwrap();
+        assert!(!state.is_noted("past").await.unwrap());
+        for number in 0..NAMES_MAX + 10 {
+            state.note(&number.to_string(), minute).await.unwrap();
+            let claim = state.claim(&number.to_string(), minute).await.unwrap();
+            assert_eq!(claim.is_some(), number < NAMES_MAX, "{number}");
+        }
+        assert!(state.is_noted("0").await.unwrap());
+        assert!(!state.is_noted(&(NAMES_MAX + 5).to_string()).await.unwrap());
+        assert!(lock(&state.noted).len() <= NAMES_MAX && lock(&state.used).len() <= NAMES_MAX);
+    }
+}

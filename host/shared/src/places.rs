@@ -1,0 +1,34 @@
+//! A place among those that run at once. Must not hold: how places are counted.
+
+/// A place among so many, left when dropped.
+#[derive(Default)]
+#[must_use = "a place is left when it is dropped"]
+pub struct Place {
+    leave: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Place {
+    /// A place of which this is called when it is left.
+    pub(crate) fn new(leave: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { leave: Some(Box::new(leave)) }
+    }
+
+    /// It was not taken, so nothing is left.
+    pub(crate) fn forget(mut self) {
+        self.leave = None;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(leave) = self.leave.take() {
+            leave();
+        }
+    }
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Place").field("is_counted", &self.leave.is_some()).finish()
+    }
+}

@@ -1,0 +1,213 @@
+//! Tasks: calls whose results are asked for later, at any replica. Must not hold: an answer, or
+//! what questions, answers and results say.
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::Away;
+
+/// Bytes of a result that there is always room for: that of a failure.
+pub const SMALL_RESULT_BYTES: usize = 1_024;
+
+/// The status of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// It runs.
+    Working,
+    /// It waits for answers.
+    InputRequired,
+    /// Its call has a result.
+    Completed,
+    /// Its call has an error instead.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// The bounds of all tasks.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskBounds {
+    /// Tasks of one caller.
+    pub caller_max: usize,
+    /// Tasks of all callers.
+    pub all_max: usize,
+    /// Bytes of one caller: arguments of tasks that run, results of those that have ended.
+    pub caller_bytes_max: usize,
+    /// Bytes of all callers.
+    pub all_bytes_max: usize,
+}
+
+/// A task that begins.
+#[derive(Clone, Copy, Debug)]
+pub struct NewTask<'a> {
+    /// Its name: 32 random digits of hexadecimal numbers.
+    pub id: &'a str,
+    /// Its caller. Nobody else finds it.
+    pub caller: &'a str,
+    /// Time for which it is kept.
+    pub ttl: Duration,
+    /// Bytes of its arguments.
+    pub bytes: usize,
+}
+
+/// Answer to the beginning of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Creation {
+    /// It is there, for everybody who may find it.
+    Created,
+    /// The caller has no room for it.
+    CallerFull,
+    /// There is no room for it at all.
+    Full,
+}
+
+/// A task, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRecord {
+    /// Its name.
+    pub id: String,
+    /// Its number: later tasks have greater ones.
+    pub number: u64,
+    /// Its status.
+    pub status: TaskStatus,
+    /// A sentence on its status; empty: none.
+    pub message: String,
+    /// Its beginning, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Its last change, in milliseconds since 1970.
+    pub changed_ms: u64,
+    /// Time for which it is kept from its beginning on, in milliseconds.
+    pub ttl_ms: u64,
+    /// Its questions that nobody has answered, by their keys.
+    pub questions: Vec<(String, String)>,
+    /// Its result, or its error; empty while it runs, and in lists.
+    pub body: Arc<str>,
+}
+
+/// A change of a task by the process that runs it.
+#[derive(Clone, Copy, Debug)]
+pub enum TaskChange<'a> {
+    /// The sentence on it is another.
+    Says(&'a str),
+    /// These are its questions from now on, by their keys.
+    Asks(&'a [(String, String)]),
+    /// It has ended.
+    Ends {
+        /// Completed or failed.
+        status: TaskStatus,
+        /// Its result, or its error.
+        body: &'a str,
+        /// A sentence on it.
+        message: &'a str,
+    },
+}
+
+/// Answer to a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// It is so.
+    Done,
+    /// The task has ended before, or is forgotten.
+    Over,
+    /// There is no room for its result.
+    NoRoom,
+}
+
+/// The end of tasks whose process has ended without a word.
+#[derive(Clone, Copy, Debug)]
+pub struct LostTask {
+    /// The error of such a task.
+    pub body: &'static str,
+    /// The sentence on it.
+    pub message: &'static str,
+}
+
+/// Tasks of all replicas. An operation on an unknown task changes nothing.
+#[async_trait]
+pub trait Tasks: fmt::Debug + Send + Sync {
+    /// Begins a task, which this process runs.
+    ///
+    /// # Errors
+    /// [`Away`]. It may have begun, and then ends with its time.
+    async fn create(&self, task: &NewTask<'_>) -> Result<Creation, Away>;
+
+    /// The caller's task of this name.
+    ///
+    /// # Errors
+    /// [`Away`].
+    async fn find(&self, caller: &str, id: &str) -> Result<Option<TaskRecord>, Away>;
+
+    /// The caller's tasks behind this number in the order of their beginnings, without results, at
+    /// most so many.
+    ///
+    /// # Errors
+    /// [`Away`].
+    async fn list(&self, caller: &str, after: u64, most: usize) -> Result<Vec<TaskRecord>, Away>;
+
+    /// Changes a task that this process runs.
+    ///
+    /// # Errors
+    /// [`Away`]. It may be changed.
+    async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away>;
+
+    /// Answers questions of the caller's task, by their keys. Answers to others are ignored. False
+    /// if there is no such task.
+    ///
+    /// # Errors
+    /// [`Away`]. Some may be answered.
+    async fn answer(&self, caller: &str, id: &str, answers: &[(String, String)]) -> Result<bool, Away>;
+
+    /// Takes the answers that were given since the last time, for the process that runs the task.
+    /// `None` if it has ended or is forgotten.
+    ///
+    /// # Errors
+    /// [`Away`].
+    async fn pull(&self, id: &str) -> Result<Option<Vec<(String, String)>>, Away>;
+
+    /// Cancels the caller's task, unless it has ended. Returns it as it is now, and its status
+    /// before.
+    ///
+    /// # Errors
+    /// [`Away`]. It may be cancelled.
+    async fn cancel(&self, caller: &str, id: &str, message: &str) -> Result<Option<(TaskStatus, TaskRecord)>, Away>;
+
+    /// Forgets a task.
+    ///
+    /// # Errors
+    /// [`Away`]. It ends with its time then.
+    async fn forget(&self, id: &str) -> Result<(), Away>;
+
+    /// This process ends, and with it all tasks that it runs.
+    ///
+    /// # Errors
+    /// [`Away`]. They are known to have ended a moment later.
+    async fn leave(&self) -> Result<(), Away>;
+}
+
+impl TaskStatus {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled];
+
+    /// Its letter where tasks are kept.
+    pub(crate) const fn letter(self) -> &'static str {
+        match self {
+            Self::Working => "w",
+            Self::InputRequired => "i",
+            Self::Completed => "d",
+            Self::Failed => "f",
+            Self::Cancelled => "x",
+        }
+    }
+
+    pub(crate) fn of_letter(letter: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.letter() == letter)
+    }
+
+    /// True once nothing changes it any more.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}

@@ -1,0 +1,226 @@
+//! Shared state on a Valkey server, or one that speaks its protocol: Redis 7 and later; alone,
+//! behind sentinels, or as a cluster. Must not hold: how a script decides.
+mod bus;
+mod cluster;
+mod connection;
+mod keys;
+mod keyvalue;
+mod line;
+mod operation;
+mod options;
+mod places;
+mod sentinels;
+mod servers;
+mod shelf;
+mod slot;
+mod tasks;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis::{FromRedisValue, Script, ScriptInvocation};
+
+use crate::digest::{DIGEST_CHARS, digest};
+use crate::requests::{OF_CALLER_BYTES_MAX, OF_CALLER_MAX};
+use crate::state::{BOARD_ENTRIES_MAX, BOARD_ENTRY_BYTES_MAX};
+use crate::{AllowanceName, Away, Begun, Claim, Place, Posted, Request, SharedState, Taken};
+use bus::Listening;
+use keys::Keys;
+pub use keyvalue::{Bucket, Kept, NotKept, Quota};
+use operation::Operation;
+pub use options::{Arrangement, BadAddress, ValkeyOptions};
+use places::Places;
+use servers::Servers;
+pub use shelf::{Shelf, Shelved};
+pub use tasks::SharedTasks;
+
+/// Time for one operation, with connecting again. An operation takes less than a millisecond in a
+/// data centre; after a second a person would ask why.
+pub const OPERATION_WITHIN: Duration = Duration::from_secs(1);
+
+/// Shared state on a Valkey server. Connects with the first operation, and again after a loss.
+#[derive(Debug)]
+pub struct Valkey {
+    servers: Arc<Servers>,
+    /// Connections for writes that wait for copies, where some do: they hold up no others.
+    copied: Arc<Servers>,
+    listening: Listening,
+    keys: Keys,
+    places: Arc<Places>,
+    rates: Script,
+    claim: Script,
+    give_back: Script,
+    begin: Script,
+    end: Script,
+    post: Script,
+    posted: Script,
+    /// Random name of this process, and its number of claims: together the names of who claims.
+    process: String,
+    claims: AtomicU64,
+    /// Random beginning of the numbers of this process's messages, and how many there were.
+    messages: (u64, AtomicU64),
+}
+
+impl Valkey {
+    /// State on this server. It need not answer yet.
+    ///
+    /// # Errors
+    /// [`BadAddress`].
+    pub fn new(options: ValkeyOptions) -> Result<Self, BadAddress> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| BadAddress::new(format_args!("no random numbers: {error}")))?;
+        let process = format!("{:016x}", u64::from_ne_bytes(random));
+        let keys = Keys::new(&options.prefix);
+        let copied = (options.copies > 0).then(|| Servers::new(options.clone())).transpose()?;
+        let servers = Arc::new(Servers::new(ValkeyOptions { copies: 0, ..options })?);
+        Ok(Self {
+            listening: Listening::new(&servers, keys.channel("")),
+            keys,
+            places: Places::new(Arc::clone(&servers), process.clone()),
+            copied: copied.map_or_else(|| Arc::clone(&servers), Arc::new),
+            servers,
+            rates: Script::new(include_str!("rates.lua")),
+            claim: Script::new(include_str!("claim.lua")),
+            give_back: Script::new(include_str!("give_back.lua")),
+            begin: Script::new(include_str!("begin.lua")),
+            end: Script::new(include_str!("end.lua")),
+            post: Script::new(include_str!("post.lua")),
+            posted: Script::new(include_str!("posted.lua")),
+            process,
+            claims: AtomicU64::new(0),
+            messages: (u64::from_ne_bytes(random), AtomicU64::new(0)),
+        })
+    }
+
+    /// A name that nobody else has.
+    fn holder(&self) -> String {
+        format!("{}-{:x}", self.process, self.claims.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A number that no other message has.
+    fn message_number(&self) -> u128 {
+        let (process, count) = &self.messages;
+        (u128::from(*process) << 64) | u128::from(count.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Away> {
+        self.servers.run(Operation::Script(script)).await
+    }
+
+    /// Writes what somebody is told of: copies must have it, where the manifest wants some.
+    async fn write<T: FromRedisValue>(&self, operation: Operation<'_>) -> Result<T, Away> {
+        self.copied.run(operation).await
+    }
+}
+
+#[async_trait]
+impl SharedState for Valkey {
+    async fn take(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away> {
+        let mut script = self.rates.prepare_invoke();
+        for allowance in allowances {
+            script.key(self.keys.rate(caller, allowance.scope));
+            for time in [allowance.pace.interval, allowance.pace.ahead] {
+                script.arg(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            }
+        }
+        let (place, wait_ns): (usize, u64) = self.run(&script).await?;
+        Ok(match place.checked_sub(1) {
+            None => Taken::All,
+            Some(place) => Taken::Refused { place, wait: Duration::from_nanos(wait_ns) },
+        })
+    }
+
+    async fn enter(&self, name: &str, most: usize) -> Result<Option<Place>, Away> {
+        self.places.enter(self.keys.run(name), most).await
+    }
+
+    async fn wait(&self, name: &str, most: usize) -> Result<Place, Away> {
+        self.places.wait(self.keys.run(name), most).await
+    }
+
+    async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away> {
+        let holder = self.holder();
+        let mut script = self.claim.prepare_invoke();
+        script.key(self.keys.used(name)).arg(&holder).arg(millis(time));
+        let claimed: bool = self.write(Operation::Script(&script)).await?;
+        Ok(claimed.then(|| Claim { caller: String::new(), name: name.to_owned(), holder }))
+    }
+
+    async fn give_back(&self, claim: Claim) -> Result<(), Away> {
+        let mut script = self.give_back.prepare_invoke();
+        script.key(self.keys.used(&claim.name)).arg(&claim.holder);
+        self.write(Operation::Script(&script)).await
+    }
+
+    async fn begin(&self, request: &Request<'_>, time: Duration) -> Result<Begun, Away> {
+        let (what, who) = (digest(request.what), self.holder());
+        let keys = self.keys.asked(request.caller, request.name);
+        let mut script = self.begin.prepare_invoke();
+        script.key(&keys.request).key(&keys.all).key(&keys.bytes);
+        script.arg(&what).arg(&who).arg(millis(time)).arg(digest(request.name));
+        script.arg(OF_CALLER_MAX).arg(OF_CALLER_BYTES_MAX);
+        let (state, answer): (String, String) = self.write(Operation::Script(&script)).await?;
+        let (caller, name) = (request.caller.to_owned(), request.name.to_owned());
+        Ok(match state.as_str() {
+            "begun" => Begun::Now(Claim { caller, name, holder: what + &who }),
+            "runs" => Begun::Runs,
+            "done" => Begun::Ended(answer),
+            "full" => Begun::NoRoom,
+            _ => Begun::Other,
+        })
+    }
+
+    async fn end(&self, request: Claim, answer: &str, time: Duration) -> Result<(), Away> {
+        let (what, who) = request.holder.split_at_checked(DIGEST_CHARS).unwrap_or_default();
+        let keys = self.keys.asked(&request.caller, &request.name);
+        let mut script = self.end.prepare_invoke();
+        script.key(&keys.request).key(&keys.all).key(&keys.bytes);
+        script.arg(what).arg(who).arg(millis(time)).arg(answer).arg(digest(&request.name));
+        self.write(Operation::Script(&script)).await
+    }
+
+    async fn note(&self, name: &str, time: Duration) -> Result<(), Away> {
+        let mut command = redis::cmd("SET");
+        command.arg(self.keys.noted(name)).arg(1).arg("PX").arg(millis(time));
+        self.write(Operation::Command(&command)).await
+    }
+
+    async fn is_noted(&self, name: &str) -> Result<bool, Away> {
+        let mut command = redis::cmd("EXISTS");
+        command.arg(self.keys.noted(name));
+        self.servers.run(Operation::Command(&command)).await
+    }
+
+    async fn post(&self, board: &str, entry: &str, time: Duration) -> Result<bool, Away> {
+        if entry.len() > BOARD_ENTRY_BYTES_MAX {
+            return Ok(false);
+        }
+        let mut script = self.post.prepare_invoke();
+        script.key(self.keys.board(board)).arg(entry).arg(millis(time)).arg(BOARD_ENTRIES_MAX);
+        self.write(Operation::Script(&script)).await
+    }
+
+    async fn take_down(&self, board: &str, entry: &str) -> Result<(), Away> {
+        let mut command = redis::cmd("ZREM");
+        command.arg(self.keys.board(board)).arg(entry);
+        self.write(Operation::Command(&command)).await
+    }
+
+    async fn posted(&self, board: &str) -> Result<Vec<Posted>, Away> {
+        let mut script = self.posted.prepare_invoke();
+        script.key(self.keys.board(board));
+        let found: Vec<(String, u64)> = self.run(&script).await?;
+        let found = found.into_iter().take(BOARD_ENTRIES_MAX);
+        Ok(found.map(|(entry, left)| Posted { entry, left: Duration::from_millis(left) }).collect())
+    }
+}
+
+/// Whole milliseconds, and at least one: the server refuses a time of none.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).clamp(1, MILLIS_MAX)
+}
+
+/// A hundred years: the server refuses times that leave the range of its clock.
+const MILLIS_MAX: u64 = 100 * 365 * 24 * 3_600 * 1_000;

@@ -1,0 +1,333 @@
+//! Places among those that run at once, on the server. Each is taken for a time, and again while it
+//! is held, so that those of a replica that died come free. Must not hold: the line of those who
+//! wait (see `line`).
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use redis::Script;
+
+use super::keys::RunKeys;
+use super::line::{Lines, Waiting};
+use super::operation::Operation;
+use super::servers::Servers;
+use crate::{Away, Place};
+
+/// Time for which a place is taken. Places of a replica that died come free after it.
+const TAKEN_FOR: Duration = Duration::from_secs(10);
+
+/// Interval at which places that are held are taken again: two may be missed.
+const AGAIN_EVERY: Duration = Duration::from_secs(3);
+
+/// Time in which a replica gives a place from one of its calls to the next without asking the
+/// server. Then other replicas get their turn. It bounds how long they wait for one that is idle.
+const PASSED_ON_FOR: Duration = Duration::from_millis(100);
+
+/// Time after which a replica waits no longer that did not ask again.
+const WAITS_FOR: Duration = Duration::from_secs(1);
+
+/// Pause before a replica asks again for a place that was not free. It doubles each time.
+const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(5);
+
+/// The longest pause. A hundred replicas that wait for a tool then ask 2,000 times a second, a
+/// fiftieth of what the server answers.
+const ASKS_AGAIN_AFTER_MAX: Duration = Duration::from_millis(50);
+
+/// Number of places, for one who has one: a call that runs is not ended.
+const ANY: u64 = 1 << 50;
+
+/// The places that this replica holds, and its calls that wait for one.
+#[derive(Debug)]
+pub(super) struct Places {
+    servers: Arc<Servers>,
+    enter: Script,
+    state: Mutex<State>,
+    /// Random name of this replica.
+    process: String,
+    holders: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By the names of the holders.
+    held: HashMap<String, Held>,
+    lines: Lines,
+    /// Holders of places for the next calls, by key.
+    idle: HashMap<String, Vec<String>>,
+    /// True while a task takes places again.
+    is_kept: bool,
+    /// True while a task gives idle places back.
+    is_cleared: bool,
+}
+
+/// A place that is held or asked for.
+#[derive(Debug)]
+struct Held {
+    keys: RunKeys,
+    /// The time at which the server gave it. `None` while it is asked for.
+    since: Option<Instant>,
+    /// True if three quarters of all were free then: nobody misses it for a moment.
+    is_spare: bool,
+}
+
+impl Held {
+    fn may_be_passed_on(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() < PASSED_ON_FOR)
+    }
+}
+
+impl Places {
+    /// Of the replica with this random name.
+    pub(super) fn new(servers: Arc<Servers>, process: String) -> Arc<Self> {
+        let (enter, state, holders) = (Script::new(include_str!("enter.lua")), Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { servers, enter, state, process, holders })
+    }
+
+    /// Takes one of `most` places. `None` if all are taken, or if others wait.
+    pub(super) async fn enter(self: &Arc<Self>, keys: RunKeys, most: usize) -> Result<Option<Place>, Away> {
+        if self.state().lines.is_waited_for(&keys.places) {
+            return Ok(None);
+        }
+        match self.idle(&keys.places) {
+            Some(place) => Ok(Some(place)),
+            None => self.ask(&keys, most, false).await,
+        }
+    }
+
+    /// Waits for one of `most` places. Calls of this replica get theirs in the order in which they
+    /// came; replicas take turns.
+    pub(super) async fn wait(self: &Arc<Self>, keys: RunKeys, most: usize) -> Result<Place, Away> {
+        if let Some(place) = self.idle(&keys.places) {
+            return Ok(place);
+        }
+        let (receiver, is_first) = self.state().lines.join(&keys.places, most);
+        if is_first {
+            drop(tokio::spawn(Arc::clone(self).ask_for_line(keys)));
+        }
+        receiver.await.unwrap_or_else(|_| Err(Away::new("the task that asks for places ended".to_owned())))
+    }
+
+    /// A place that this replica has and no call of it uses.
+    fn idle(self: &Arc<Self>, key: &str) -> Option<Place> {
+        let mut state = self.state();
+        let holder = loop {
+            let holder = state.idle.get_mut(key)?.pop()?;
+            if state.held.get(&holder).is_some_and(Held::may_be_passed_on) {
+                break holder;
+            }
+            // It is on its way back.
+            drop(state);
+            Arc::clone(self).give_back(&holder);
+            state = self.state();
+        };
+        drop(state);
+        Some(self.place(holder))
+    }
+
+    /// Asks for places until nobody waits.
+    async fn ask_for_line(self: Arc<Self>, keys: RunKeys) {
+        let (mut pause, mut waits_there) = (ASKS_AGAIN_AFTER, false);
+        loop {
+            let next = self.state().lines.next(&keys.places);
+            let Some(Waiting { most, left }) = next else { break };
+            match self.ask(&keys, most, true).await {
+                Ok(Some(place)) => {
+                    (pause, waits_there) = (ASKS_AGAIN_AFTER, false);
+                    self.give(&keys.places, place);
+                }
+                Ok(None) => {
+                    waits_there = true;
+                    // One that was left is asked for at once.
+                    if tokio::time::timeout(pause, left.notified()).await.is_err() {
+                        pause = (pause * 2).min(ASKS_AGAIN_AFTER_MAX);
+                    }
+                }
+                Err(away) => self.refuse(&keys.places, &away),
+            }
+        }
+        if waits_there {
+            let mut command = redis::cmd("HDEL");
+            command.arg(&keys.replicas).arg(&self.process);
+            let _ = self.servers.run::<u64>(Operation::Command(&command)).await;
+        }
+    }
+
+    /// Gives a place to the first who still waits, or leaves it.
+    fn give(&self, key: &str, place: Place) {
+        let mut place = Ok(place);
+        loop {
+            let Some(first) = self.state().lines.leave(key) else { return };
+            match first.send(place) {
+                Ok(()) => return,
+                Err(unwanted) => place = unwanted,
+            }
+        }
+    }
+
+    fn refuse(&self, key: &str, away: &Away) {
+        let all = self.state().lines.leave_all(key);
+        for one in all {
+            // Whoever gave up is told nothing.
+            let _ = one.send(Err(away.clone()));
+        }
+    }
+
+    async fn ask(self: &Arc<Self>, keys: &RunKeys, most: usize, waits: bool) -> Result<Option<Place>, Away> {
+        let holder = format!("{}-{:x}", self.process, self.holders.fetch_add(1, Ordering::Relaxed));
+        self.state().held.insert(holder.clone(), Held { keys: keys.clone(), since: None, is_spare: false });
+        // A place that is taken and not heard of is left as well: whoever waits may give up.
+        let place = self.place(holder.clone());
+        let most = u64::try_from(most).unwrap_or(ANY);
+        if let Some(free) = self.take(keys, &holder, most, waits).await? {
+            self.hold(&holder, free >= most - most / 4);
+            return Ok(Some(place));
+        }
+        self.state().held.remove(&holder);
+        place.forget();
+        Ok(None)
+    }
+
+    /// The number of places that are free then.
+    async fn take(&self, keys: &RunKeys, holder: &str, most: u64, waits: bool) -> Result<Option<u64>, Away> {
+        let mut script = self.enter.prepare_invoke();
+        script.key(&keys.places).key(&keys.replicas).arg(holder).arg(most).arg(super::millis(TAKEN_FOR));
+        script.arg(if waits { &self.process } else { "" }).arg(super::millis(WAITS_FOR));
+        let free: i64 = self.servers.run(Operation::Script(&script)).await?;
+        Ok(u64::try_from(free).ok())
+    }
+
+    fn place(self: &Arc<Self>, holder: String) -> Place {
+        let this = Arc::clone(self);
+        Place::new(move || this.leave(holder))
+    }
+
+    /// Notes that the server gave this place.
+    fn hold(self: &Arc<Self>, holder: &str, is_spare: bool) {
+        let mut state = self.state();
+        if let Some(held) = state.held.get_mut(holder) {
+            (held.since, held.is_spare) = (Some(Instant::now()), is_spare);
+        }
+        let was_kept = std::mem::replace(&mut state.is_kept, true);
+        drop(state);
+        if !was_kept {
+            drop(tokio::spawn(Self::hold_on(Arc::downgrade(self))));
+        }
+    }
+
+    /// Leaves a place: to a call that waits here, to the next one, or to all. Nobody waits for
+    /// that.
+    fn leave(self: Arc<Self>, holder: String) {
+        while let Some(next) = self.next_for(&holder) {
+            match next.send(Ok(self.place(holder.clone()))) {
+                Ok(()) => return,
+                Err(unwanted) => unwanted.map(Place::forget).unwrap_or_default(),
+            }
+        }
+        if self.keep(&holder) {
+            return;
+        }
+        self.give_back(&holder);
+    }
+
+    /// Keeps a place for the next call, if it is one to spare.
+    fn keep(self: &Arc<Self>, holder: &str) -> bool {
+        // Without a runtime the process ends.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
+        let mut state = self.state();
+        let held = state.held.get(holder).filter(|held| held.is_spare && held.may_be_passed_on());
+        let Some(key) = held.map(|held| held.keys.places.clone()) else { return false };
+        state.idle.entry(key).or_default().push(holder.to_owned());
+        if !std::mem::replace(&mut state.is_cleared, true) {
+            drop(runtime.spawn(Self::clear(Arc::downgrade(self))));
+        }
+        true
+    }
+
+    /// Gives places back that are idle for long, until none is.
+    async fn clear(this: Weak<Self>) {
+        loop {
+            tokio::time::sleep(PASSED_ON_FOR).await;
+            let Some(this) = this.upgrade() else { return };
+            let (over, is_over) = this.idle_for_long();
+            over.iter().for_each(|holder| Arc::clone(&this).give_back(holder));
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// The holders of places that are idle for long, and true if no place is idle any more.
+    fn idle_for_long(&self) -> (Vec<String>, bool) {
+        let mut state = self.state();
+        let State { held, idle, is_cleared, .. } = &mut *state;
+        let mut over = Vec::new();
+        idle.retain(|_, holders| {
+            let is_long = |holder: &mut String| !held.get(holder).is_some_and(Held::may_be_passed_on);
+            over.extend(holders.extract_if(.., is_long));
+            !holders.is_empty()
+        });
+        *is_cleared = !idle.is_empty();
+        (over, idle.is_empty())
+    }
+
+    /// Gives a place back to all.
+    fn give_back(self: Arc<Self>, holder: &str) {
+        let Some(Held { keys, .. }) = self.state().held.remove(holder) else { return };
+        let holder = holder.to_owned();
+        // Without a runtime the process ends, and its places with their time.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        drop(runtime.spawn(async move {
+            self.leave_there(&keys, &holder).await;
+            self.state().lines.is_left(&keys.places);
+        }));
+    }
+
+    /// The call to which this place is passed on.
+    fn next_for(&self, holder: &str) -> Option<super::line::Sender> {
+        let mut state = self.state();
+        let held = state.held.get(holder)?;
+        let key = held.may_be_passed_on().then(|| held.keys.places.clone())?;
+        state.lines.leave(&key)
+    }
+
+    /// If the server is away, the place comes free with its time.
+    async fn leave_there(&self, keys: &RunKeys, holder: &str) {
+        let mut command = redis::cmd("ZREM");
+        command.arg(&keys.places).arg(holder);
+        let _ = self.servers.run::<u64>(Operation::Command(&command)).await;
+    }
+
+    /// Takes those places again that are held for long, until none is held.
+    async fn hold_on(this: Weak<Self>) {
+        loop {
+            tokio::time::sleep(AGAIN_EVERY).await;
+            let Some(this) = this.upgrade() else { return };
+            let Some(held) = this.held_for_long() else { return };
+            for (holder, keys) in held {
+                // The server is away: the next time may do.
+                let _ = this.take(&keys, &holder, ANY, false).await;
+                // A place that was left meanwhile is left once more.
+                let is_left = !this.state().held.contains_key(&holder);
+                if is_left {
+                    this.leave_there(&keys, &holder).await;
+                }
+            }
+        }
+    }
+
+    /// The places that were given longer ago than the interval. `None` if none is held.
+    fn held_for_long(&self) -> Option<Vec<(String, RunKeys)>> {
+        let mut state = self.state();
+        state.is_kept = !state.held.is_empty();
+        let is_long = |held: &Held| held.since.is_some_and(|since| since.elapsed() >= AGAIN_EVERY);
+        let long = state.held.iter().filter(|(_, held)| is_long(held));
+        let long = long.map(|(holder, held)| (holder.clone(), held.keys.clone())).collect();
+        state.is_kept.then_some(long)
+    }
+
+    /// A panic elsewhere leaves whole entries behind.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

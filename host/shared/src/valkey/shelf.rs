@@ -1,0 +1,145 @@
+//! Resources that tools embedded in results, on a Valkey server: any replica can list and read
+//! them. Must not hold: what an address or a label says.
+//!
+//! They lie in one slot of a cluster, as their bytes are counted together. They have a connection
+//! of their own: large ones hold up nothing else.
+use std::time::Duration;
+
+use redis::Script;
+
+use super::keys::Keys;
+use super::operation::Operation;
+use super::servers::Servers;
+use super::{BadAddress, ValkeyOptions, millis};
+use crate::Away;
+use crate::digest::digest;
+
+/// Most resources that one holder has of one origin, as in memory.
+const ORIGIN_MAX: usize = 256;
+
+/// Most bytes of these: eight results of the default size, as in memory.
+const ORIGIN_BYTES_MAX: usize = 8 << 20;
+
+/// Most resources of one caller, over all sessions and origins.
+const CALLER_MAX: usize = 1_024;
+
+/// Most bytes of these. 16 MiB: two origins that have their most, and a sixteenth of all.
+const CALLER_BYTES_MAX: usize = 16 << 20;
+
+/// Most resources of all callers: each takes the server microseconds to look through.
+const ALL_MAX: usize = 16_384;
+
+/// Most bytes of all. 256 MiB: a small server has a few gigabytes, which state and answers need.
+const ALL_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of labels in one answer, past which no more follow: those of a page.
+const LABELS_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes for which an operation has a second more: a network of 64 Mbit/s.
+const BYTES_PER_SECOND: usize = 8 << 20;
+
+/// Resources on a Valkey server. Connects with the first operation, and again after a loss.
+#[derive(Debug)]
+pub struct Shelf {
+    servers: Servers,
+    keys: Keys,
+    keep: Script,
+    find: Script,
+    list: Script,
+    forget: Script,
+}
+
+/// A resource that is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Shelved<'a> {
+    /// Who made it. One origin never replaces another's.
+    pub origin: &'a str,
+    /// Its address.
+    pub uri: &'a str,
+    /// The part that lists show.
+    pub label: &'a [u8],
+    /// The part that is read.
+    pub body: &'a [u8],
+}
+
+impl Shelf {
+    /// Resources on this server. It need not answer yet.
+    ///
+    /// # Errors
+    /// [`BadAddress`].
+    pub fn new(options: ValkeyOptions) -> Result<Self, BadAddress> {
+        Ok(Self {
+            keys: Keys::new(&options.prefix),
+            // Nobody is told that they are kept.
+            servers: Servers::new(ValkeyOptions { copies: 0, ..options })?,
+            keep: Script::new(include_str!("shelf_keep.lua")),
+            find: Script::new(include_str!("shelf_find.lua")),
+            list: Script::new(include_str!("shelf_list.lua")),
+            forget: Script::new(include_str!("shelf_forget.lua")),
+        })
+    }
+
+    /// Keeps these for a holder of this caller for a time. The oldest make room: of the holder's
+    /// and origin's, of the caller's, of all.
+    ///
+    /// # Errors
+    /// [`Away`]. They may be kept.
+    pub async fn keep(
+        &self,
+        (caller, holder): (&str, &str),
+        resources: &[Shelved<'_>],
+        time: Duration,
+    ) -> Result<(), Away> {
+        let mut script = self.keep.prepare_invoke();
+        script.key(self.keys.shelf("number")).arg(self.keys.shelf(""));
+        script.arg(digest(holder)).arg(digest(caller)).arg(millis(time));
+        for bound in [ORIGIN_MAX, ORIGIN_BYTES_MAX, CALLER_MAX, CALLER_BYTES_MAX, ALL_MAX, ALL_BYTES_MAX] {
+            script.arg(bound);
+        }
+        let mut bytes = 0;
+        let fitting = resources.iter().filter(|kept| kept.label.len() + kept.body.len() < ORIGIN_BYTES_MAX);
+        for Shelved { origin, uri, label, body } in fitting {
+            script.arg(digest(origin)).arg(digest(uri)).arg(*label).arg(*body);
+            bytes += label.len() + body.len();
+        }
+        self.servers.run_longer(Operation::Script(&script), longer(bytes)).await
+    }
+
+    /// The body of the holder's resource of this address. `None` if there is none, or if two
+    /// origins have one.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub async fn find(&self, holder: &str, uri: &str) -> Result<Option<Vec<u8>>, Away> {
+        let mut script = self.find.prepare_invoke();
+        script.key(self.keys.shelf("number")).arg(self.keys.shelf("")).arg(digest(holder)).arg(digest(uri));
+        self.servers.run_longer(Operation::Script(&script), longer(ORIGIN_BYTES_MAX)).await
+    }
+
+    /// Numbers and labels of the holder's resources behind this number, the oldest first, at most
+    /// so many. Addresses that two origins have are left out.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub async fn list(&self, holder: &str, after: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, Away> {
+        let mut script = self.list.prepare_invoke();
+        script.key(self.keys.shelf("number")).arg(self.keys.shelf("")).arg(digest(holder));
+        script.arg(after).arg(most).arg(LABELS_BYTES_MAX);
+        self.servers.run(Operation::Script(&script)).await
+    }
+
+    /// Forgets all of this holder's.
+    ///
+    /// # Errors
+    /// [`Away`]. They may be forgotten.
+    pub async fn forget(&self, holder: &str) -> Result<(), Away> {
+        let mut script = self.forget.prepare_invoke();
+        script.key(self.keys.shelf("number")).arg(self.keys.shelf("")).arg(digest(holder));
+        self.servers.run(Operation::Script(&script)).await
+    }
+}
+
+/// Time that an operation of so many bytes has besides.
+fn longer(bytes: usize) -> Duration {
+    Duration::from_millis(u64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(u64::MAX))
+}

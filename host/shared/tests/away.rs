@@ -1,0 +1,152 @@
+//! A server that is away in other ways than by ending: paused, slow, silent, cut off.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
+mod engine;
+mod replica;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::{Disturbance, DisturbedWay, Engine, within_ten_seconds};
+use replica::{MINUTE, WITHIN, options, run};
+use toolcell_shared::{AllowanceName, Claim, Pace, SharedState, Taken, Valkey};
+
+fn replica(port: u16) -> Arc<Valkey> {
+    Arc::new(Valkey::new(options(port)).unwrap())
+}
+
+/// Claims of one name by each of these replicas at once: how many got it, and how many got no
+/// answer.
+async fn claims(replicas: &[Arc<Valkey>; 2], name: &str) -> (u32, u32) {
+    let [one, other] = replicas;
+    let (first, second) = tokio::join!(one.claim(name, MINUTE), other.claim(name, MINUTE));
+    let answers = [first, second];
+    let used = answers.iter().filter(|answer| matches!(answer, Ok(Some(_)))).count();
+    let unknown = answers.iter().filter(|answer| answer.is_err()).count();
+    (u32::try_from(used).unwrap(), u32::try_from(unknown).unwrap())
+}
+
+/// Two replicas claim name after name while their server stands still for a time in between.
+fn a_pause_of(pause: Duration) {
+    let engine = Engine::start(&[]);
+    run(async {
+        let replicas = [replica(engine.port()), replica(engine.port())];
+        let mut names = 0;
+        let mut claim_until = async |until: Instant| {
+            let (mut used, mut unknown, mut longest) = (0, 0, Duration::ZERO);
+            while Instant::now() < until {
+                names += 1;
+                let began = Instant::now();
+                let (got, unanswered) = claims(&replicas, &names.to_string()).await;
+                longest = longest.max(began.elapsed());
+                assert!(got <= 1, "{names}: one name was used twice");
+                assert!(got == 1 || unanswered > 0, "{names}: a name that nobody had was refused to both");
+                (used, unknown) = (used + got, unknown + unanswered);
+                tokio::task::yield_now().await;
+            }
+            (used, unknown, longest)
+        };
+        let soon = || Instant::now() + Duration::from_millis(200);
+        let (used, unknown, _) = claim_until(soon()).await;
+        assert!(used > 10 && unknown == 0, "{used} used, {unknown} unanswered");
+        engine.pause();
+        let (used, unknown, longest) = claim_until(Instant::now() + pause).await;
+        engine.go_on();
+        println!("paused for {pause:?}: {used} used, {unknown} refused, at most {longest:?} for one");
+        assert!(longest < 2 * WITHIN, "an operation took {longest:?}");
+        assert!(unknown > 0 && used <= 1, "{used} used, {unknown} unanswered");
+        within_ten_seconds("it answers again", async || {
+            replicas[0].is_noted("what").await.is_ok() && replicas[1].is_noted("what").await.is_ok()
+        })
+        .await;
+        let (used, unknown, _) = claim_until(soon()).await;
+        assert!(used > 10 && unknown == 0, "{used} used, {unknown} unanswered");
+    });
+}
+
+#[test]
+fn a_server_that_stands_still_for_a_second_uses_no_name_twice() {
+    a_pause_of(Duration::from_secs(1));
+}
+
+#[test]
+fn a_server_that_stands_still_for_ten_seconds_uses_no_name_twice() {
+    a_pause_of(Duration::from_secs(10));
+}
+
+#[test]
+fn an_answer_that_was_lost_with_its_connection_is_had_again() {
+    let engine = Engine::start(&[]);
+    run(async {
+        let way = DisturbedWay::to(engine.port());
+        let (far, near) = (replica(way.port()), replica(engine.port()));
+        assert!(far.claim("before", MINUTE).await.unwrap().is_some());
+        way.set(Disturbance::AnswersCutIt);
+        let claiming = tokio::spawn(async move { far.claim("chain", MINUTE).await });
+        // The server has done it, while its answer was lost.
+        within_ten_seconds("the server has it", async || engine.ask(&["DBSIZE"]) == ":2").await;
+        way.set(Disturbance::Nothing);
+        let claim: Option<Claim> = claiming.await.unwrap().unwrap();
+        assert!(claim.is_some(), "who asks again gets the same answer");
+        assert_eq!(near.claim("chain", MINUTE).await, Ok(None));
+        near.give_back(claim.unwrap()).await.unwrap();
+        assert!(near.claim("chain", MINUTE).await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_network_that_loses_what_is_sent_is_a_server_that_is_away() {
+    for (lost, takes_place) in [(Disturbance::QuestionsAreLost, false), (Disturbance::AnswersAreLost, true)] {
+        let engine = Engine::start(&[]);
+        run(async {
+            let way = DisturbedWay::to(engine.port());
+            let (far, near) = (replica(way.port()), replica(engine.port()));
+            let two = [AllowanceName { scope: "tool", pace: Pace::new(2, 60 * MINUTE), callers_max: 1 }];
+            assert_eq!(far.take("ann", &two).await, Ok(Taken::All));
+            assert_eq!(far.claim("before", MINUTE).await.map(|claim| claim.is_some()), Ok(true));
+            way.set(lost);
+            let began = Instant::now();
+            assert!(far.claim("chain", MINUTE).await.is_err());
+            let took = began.elapsed();
+            assert!(took >= WITHIN && took < 2 * WITHIN, "{lost:?}: {took:?}");
+            assert!(far.take("ann", &two).await.is_err());
+            // The other side of the split goes on, and knows what the first side may have done.
+            assert_eq!(near.claim("chain", MINUTE).await.unwrap().is_none(), takes_place, "{lost:?}");
+            assert_eq!(near.claim("before", MINUTE).await, Ok(None));
+            assert_eq!(near.take("ann", &two).await, Ok(Taken::All));
+            way.set(Disturbance::Nothing);
+            within_ten_seconds("it answers again", async || far.is_noted("what").await.is_ok()).await;
+            assert_eq!(far.claim("chain", MINUTE).await, Ok(None), "{lost:?}");
+            assert!(matches!(far.take("ann", &two).await, Ok(Taken::Refused { .. })), "{lost:?}");
+        });
+    }
+}
+
+#[test]
+fn a_slow_server_answers_as_long_as_it_is_in_time() {
+    let engine = Engine::start(&[]);
+    run(async {
+        let way = DisturbedWay::to(engine.port());
+        let state = replica(way.port());
+        assert!(state.claim("before", MINUTE).await.unwrap().is_some());
+        way.set(Disturbance::AnswersTake(WITHIN / 2));
+        let began = Instant::now();
+        let many = (0..40).map(|number| {
+            let state = Arc::clone(&state);
+            tokio::spawn(async move { state.claim(&number.to_string(), MINUTE).await })
+        });
+        let many: Vec<_> = many.collect();
+        for claim in many {
+            assert!(claim.await.unwrap().unwrap().is_some());
+        }
+        let took = began.elapsed();
+        assert!(took >= WITHIN / 2 && took < 2 * WITHIN, "those that wait at once wait together: {took:?}");
+        way.set(Disturbance::AnswersTake(4 * WITHIN));
+        let began = Instant::now();
+        assert!(state.claim("chain", MINUTE).await.is_err());
+        assert!(began.elapsed() < 2 * WITHIN);
+        way.set(Disturbance::Nothing);
+        within_ten_seconds("it is fast again", async || state.is_noted("what").await.is_ok()).await;
+        assert_eq!(state.claim("chain", MINUTE).await, Ok(None), "what came too late took place");
+    });
+}

@@ -1,0 +1,251 @@
+//! One suite over each place of tasks: memory, files, and a real server; alone, behind sentinels,
+//! and as a cluster.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod engine;
+mod replica;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use engine::{Cluster, Engine, Watched};
+use replica::{MINUTE, behind, of, options, run};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+use toolcell_shared::{
+    Changed, Creation, LostTask, NewTask, SharedTasks, TaskBounds, TaskChange, TaskStatus, Tasks, TasksHere,
+    ValkeyOptions,
+};
+
+const BOUNDS: TaskBounds =
+    TaskBounds { caller_max: 10, all_max: 15, caller_bytes_max: 100_000, all_bytes_max: 150_000 };
+
+const LOST: LostTask = LostTask { body: "e{}", message: "lost" };
+
+fn here(folder: Option<&Path>) -> TasksHere {
+    TasksHere::new(BOUNDS, folder, LOST)
+}
+
+fn shared(options: &ValkeyOptions) -> SharedTasks {
+    SharedTasks::new(options.clone(), BOUNDS, LOST, &Handle::current()).unwrap()
+}
+
+/// Two replicas of each place. Those of one process are one.
+fn each(test: impl AsyncFn(&dyn Tasks, &dyn Tasks)) {
+    let (memory, folder) = (here(None), TempDir::new().unwrap());
+    let files = here(Some(&folder.path().join("tasks")));
+    run(test(&memory, &memory));
+    run(test(&files, &files));
+    let (alone, watched, cluster) = (Engine::start(&[]), Watched::start(&[]), Cluster::start(&[]));
+    for options in [options(alone.port()), behind(&watched), of(&cluster)] {
+        let options = ValkeyOptions { within: Duration::from_secs(5), ..options };
+        run(async { test(&shared(&options), &shared(&options)).await });
+    }
+}
+
+fn id(number: usize) -> String {
+    format!("{number:032x}")
+}
+
+async fn create(tasks: &dyn Tasks, caller: &str, number: usize, ttl: Duration, bytes: usize) -> Creation {
+    tasks.create(&NewTask { id: &id(number), caller, ttl, bytes }).await.unwrap()
+}
+
+async fn end(tasks: &dyn Tasks, number: usize, body: &str) -> Changed {
+    let ends = TaskChange::Ends { status: TaskStatus::Completed, body, message: "" };
+    tasks.change(&id(number), ends).await.unwrap()
+}
+
+async fn status(tasks: &dyn Tasks, caller: &str, number: usize) -> Option<TaskStatus> {
+    tasks.find(caller, &id(number)).await.unwrap().map(|task| task.status)
+}
+
+#[test]
+fn any_replica_finds_a_task_and_nobody_but_its_caller() {
+    each(async |one, other| {
+        assert_eq!(create(one, "ann", 1, MINUTE, 10).await, Creation::Created);
+        let task = other.find("ann", &id(1)).await.unwrap().unwrap();
+        assert_eq!(
+            (task.status, task.ttl_ms, &*task.body, task.message.as_str()),
+            (TaskStatus::Working, 60_000, "", "")
+        );
+        assert_eq!(status(other, "bob", 1).await, None);
+        assert_eq!(status(other, "ann", 2).await, None);
+        assert_eq!(one.change(&id(1), TaskChange::Says("half é")).await, Ok(Changed::Done));
+        assert_eq!(other.find("ann", &id(1)).await.unwrap().unwrap().message, "half é");
+        assert_eq!(end(one, 1, "r{\"é\":1}").await, Changed::Done);
+        let task = other.find("ann", &id(1)).await.unwrap().unwrap();
+        assert_eq!((task.status, &*task.body), (TaskStatus::Completed, "r{\"é\":1}"));
+        assert_eq!(one.change(&id(1), TaskChange::Says("more")).await, Ok(Changed::Over));
+        assert_eq!(one.pull(&id(1)).await, Ok(None));
+        assert_eq!(one.pull(&id(2)).await, Ok(None));
+        one.forget(&id(1)).await.unwrap();
+        assert_eq!(status(other, "ann", 1).await, None);
+        one.forget(&id(1)).await.unwrap();
+    });
+}
+
+#[test]
+fn questions_are_answered_one_by_one_and_those_of_nobody_are_ignored() {
+    each(async |one, other| {
+        create(one, "ann", 1, MINUTE, 10).await;
+        let pair = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+        let questions = [pair("a", "{1}"), pair("b", "{2}")];
+        assert_eq!(one.change(&id(1), TaskChange::Asks(&questions)).await, Ok(Changed::Done));
+        let mut task = other.find("ann", &id(1)).await.unwrap().unwrap();
+        task.questions.sort();
+        assert_eq!((task.status, task.questions.as_slice()), (TaskStatus::InputRequired, &questions[..]));
+        assert_eq!(other.answer("bob", &id(1), &[pair("a", "his")]).await, Ok(false));
+        assert_eq!(other.answer("ann", &id(1), &[pair("a", "ja"), pair("c", "nobody asked")]).await, Ok(true));
+        let task = other.find("ann", &id(1)).await.unwrap().unwrap();
+        assert_eq!((task.status, task.questions.len()), (TaskStatus::InputRequired, 1));
+        assert_eq!(other.answer("ann", &id(1), &[pair("a", "twice"), pair("b", "nein")]).await, Ok(true));
+        assert_eq!(status(other, "ann", 1).await, Some(TaskStatus::Working));
+        let mut answers = one.pull(&id(1)).await.unwrap().unwrap();
+        answers.sort();
+        assert_eq!(answers, [pair("a", "ja"), pair("b", "nein")]);
+        assert_eq!(one.pull(&id(1)).await, Ok(Some(Vec::new())));
+        one.change(&id(1), TaskChange::Asks(&questions)).await.unwrap();
+        one.change(&id(1), TaskChange::Asks(&[])).await.unwrap();
+        assert_eq!(status(other, "ann", 1).await, Some(TaskStatus::Working), "they were taken back");
+        assert_eq!(other.answer("ann", &id(1), &[pair("a", "late")]).await, Ok(true));
+        assert_eq!(one.pull(&id(1)).await, Ok(Some(Vec::new())));
+    });
+}
+
+#[test]
+fn a_cancelled_task_stays_cancelled() {
+    each(async |one, other| {
+        create(one, "ann", 1, MINUTE, 10).await;
+        assert!(other.cancel("bob", &id(1), "his").await.unwrap().is_none());
+        let (before, task) = other.cancel("ann", &id(1), "hers").await.unwrap().unwrap();
+        assert_eq!((before, task.status, task.message.as_str()), (TaskStatus::Working, TaskStatus::Cancelled, "hers"));
+        assert_eq!(one.pull(&id(1)).await, Ok(None), "who runs it knows");
+        assert_eq!(end(one, 1, "r{}").await, Changed::Over);
+        let (before, task) = one.cancel("ann", &id(1), "again").await.unwrap().unwrap();
+        assert_eq!(
+            (before, task.status, task.message.as_str()),
+            (TaskStatus::Cancelled, TaskStatus::Cancelled, "hers")
+        );
+    });
+}
+
+#[test]
+fn tasks_are_listed_in_their_order_page_by_page() {
+    each(async |one, other| {
+        for number in [5, 3, 9, 7] {
+            create(one, "ann", number, MINUTE, 1).await;
+        }
+        create(other, "bob", 1, MINUTE, 1).await;
+        end(one, 9, "r{}").await;
+        let first = other.list("ann", 0, 3).await.unwrap();
+        let ids: Vec<&str> = first.iter().map(|task| task.id.as_str()).collect();
+        assert_eq!(ids, [id(5), id(3), id(9)]);
+        assert_eq!((first[2].status, &*first[2].body), (TaskStatus::Completed, ""));
+        let rest = one.list("ann", first[2].number, 3).await.unwrap();
+        assert_eq!(rest.iter().map(|task| task.id.clone()).collect::<Vec<_>>(), [id(7)]);
+        assert_eq!(other.list("cid", 0, 3).await, Ok(Vec::new()));
+    });
+}
+
+#[test]
+fn a_caller_and_all_are_bounded_and_what_ends_makes_room() {
+    each(async |one, other| {
+        for number in 0..BOUNDS.caller_max {
+            let ttl = if number == 0 { Duration::from_millis(300) } else { MINUTE };
+            assert_eq!(create(one, "ann", number, ttl, 1_000).await, Creation::Created, "{number}");
+        }
+        let full = create(other, "ann", 90, MINUTE, 1).await;
+        if full == Creation::Created {
+            // On a busy machine the first one is over by now.
+            other.forget(&id(90)).await.unwrap();
+        } else {
+            assert_eq!(full, Creation::CallerFull);
+        }
+        until("the first is over", async || status(one, "ann", 0).await.is_none()).await;
+        assert_eq!(create(one, "ann", 91, MINUTE, 1).await, Creation::Created);
+        assert_eq!(create(one, "bob", 92, MINUTE, 100_001).await, Creation::CallerFull, "his bytes");
+        for number in 100..105 {
+            assert_eq!(create(other, "bob", number, MINUTE, 1).await, Creation::Created);
+        }
+        assert_eq!(create(other, "bob", 106, MINUTE, 1).await, Creation::Full);
+        // Arguments make room for results.
+        assert_eq!(end(one, 1, &format!("r{}", "x".repeat(91_000))).await, Changed::Done);
+        assert_eq!(end(one, 2, &format!("r{}", "x".repeat(5_000))).await, Changed::NoRoom);
+        assert_eq!(status(other, "ann", 2).await, Some(TaskStatus::Working));
+        assert_eq!(end(one, 2, &format!("r{}", "x".repeat(500))).await, Changed::Done, "a short one always fits");
+        one.cancel("ann", &id(3), "").await.unwrap();
+        one.forget(&id(1)).await.unwrap();
+        assert_eq!(end(one, 4, &format!("r{}", "x".repeat(5_000))).await, Changed::Done);
+    });
+}
+
+/// Asks until this holds.
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds().await {
+        assert!(Instant::now() < end, "not in time: {what}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn tasks_of_a_process_that_ends_have_failed_and_its_results_stay() {
+    let engine = Engine::start(&[]);
+    let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
+    run(async {
+        let (one, other) = (shared(&options), shared(&options));
+        create(&one, "ann", 1, MINUTE, 1).await;
+        create(&one, "ann", 2, MINUTE, 1).await;
+        create(&other, "ann", 3, MINUTE, 1).await;
+        end(&one, 1, "r{}").await;
+        one.leave().await.unwrap();
+        let lost = other.find("ann", &id(2)).await.unwrap().unwrap();
+        assert_eq!((lost.status, &*lost.body, lost.message.as_str()), (TaskStatus::Failed, "e{}", "lost"));
+        assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Completed));
+        assert_eq!(status(&other, "ann", 3).await, Some(TaskStatus::Working));
+        // One that says nothing any more is lost a moment later.
+        let silent = shared(&options);
+        create(&silent, "ann", 4, MINUTE, 1).await;
+        assert_eq!(status(&other, "ann", 4).await, Some(TaskStatus::Working));
+        drop(silent);
+        until("it is lost", async || status(&other, "ann", 4).await == Some(TaskStatus::Failed)).await;
+    });
+}
+
+#[test]
+fn a_later_process_takes_over_the_files_of_one_that_ended_and_of_none_that_runs() {
+    let folder = TempDir::new().unwrap();
+    let files = folder.path().join("tasks");
+    run(async {
+        let first = here(Some(&files));
+        for number in 1..=4 {
+            create(&first, "ann", number, MINUTE, 1).await;
+        }
+        create(&first, "ann", 5, Duration::from_millis(1), 1).await;
+        end(&first, 1, "r{\"a\":\"é\\n\"}").await;
+        first.cancel("ann", &id(2), "hers").await.unwrap();
+        first.forget(&id(4)).await.unwrap();
+        let beside = here(Some(&files));
+        assert_eq!(status(&beside, "ann", 1).await, None, "the first one runs");
+        create(&beside, "ann", 6, MINUTE, 1).await;
+        drop(first);
+        let mut later = here(Some(&files));
+        let end = Instant::now() + Duration::from_secs(60);
+        // The lock goes with the thread that held it.
+        while status(&later, "ann", 1).await.is_none() {
+            assert!(Instant::now() < end, "the files are not taken over");
+            sleep(Duration::from_millis(20)).await;
+            later = here(Some(&files));
+        }
+        let done = later.find("ann", &id(1)).await.unwrap().unwrap();
+        assert_eq!((done.status, &*done.body), (TaskStatus::Completed, "r{\"a\":\"é\\n\"}"));
+        let lost = later.find("ann", &id(3)).await.unwrap().unwrap();
+        assert_eq!((lost.status, &*lost.body), (TaskStatus::Failed, "e{}"));
+        let cancelled = later.find("ann", &id(2)).await.unwrap().unwrap();
+        assert_eq!((cancelled.status, cancelled.message.as_str()), (TaskStatus::Cancelled, "hers"));
+        assert_eq!((status(&later, "ann", 5).await, status(&later, "ann", 6).await), (None, None));
+        assert_eq!(status(&later, "bob", 1).await, None);
+    });
+}

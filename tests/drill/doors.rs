@@ -1,0 +1,125 @@
+//! Requests to the host through doors. Must not hold: other messages.
+use serde_json::{Value, json};
+use toolcell_tests::Answer;
+
+use crate::row::End::Answers;
+use crate::row::{Row, call, holds, row, sealed};
+use crate::site::{OWN_SECRET, Site};
+
+/// Asks through a new door, and reads what comes first.
+fn want(kind: &str, of: &str) -> Value {
+    let reads = call("read", json!([{"answer": 0}, {"room": 4096}, 4096]));
+    json!(["door", {"want": {"door": {"answer": 0}, "kind": kind, "of": of}}, reads])
+}
+
+/// Bytes through a new door.
+fn raw(bytes: &[u8]) -> Value {
+    let reads = call("read", json!([{"answer": 0}, {"room": 64}, 64]));
+    json!(["door", call("write", json!([{"answer": 0}, {"bytes": bytes}, bytes.len()])), reads])
+}
+
+/// No server saw anything, and the denial is told.
+fn is_denied(site: &Site, answer: &Answer) -> bool {
+    is_nothing(site, answer) && answer.denials().len() == 1
+}
+
+/// No server saw anything.
+fn is_nothing(site: &Site, answer: &Answer) -> bool {
+    !answer.is_error() && site.server.connections() == 0 && site.other.connections() == 0
+}
+
+/// Nothing came of it, and the operator is told what no honest process does.
+fn is_misuse(site: &Site, answer: &Answer) -> bool {
+    let told = || site.host.will_say("its sandbox process broke the rules of a door: ");
+    is_nothing(site, answer) && {
+        told();
+        true
+    }
+}
+
+/// The attacks.
+pub const ROWS: &[Row] = &[
+    row(
+        "ask for what is granted",
+        |s| want("http", &s.server.url("/allowed/x")),
+        Answers(|site, answer| {
+            // It comes back without the secret that the host has put in.
+            let seen = site.server.only_seen();
+            !answer.is_error()
+                && seen.target() == "/allowed/x"
+                && seen.values("authorization") == [format!("Bearer {OWN_SECRET}")]
+        }),
+    ),
+    sealed("ask for it without any grant", |s| want("http", &s.server.url("/allowed/x")), Answers(is_denied)),
+    row("ask for another path", |s| want("http", &s.server.url("/secret")), Answers(is_denied)),
+    row("ask for another path by dots", |s| want("http", &s.server.url("/allowed/../secret")), Answers(is_denied)),
+    row(
+        "ask for another path by escaped dots",
+        |s| want("http", &s.server.url("/allowed/%2e%2e/secret")),
+        Answers(is_denied),
+    ),
+    row("ask another component's server", |s| want("http", &s.other.url("/echo")), Answers(is_denied)),
+    row("ask another port of the machine", |_| want("http", "http://127.0.0.1:22/"), Answers(is_denied)),
+    row(
+        "ask for the machine's own metadata",
+        |_| want("http", "http://169.254.169.254/latest/meta-data/"),
+        Answers(is_denied),
+    ),
+    row(
+        "ask by another scheme",
+        |s| want("http", &format!("https://{}/allowed/x", s.server.address())),
+        Answers(is_denied),
+    ),
+    row(
+        "ask by a name that leads there",
+        |s| want("http", &format!("http://localhost:{}/allowed/x", s.server.port())),
+        Answers(is_denied),
+    ),
+    row("connect to the server", |s| want("tcp", &s.server.address().to_string()), Answers(is_denied)),
+    row(
+        "connect to it by a mapped address",
+        |s| want("tcp", &format!("[::ffff:127.0.0.1]:{}", s.server.port())),
+        Answers(is_denied),
+    ),
+    row("connect to another's server", |s| want("tcp", &s.other.address().to_string()), Answers(is_denied)),
+    row("connect to the machine's shell", |_| want("tcp", "127.0.0.1:22"), Answers(is_denied)),
+    row("send packets", |s| want("udp", &s.server.address().to_string()), Answers(is_nothing)),
+    row("look a name up", |_| want("lookup", "told.example"), Answers(is_denied)),
+    row(
+        "open the state of the component, which has none",
+        |_| json!(["door", {"want": {"door": {"answer": 0}, "kind": "state", "of": ""}}]),
+        Answers(is_nothing),
+    ),
+    row("have a person asked", |s| want("consent", &s.other.address().to_string()), Answers(is_nothing)),
+    row("announce a frame of four gigabytes", |_| raw(&[0xff; 4]), Answers(is_misuse)),
+    row("announce an empty frame", |_| raw(&[0; 4]), Answers(is_misuse)),
+    row("send a frame of no known kind", |_| raw(&[2, 0, 0, 0, 7, 7]), Answers(is_misuse)),
+    row("begin with data", |_| raw(&[2, 0, 0, 0, 1, 7]), Answers(is_misuse)),
+    row("begin with what is no message", |_| raw(&[3, 0, 0, 0, 0, 0xff, 0xff]), Answers(is_misuse)),
+    row(
+        "say half of what it wants",
+        |_| json!(["door", call("write", json!([{"answer": 0}, {"bytes": [9, 0, 0, 0, 0, 1]}, 6]))]),
+        Answers(is_nothing),
+    ),
+    row("close a door at once", |_| json!(["door", call("close", json!([{"answer": 0}]))]), Answers(is_nothing)),
+    row("open more doors than it may", |_| json!(vec!["door"; 400]), Answers(is_misuse)),
+];
+
+#[test]
+fn the_host_decides_whatever_a_process_asks() {
+    holds(ROWS);
+}
+
+#[test]
+fn a_door_that_is_kept_leads_nowhere_once_its_call_has_ended() {
+    let mut site = Site::new();
+    let kept = site.attack("attack", &json!(["door"]));
+    let door = kept.structured()["answers"][0]["answer"].as_i64().unwrap();
+    let asks = json!({"want": {"door": door, "kind": "http", "of": site.server.url("/allowed/x")}});
+    let late = site.attack("attack", &json!([asks, call("read", json!([door, {"room": 64}, 64]))]));
+    // A broken pipe, or nothing to read from it.
+    let answers = &late.structured()["answers"];
+    assert!(answers[0]["error"] == 32 || answers[1]["answer"] == 0, "{}", late.everything());
+    assert_eq!(site.server.connections(), 0);
+    site.holds();
+}

@@ -2,7 +2,7 @@
 //! or wrong, and the raw responses. Knows only as much of HTTP/1.1 as the host's responses use.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Instant;
@@ -371,7 +371,9 @@ impl<S: Read + Write> Wire<S> {
     pub fn reply(&mut self) -> Reply {
         let mut reply = self.head();
         if reply.field("transfer-encoding") == Some("chunked") {
+            let end = Instant::now() + 2 * PATIENCE;
             while let Some(chunk) = self.chunk() {
+                assert!(Instant::now() < end, "no end");
                 reply.body.extend(chunk);
             }
         } else if let Some(length) = reply.field("content-length") {
@@ -402,6 +404,8 @@ impl<S: Read + Write> Wire<S> {
     /// # Panics
     /// If none comes in time.
     pub fn event(&mut self) -> Option<Value> {
+        // Each comment that keeps the stream open begins the time of the connection anew.
+        let end = Instant::now() + PATIENCE;
         loop {
             // The host writes each event and each comment in one chunk. A proxy may join chunks
             // that arrived together.
@@ -413,6 +417,7 @@ impl<S: Read + Write> Wire<S> {
                     return Some(serde_json::from_str(&data).unwrap());
                 }
             }
+            assert!(Instant::now() < end, "no event");
             let chunk = self.chunk()?;
             self.1.push_str(std::str::from_utf8(&chunk).unwrap());
         }
@@ -439,16 +444,22 @@ impl<S: Read + Write> Wire<S> {
     /// # Panics
     /// If it does not in time.
     pub fn is_closed(&mut self) {
-        let mut rest = Vec::new();
-        // If the host closed with bytes unread, its end arrives as a reset.
-        let _ = self.0.read_to_end(&mut rest);
-        assert_eq!(String::from_utf8_lossy(&rest), "");
+        assert!(self.is_at_end(), "{:?}", String::from_utf8_lossy(self.0.buffer()));
     }
 
     /// Waits until the other side sends bytes or closes the connection. True if it closed it.
+    ///
+    /// # Panics
+    /// If it does neither in time.
     pub fn is_at_end(&mut self) -> bool {
-        // If the host closed with bytes unread, its end arrives as a reset.
-        self.0.fill_buf().map_or(true, <[u8]>::is_empty)
+        match self.0.fill_buf() {
+            Ok(bytes) => bytes.is_empty(),
+            // If the host closed with bytes unread, its end arrives as a reset.
+            Err(error) => {
+                assert!(!matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "it is open");
+                true
+            }
+        }
     }
 
     /// The connection itself.

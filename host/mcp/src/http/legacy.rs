@@ -2,8 +2,10 @@
 //! name it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use tokio::time::timeout;
 
 use super::accept::Accepted;
 use super::body::ResponseContent;
@@ -111,8 +113,13 @@ pub(super) fn begin<H: Host>(
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: context.accepted, style }))
 }
 
-/// Opens the stream for a session's messages that belong to no request.
-pub(super) fn listen<H: Host>(
+/// Longest wait until all replicas know of a stream. 1 s: a message between replicas takes under a
+/// millisecond, and a client waits for its stream meanwhile.
+const STREAM_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Opens the stream for a session's messages that belong to no request. The answer begins once all
+/// replicas know of the stream: what the client opens then is a later one.
+pub(super) async fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
     sender: Sender,
@@ -132,7 +139,8 @@ pub(super) fn listen<H: Host>(
     }
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
     let opened = service.exchange.as_ref().map(|exchange| OpenStream::new(exchange, &service.key_of(id), &caller));
-    session.outbox.open(&mailbox, opened.as_ref().map(|stream| stream.name.as_str()));
+    let known = session.outbox.open(&mailbox, opened.as_ref().map(|stream| stream.name.as_str()));
+    let is_shared = opened.is_some();
     if let Some(stream) = &opened {
         session.connection.mark_ready();
         stream.say(SessionNews::Opened(stream.name.clone()));
@@ -142,7 +150,13 @@ pub(super) fn listen<H: Host>(
     }
     let (kind, lease) = (StreamKind::Session, SessionExchange::answering(&mailbox, session, guard));
     let lease = SessionExchange { validity, _opened: opened, kind, ..lease };
-    Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))))
+    // Who gives up while this waits drops the stream, and with it all that belongs to it.
+    let stream = EventStream::new(mailbox, None, &service.limits, Box::new(lease));
+    if is_shared {
+        // Without the others, whose state is away, the stream serves those who have this replica.
+        let _ = timeout(STREAM_KNOWN_WITHIN, known).await;
+    }
+    Ok(events(stream))
 }
 
 /// Ends a session, everywhere.

@@ -244,7 +244,7 @@ impl<H: Host> Service<H> {
         legacy::meet(self, &parts.headers, &admitted.caller, &owner).await?;
         let sender = Sender { admitted, owner };
         match parts.method {
-            Method::GET => legacy::listen(self, &parts.headers, sender),
+            Method::GET => legacy::listen(self, &parts.headers, sender).await,
             Method::DELETE => legacy::end(self, &parts.headers, &sender.admitted.caller).await,
             _ => {
                 check_content(&parts.headers)?;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
+
 use super::executor::DrivingExecutor;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox};
@@ -64,33 +66,36 @@ pub(super) struct KeptFrames {
 /// The name of a stream among replicas.
 struct StreamName {
     name: String,
-    /// All replicas know of it: a stream that another opens is a later one.
-    confirmed: bool,
+    /// Dropped once all replicas know of it: a stream that another opens then is a later one.
+    unconfirmed: Option<oneshot::Sender<()>>,
     /// Nothing that was kept for it has been sent on it.
     adopts: bool,
 }
 
 impl SessionOutbox {
     /// Sends frames to this stream from now on. The one before it ends: one client reads one
-    /// stream. `name` is its name among replicas, if there are any.
-    pub(super) fn open(&self, stream: &Arc<Mailbox>, name: Option<&str>) {
+    /// stream. `name` is its name among replicas, if there are any. The receiver then completes
+    /// once all of them know of it, or another stream takes its place.
+    pub(super) fn open(&self, stream: &Arc<Mailbox>, name: Option<&str>) -> oneshot::Receiver<()> {
+        let (sender, known) = oneshot::channel();
         let before = {
             let mut unsent = self.unsent();
             let adopts = unsent.kept.is_empty();
             unsent.kept.drain(..).for_each(|frame| stream.queue(frame));
-            unsent.name = name.map(|name| StreamName { name: name.to_owned(), confirmed: false, adopts });
+            unsent.name = name.map(|name| StreamName { name: name.to_owned(), unconfirmed: Some(sender), adopts });
             unsent.elsewhere = None;
             unsent.stream.replace(Arc::clone(stream))
         };
         if let Some(before) = before {
             before.end(Ending::Nothing);
         }
+        known
     }
 
     /// Notes that all replicas know of the stream of this name.
     pub(super) fn confirm(&self, name: &str) {
         if let Some(own) = self.unsent().name.as_mut().filter(|own| own.name == name) {
-            own.confirmed = true;
+            own.unconfirmed = None;
         }
     }
 
@@ -100,7 +105,7 @@ impl SessionOutbox {
         let (before, kept, told) = {
             let mut unsent = self.unsent();
             let is_open = unsent.stream.as_ref().is_some_and(|stream| !stream.is_over());
-            if is_open && unsent.name.as_ref().is_some_and(|own| !own.confirmed) {
+            if is_open && unsent.name.as_ref().is_some_and(|own| own.unconfirmed.is_some()) {
                 return None;
             }
             unsent.elsewhere = Some(name.to_owned());
@@ -128,7 +133,7 @@ impl SessionOutbox {
         let mut unsent = self.unsent();
         unsent.elsewhere = None;
         if let Some(own) = &mut unsent.name {
-            own.confirmed = true;
+            own.unconfirmed = None;
         }
     }
 
@@ -466,6 +471,8 @@ pub(super) fn random_id() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot::error::TryRecvError;
+
     use super::super::mailbox::Next;
     use super::*;
 
@@ -499,12 +506,14 @@ mod tests {
         assert_eq!((handed.frames.len(), handed.told), (1, Some(1)));
         outbox.announce(vec![NEWS.to_vec()], Some(2));
         let own = stream();
-        outbox.open(&own, Some("a.1"));
+        let mut known = outbox.open(&own, Some("a.1"));
         assert_eq!(read(&own), (0, false), "the other replica has told it");
         assert!(outbox.moved("c.1").is_none(), "the own stream is the later one until all know of it");
         outbox.confirm("a.0");
         assert!(outbox.moved("c.1").is_none());
+        assert_eq!(known.try_recv(), Err(TryRecvError::Empty));
         outbox.confirm("a.1");
+        assert_eq!(known.try_recv(), Err(TryRecvError::Closed));
         assert!(outbox.moved("c.2").unwrap().frames.is_empty());
         assert_eq!(read(&own), (0, true));
     }
@@ -519,7 +528,7 @@ mod tests {
             end(&outbox);
             outbox.announce(vec![NEWS.to_vec()], Some(2));
             let own = stream();
-            outbox.open(&own, Some("a.1"));
+            drop(outbox.open(&own, Some("a.1")));
             assert_eq!(read(&own), (1, false));
         }
     }
@@ -527,7 +536,7 @@ mod tests {
     #[test]
     fn a_change_is_told_once_whoever_kept_it() {
         let (outbox, own) = (SessionOutbox::default(), stream());
-        outbox.open(&own, Some("a.1"));
+        drop(outbox.open(&own, Some("a.1")));
         outbox.adopt("a.0", kept(Some(1)));
         assert_eq!(read(&own), (0, false), "it was for an earlier stream");
         outbox.adopt("a.1", kept(Some(1)));
@@ -539,13 +548,13 @@ mod tests {
         assert_eq!(read(&own), (2, false), "a list that comes back is another change");
 
         let (outbox, own) = (SessionOutbox::default(), stream());
-        outbox.open(&own, Some("a.1"));
+        drop(outbox.open(&own, Some("a.1")));
         outbox.announce(vec![NEWS.to_vec()], Some(1));
         outbox.adopt("a.1", kept(Some(1)));
         assert_eq!(read(&own), (1, false), "this replica was the first");
 
         let (outbox, own) = (SessionOutbox::default(), stream());
-        outbox.open(&own, Some("a.1"));
+        drop(outbox.open(&own, Some("a.1")));
         outbox.adopt("a.1", KeptFrames { frames: Vec::new(), told: Some(1) });
         outbox.announce(vec![NEWS.to_vec()], Some(1));
         assert_eq!(read(&own), (0, false), "it was told on the stream before");
@@ -556,7 +565,7 @@ mod tests {
         let (outbox, own) = (SessionOutbox::default(), stream());
         outbox.announce(vec![NEWS.to_vec()], None);
         outbox.announce(vec![NEWS.to_vec()], None);
-        outbox.open(&own, None);
+        drop(outbox.open(&own, None));
         outbox.announce(vec![NEWS.to_vec()], None);
         outbox.announce(vec![NEWS.to_vec()], None);
         assert_eq!(read(&own), (3, false), "one was kept");

@@ -22,7 +22,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced drill conformance clients-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced drill conformance clients-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -80,6 +80,9 @@ conformance: build fixtures clients ## Run the official conformance suite agains
 
 clients-check: build guests fixtures ## Have the MCP clients of agents' frameworks, mcp-remote and the Inspector's page in a browser talk with the binary (ARGS=fastmcp: only that)
 	@tests/clients/frameworks/check.py $(ARGS)
+
+registries-check: build guests fixtures ## Pull, verify and push components at docker-registry with what cosign, sigstore's client and wkg sign and push (ARGS=keys: only that; ARGS=--parts-only: without toolcell)
+	@tests/registries/check.py $(ARGS)
 
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
 	$(CARGO) run $(tests) --bin toolcell-bench -- $(ARGS)

@@ -185,7 +185,7 @@ class Server:
         if version:
             headers.update({"MCP-Protocol-Version": version, "Mcp-Method": message["method"]})
             name = params.get("name") or params.get("uri")
-            if message["method"] in ("tools/call", "resources/read"):
+            if message["method"] in ("tools/call", "resources/read", "prompts/get"):
                 headers["Mcp-Name"] = name
         elif self.session:
             headers.update({"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": self.session})
@@ -320,7 +320,7 @@ def modern_client(server):
     tools = {tool["name"]: tool for tool in all_tools(server, modern, 4)}
     wanted = {
         "weather_normals", "json_query", "text_diff", "chart", "sonify", "notebook_search", "notebook_read", "echo",
-        "units_convert", "file_search", "notes_write", "notes_read", "fetch_page",
+        "units_convert", "file_search", "notes_write", "notes_read", "fetch_page", "library_index",
     }
     expect(wanted <= tools.keys(), f"missing: {', '.join(sorted(wanted - tools.keys()))}")
 
@@ -351,6 +351,7 @@ def modern_client(server):
 
     media(server)
     notes(server)
+    library(server)
     grants(server)
     refusals(server)
 
@@ -385,6 +386,30 @@ def notes(server):
     heading("The same as a client does it: what the manifest says is read by a call of that tool")
     contents = server.request("resources/read", modern(uri=link["uri"]))["contents"]
     expect(contents[0] == resource, "it is the same note")
+
+
+def library(server):
+    heading("A folder is indexed, and the client hears how far it is")
+    result = call(server, "library_index", {"again": True}, progress=True)
+    expect(result["structuredContent"]["documents"] == 4, "each of the four documents has a card")
+    told = [note["params"] for note in server.notifications if note["method"] == "notifications/progress"]
+    told = [params["message"] for params in told if params["progressToken"] == "library_index"]
+    expect(told and told[-1] == "4 of 4: tea.md", "the last document is the fourth")
+
+    heading("A card: a resource that the component itself declares and reads")
+    contents = server.request("resources/read", modern(uri="library:///tea.md"))["contents"]
+    expect(contents[0]["text"].startswith("# Tea\n"), "its title is the document's")
+
+    heading("A person types an argument of a prompt: the component knows the paths")
+    typed = modern(ref={"type": "ref/prompt", "name": "study"}, argument={"name": "document", "value": "desc"})
+    completion = server.request("completion/complete", typed)["completion"]
+    expect(completion["values"] == ["howto/descale.md"], "one path holds what is typed")
+
+    heading("The prompt: the card, the document, and a wish")
+    chosen = modern(name="study", arguments={"document": "howto/descale.md", "reader": "a child"})
+    messages = server.request("prompts/get", chosen)["messages"]
+    expect([message["content"]["type"] for message in messages] == ["resource", "text", "text"], "three messages")
+    expect("to a child" in messages[2]["content"]["text"], "the wish names the reader")
 
 
 def grants(server):

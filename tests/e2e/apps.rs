@@ -112,6 +112,70 @@ fn a_tool_with_a_view_answers_with_a_text_as_well() {
 }
 
 #[test]
+fn what_a_guest_says_beside_a_resource_is_passed_on_but_not_what_a_view_may_reach() {
+    let reach = json!({"csp": {"connectDomains": ["https://evil.example"]}});
+    let (own, whole) = (json!({"example/kind": "own"}), json!({"ui": reach, "example/kind": "own"}));
+    for revision in LEGACY_REVISIONS.into_iter().chain([MODERN_REVISION]) {
+        for walls in ["best", "none"] {
+            let folder = folder("");
+            let server = format!("version = 1\n[server]\nwalls = \"{walls}\"\n");
+            folder.write("toolcell.toml", folder.read("toolcell.toml").replace("version = 1\n", &server));
+            let mut host = TestHost::in_folder(folder);
+            if revision != MODERN_REVISION {
+                host.initialize(revision);
+            }
+            let answer = host.call("embeds", json!({}));
+            let content = answer.reply()["result"]["content"].as_array().unwrap();
+            let metas: Vec<Option<&Value>> = content.iter().map(|piece| piece.get("_meta")).collect();
+            // Revisions up to 2025-03-26 have no `_meta` of contents.
+            let has_meta = revision >= "2025-06-18";
+            let expected = [&own, &own, &whole, &own].map(|meta| has_meta.then_some(meta));
+            assert_eq!(metas, expected, "{revision} {walls}: {content:?}");
+            for (uri, meta) in [("UI://views/loud", &own), ("note:///x", &whole)] {
+                let read = host.request("resources/read", json!({"uri": uri}));
+                let contents = &read["result"]["contents"][0];
+                assert_eq!(contents.get("_meta"), has_meta.then_some(meta), "{revision} {walls} {uri}: {read}");
+            }
+            // The manifest declares this one: its own tool reads it, and it says what it may reach.
+            let read = host.request("resources/read", json!({"uri": "ui://views/own"}));
+            let reach = json!({"ui": {"csp": {"resourceDomains": ["https://cdn.example.com"]}}});
+            assert_eq!(read["result"]["contents"][0].get("_meta"), has_meta.then_some(&reach), "{revision} {read}");
+        }
+    }
+}
+
+#[test]
+fn a_view_may_be_read_by_what_a_component_declares() {
+    let rule = |uri: &str| {
+        let more = format!(
+            "[apps.\"{uri}\"]\ncsp = {{ connect_domains = [\"https://api.example.com\"] }}\n\
+                            [components.declared_views.tools.shows]\napp = \"{uri}\"\n"
+        );
+        Folder::with_manifest(&format!("{}{more}", manifest_of(&["declared_views"])))
+    };
+    // An address that it lists, and one that its template stands for.
+    for uri in ["ui://own/view", "ui://own/pages/one"] {
+        let _ = Command::in_folder(&rule(uri), &["check"]).run().succeeded();
+        let mut host = TestHost::in_folder(rule(uri));
+        assert_eq!(host.list()[0]["_meta"]["ui"]["resourceUri"], uri);
+        let read = host.request("resources/read", json!({"uri": uri}));
+        let contents = &read["result"]["contents"][0];
+        assert_eq!((&contents["uri"], &contents["mimeType"]), (&json!(uri), &json!(MIME_TYPE)), "{read}");
+        let meta = json!({"ui": {"csp": {"connectDomains": ["https://api.example.com"]}}, "example/kind": "own"});
+        assert_eq!(contents["_meta"], meta, "the manifest says what it may reach: {read}");
+        let listed = host.request("resources/list", json!({}));
+        let view = &listed["result"]["resources"][0];
+        assert_eq!((&view["uri"], &view["_meta"]), (&json!("ui://own/view"), &json!({"example/kind": "own"})));
+    }
+    for uri in ["ui://own/other", "ui://own/pages/one/two", "ui://other/view"] {
+        let refused = Command::in_folder(&rule(uri), &["check"]).run();
+        let said = refused.failed_with(1);
+        let hint = "add file = \"FILE.html\", or the address to the resources of a component";
+        assert!(said.contains(&format!("nothing reads the view {uri}")) && said.contains(hint), "{said}");
+    }
+}
+
+#[test]
 fn a_guest_sees_the_extensions_that_its_client_declares() {
     let ui = json!({"io.modelcontextprotocol/ui": {"mimeTypes": [MIME_TYPE]}});
     for walls in ["best", "none"] {
@@ -142,6 +206,27 @@ fn a_view_is_read_over_http_by_those_who_see_a_tool_of_it() {
     let session = open.session("2025-11-25");
     let legacy = Ask::request(3, "resources/read", json!({"uri": VIEW})).of_session(&session);
     assert_eq!(open.ask(&legacy).frame()["result"]["contents"][0]["_meta"]["ui"]["prefersBorder"], true);
+}
+
+#[test]
+fn views_are_in_the_list_of_the_command_line() {
+    let rules = "\n[callers.default]\ntools = [\"good/*\", \"blank\", \"fails\"]\n";
+    let folder = folder(rules);
+    let shown = Command::in_folder(&folder, &["list"]).run();
+    let lines = "\n\nui://views/page  Page [view of picture_and_text, picture_alone, value_alone, blank, fails]\n\
+                 ui://views/own    [view of names_its_own]\n\nui://views/own  own [page]\n";
+    assert!(shown.succeeded().ends_with(lines), "{shown:?}");
+    let listed = |arguments: &[&str]| {
+        let arguments = [&["list", "--json"], arguments].concat();
+        Command::in_folder(&folder, &arguments).run().json()["views"].clone()
+    };
+    let all = listed(&[]);
+    let page = ["picture_and_text", "picture_alone", "value_alone", "blank", "fails"];
+    assert_eq!(all[0], json!({"uri": VIEW, "title": "Page", "description": null, "file": "page.html", "tools": page}));
+    assert_eq!((&all[1]["file"], &all[1]["tools"]), (&Value::Null, &json!(["names_its_own"])));
+    let hers = listed(&["--caller", "ann"]);
+    assert_eq!(hers.as_array().unwrap().len(), 1, "{hers}");
+    assert_eq!(hers[0]["tools"], json!(["blank", "fails"]));
 }
 
 #[test]

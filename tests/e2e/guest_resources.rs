@@ -258,7 +258,23 @@ fn declared_resources_are_pinned_and_shown() {
     }
     let inspected = Command::in_folder(&folder, &["inspect", "components/resources.wasm"]).run();
     let inspected = inspected.succeeded();
-    assert!(inspected.contains("own:///found/{+path}"), "{inspected}");
+    let part = "\nresources\n  own:///index\n      Index (text/plain)\n  own:///picture\n      picture (text/plain)\n";
+    assert!(inspected.contains(part), "{inspected}");
+    assert!(
+        inspected.contains("\n  own:///topics/{topic}\n      topic (text/plain)\n      variable  topic: disk, dns\n"),
+        "{inspected}"
+    );
+    let inspected = Command::in_folder(&folder, &["inspect", "components/resources.wasm", "--json"]).run().json();
+    let topics = inspected["resources"].as_array().unwrap().iter().find(|one| one["name"] == "topic").unwrap();
+    assert_eq!(
+        *topics,
+        json!({
+            "uri": "own:///topics/{topic}", "name": "topic", "title": null, "description": null,
+            "mimeType": "text/plain", "values": {"topic": ["disk", "dns"]},
+        })
+    );
+    let listed = Command::in_folder(&folder, &["list"]).run();
+    assert!(listed.succeeded().contains("  Index [resource of resources]\n"), "{listed:?}");
 }
 
 #[test]

@@ -305,6 +305,28 @@ fn prompts_of_a_component_are_got_by_running_it() {
 }
 
 #[test]
+fn prompts_are_shown_by_inspect_and_list() {
+    let folder = Folder::with_manifest(&manifest_of(&["prompts"]));
+    let inspected = Command::in_folder(&folder, &["inspect", "components/prompts.wasm"]).run();
+    let inspected = inspected.succeeded();
+    for part in [
+        "\n  toolcell:mcp/completion@1.2.0\n",
+        "\nprompts\n  test_simple_prompt\n      The prompt test_simple_prompt.\n",
+        "\n      argument  arg1 (required)\n      argument  arg2 (required)\n",
+        "\n  every_kind\n      The prompt every_kind.\n      argument  mood: glad, sad\n",
+    ] {
+        assert!(inspected.contains(part), "no {part:?} in {inspected}");
+    }
+    let inspected = Command::in_folder(&folder, &["inspect", "components/prompts.wasm", "--json"]).run().json();
+    let kinds = inspected["prompts"].as_array().unwrap().iter().find(|one| one["name"] == "every_kind").unwrap();
+    let mood =
+        json!({"name": "mood", "description": "The argument mood.", "required": false, "values": ["glad", "sad"]});
+    assert_eq!(kinds["arguments"], json!([mood]));
+    let listed = Command::in_folder(&folder, &["list"]).run();
+    assert!(listed.succeeded().contains("The prompt every_kind. [prompt of prompts]\n"), "{listed:?}");
+}
+
+#[test]
 fn a_prompt_asks_as_a_tool_does_in_both_eras() {
     let mut host = TestHost::serving(&["prompts"]);
     let capabilities = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});

@@ -172,6 +172,38 @@ fn paths_of_listed_files_are_completed_and_of_no_others() {
     assert_eq!(completing(&mut host, "file:///docs/{+path}", "path", "")["values"], json!(["a b.md"]));
 }
 
+/// The schema of the tool that reads a template names the addresses there are: `enum` or `const`.
+#[test]
+fn addresses_that_a_schema_names_are_completed() {
+    let rules = "[components.resources.resources]\n\"topic:///{topic}\" = { tool = \"look_at_some\" }\n\
+                 \"only:///{+path}\" = { tool = \"look_at_one\" }\n\"none:///{topic}\" = { tool = \"touch\" }\n";
+    for walls in ["best", "none"] {
+        let server = format!("version = 1\n[server]\nwalls = \"{walls}\"\n");
+        let manifest = manifest_of(&["resources"]).replace("version = 1\n", &server);
+        let mut host = TestHost::recording(&format!("{manifest}{rules}"));
+        for revision in ["2025-11-25", MODERN_REVISION] {
+            if revision != MODERN_REVISION {
+                host.initialize(revision);
+            }
+            let mut complete = |uri: &str, name: &str, typed: &str| completing(&mut host, uri, name, typed);
+            let both = json!({"values": ["disk", "dns"], "total": 2, "hasMore": false});
+            assert_eq!(complete("topic:///{topic}", "topic", ""), both, "{revision}: no other address fits");
+            assert_eq!(complete("topic:///{topic}", "topic", "DN")["values"], json!(["dns"]), "case does not count");
+            assert_eq!(complete("topic:///{topic}", "topic", "a")["values"], json!([]), "it holds a slash");
+            assert_eq!(complete("only:///{+path}", "path", "o")["values"], json!(["one/two"]), "{revision}");
+            assert_eq!(complete("topic:///{topic}", "other", ""), Value::Null);
+        }
+        let runs = host.audit().iter().filter(|record| record["event"] == "call.started").count();
+        assert_eq!(runs, 0, "the host alone answered");
+        // Where the schema names none, the component is asked.
+        assert_eq!(completing(&mut host, "none:///{topic}", "topic", "x")["values"], json!(["x/found"]));
+        let read = read(&mut host, "topic:///dns");
+        assert_eq!(read["result"]["contents"][0]["text"], "look_at_some topic:///dns", "{read}");
+        let refused = self::read(&mut host, "topic:///other")["error"].clone();
+        assert_eq!(refused["code"], -32002, "the schema refuses others: {refused}");
+    }
+}
+
 #[test]
 fn callers_complete_paths_of_files_that_they_see() {
     let rules = "\n[callers.local]\ntools = [\"echo\"]\n";

@@ -150,7 +150,7 @@ impl Content {
         Self::new(ContentKind::Text(text.into()))
     }
 
-    /// Its `_meta` as JSON, for contents at this address; `None` where nothing is left.
+    /// Its `_meta` as JSON, at this address if it has one; `None` where nothing is left.
     ///
     /// The protocol's own keys are left out, and so is what a view may reach: only the manifest
     /// says that.

@@ -36,6 +36,7 @@ mod parse;
 mod program;
 pub mod quantity;
 mod read;
+mod reference;
 mod render;
 mod schema;
 mod settings;
@@ -63,12 +64,13 @@ pub use manifest::{
     HttpLimits, HttpPolicy, IconRule, InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress,
     LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, OauthPolicy,
     PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX,
-    RatesWhileAway, ResourceRule, Rights, Server, SharedServer, SkillsPolicy, SourceRef, StateEntries, StatePolicy,
-    TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy,
-    TypedPolicy, UriTemplate, Wall, Walls,
+    RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server, SharedServer, SignerPolicy, SkillsPolicy,
+    SourceRef, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
+    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, Wall, Walls,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};
+pub use reference::{Digest, REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, TAG_CHARS_MAX};
 pub use render::{Style, render_all};
 pub use schema::json_schema;
 pub use suggest::{ATTEMPTS_MAX, Attempt, suggest};

@@ -11,11 +11,13 @@ use crate::manifest::audit::AUDIT;
 use crate::manifest::http::HTTP;
 use crate::manifest::login::{self, LOGIN, LOGINS_MAX};
 use crate::manifest::prompts::{self, PROMPT, PROMPTS_MAX};
+use crate::manifest::registries::{self, REGISTRIES_MAX, REGISTRY};
 use crate::manifest::server::SERVER;
 use crate::manifest::skills::{self, SKILLS};
 use crate::manifest::state::STATE;
 use crate::manifest::tasks::TASKS;
 use crate::manifest::telemetry::{METRICS, TRACES};
+use crate::manifest::trust::{self, TRUST, TRUST_MAX};
 use crate::manifest::{
     AuditPolicy, HttpPolicy, Manifest, MetricsPolicy, Server, StatePolicy, TasksPolicy, TracesPolicy,
 };
@@ -83,6 +85,12 @@ table! {
         /// Views that clients show for results of tools, by address: `ui://NAME/PATH`.
         "apps": Named(&Table(&APP)),
             {"propertyNames": {"pattern": "^ui://[A-Za-z0-9._~/-]+$"}, "maxProperties": APPS_MAX};
+        /// Registries of components that are reached in another way than the public ones, by their
+        /// host.
+        "registries": Named(&Table(&REGISTRY)), {"maxProperties": REGISTRIES_MAX};
+        /// Who must have signed components of registries, by the beginning of their names, such as
+        /// `ghcr.io/acme/`.
+        "trust": Named(&Table(&TRUST)), {"maxProperties": TRUST_MAX};
         /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit
         /// first.
         "components": Named(&Table(&COMPONENT)),
@@ -92,7 +100,7 @@ table! {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
         "logins" => "oauth", "login" => "oauth", "prompt" => "prompts", "task" => "tasks",
         "skill" => "skills", "app" => "apps",
-        "views" => "apps", "ui" => "apps",
+        "views" => "apps", "ui" => "apps", "registry" => "registries", "trusted" => "trust", "signers" => "trust",
     }
 }
 
@@ -159,6 +167,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let components = component::read_all(root, &defaults, problems);
     let prompts = prompts::read(root, problems);
     let (skills, apps) = (skills::read(root, problems), apps::read(root, problems));
+    let (registries, trust) = (registries::read(root, problems), trust::read(root, problems));
     let callers = callers::read(root, http.as_ref(), &components, problems);
     login::check_used(root, &components, problems);
     enclosure::check(&server, &audit, &components, problems);
@@ -182,6 +191,8 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
         prompts,
         skills,
         apps,
+        registries,
+        trust,
         components,
     }
 }

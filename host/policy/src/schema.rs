@@ -177,7 +177,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 33);
+        assert_eq!(tables().len(), 36);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, and keys without which some of its keys are not read.
-    const PLACES: [(&str, &str, Lines); 33] = [
+    const PLACES: [(&str, &str, Lines); 36] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -246,6 +246,9 @@ mod tests {
         ("Skills", "[skills]", &[("folder", "'s'")]),
         ("App", "[apps.'ui://a']", &[]),
         ("AppCsp", "[apps.'ui://a'.csp]", &[]),
+        ("Registry", "[registries.'r.example']", &[("user", "'u'"), ("password", "'env:P'")]),
+        ("Trust", "[trust.'r.example/a/']", &[("signed_by", "[{ key = 'k.pub' }]")]),
+        ("Signer", "[[trust.'r.example/a/'.signed_by]]", &[]),
         ("Component", "[components.a]", &[]),
         ("Mount", "[components.a.filesystem.'/m']", &[("path", "'d'"), ("access", "'write'")]),
         ("Network", "[components.a.network]", &[]),

@@ -457,3 +457,28 @@ fn calibration() {
         json!({"kids": vec![json!({"n": 1}); 100_000]}),
     );
 }
+
+#[test]
+fn an_integer_is_one_however_it_is_written() {
+    // Values, and bounds in the schema itself (JSON Schema 2020-12, section 6.1.1).
+    let schema: Value = serde_json::from_str(
+        r#"{"properties": {"n": {"type": "integer", "minimum": 1.0, "maximum": 9.0}, "only": {"enum": [2.0]},
+            "text": {"minLength": 2.0, "maxLength": 3.0}, "list": {"maxItems": 1.0}}}"#,
+    )
+    .unwrap();
+    let schema = compile(&schema).unwrap();
+    for (value, fits) in [
+        (r#"{"n": 1.0}"#, true),
+        (r#"{"n": 1e0}"#, true),
+        (r#"{"n": 1.5}"#, false),
+        (r#"{"n": 10.0}"#, false),
+        (r#"{"only": 2}"#, true),
+        (r#"{"only": 2.5}"#, false),
+        (r#"{"text": "abc"}"#, true),
+        (r#"{"text": "abcd"}"#, false),
+        (r#"{"list": [1, 2]}"#, false),
+    ] {
+        let given: Value = serde_json::from_str(value).unwrap();
+        assert_eq!(check(&schema, &given).is_ok(), fits, "{value}");
+    }
+}

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
-use toolcell_tests::{Folder, TestHost};
+use toolcell_tests::{Folder, PATIENCE, TestHost};
 
 /// A folder with this example's component, and a manifest that serves it with these tables.
 fn example(name: &str, tables: &str) -> Folder {
@@ -140,4 +141,102 @@ fn fetch_page_tells_the_model_what_it_may_not_fetch() {
         );
     }
     assert_eq!((server.connections(), other.connections()), (0, 0));
+}
+
+const TEA: &str = "library:///tea.md";
+
+fn card(host: &mut TestHost, uri: &str) -> Value {
+    let read = host.request("resources/read", json!({"uri": uri}));
+    assert!(read.get("error").is_none(), "{read}");
+    read["result"]["contents"][0]["text"].clone()
+}
+
+#[test]
+fn library_keeps_cards_tells_of_them_and_indexes_as_a_task() {
+    let tables = "task = \"0ms\"\n[{c}.filesystem]\n\"/library\" = { path = \"docs\" }\n[{c}.keyvalue]\n";
+    let folder = example("library", tables);
+    folder.write("docs/tea.md", "# Tea\n\nThe kettle is blue.\n");
+    folder.write("docs/how to/descale.md", "# Descale\n");
+    let mut host = TestHost::recording_in(folder, &[]);
+    host.start("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [TEA]}}));
+    host.next_of("notifications/subscriptions/acknowledged");
+    // A client that cannot take a task waits for the call, and hears how far it is.
+    let call = json!({"name": "library_index", "arguments": {}, "_meta": {"progressToken": "index"}});
+    let answer = host.request("tools/call", call);
+    assert_eq!(answer["result"]["structuredContent"]["added"], json!(["how to/descale.md", "tea.md"]), "{answer}");
+    let told: Vec<Value> =
+        (0..2).map(|_| host.next_of("notifications/progress")["params"]["message"].clone()).collect();
+    assert_eq!(told, ["1 of 2: how to/descale.md", "2 of 2: tea.md"]);
+    assert_eq!(host.next_of("notifications/resources/updated")["params"]["uri"], TEA);
+    assert_eq!(card(&mut host, TEA), "# Tea\n\ntea.md, 5 words\n\n- Tea\n");
+    assert_eq!(
+        card(&mut host, "library:///how%20to/descale.md"),
+        "# Descale\n\nhow to/descale.md, 1 word\n\n- Descale\n"
+    );
+    let list = card(&mut host, "library:///");
+    assert!(list.as_str().unwrap().contains("- [Descale](library:///how%20to/descale.md), 1 word\n"), "{list}");
+    // As a task.
+    host.folder().write("docs/tea.md", "# Green tea\n");
+    let declared =
+        json!({"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
+    let begun = host.request("tools/call", json!({"name": "library_index", "arguments": {}, "_meta": declared}));
+    let task = begun["result"]["taskId"].clone();
+    assert!(task.is_string(), "{begun}");
+    let until = Instant::now() + PATIENCE;
+    let done = loop {
+        let now = host.request("tasks/get", json!({"taskId": task, "_meta": declared}))["result"].clone();
+        // One that is as short as this may end before it says anything.
+        let said = now["statusMessage"].as_str().unwrap_or_default();
+        assert!(said.is_empty() || now["status"] != "working" || said.contains(" of 2: "), "{now}");
+        if now["status"] != "working" {
+            break now;
+        }
+        assert!(Instant::now() < until, "{now}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!(done["result"]["structuredContent"]["changed"], json!(["tea.md"]), "{done}");
+    assert_eq!(host.next_of("notifications/resources/updated")["params"]["uri"], TEA);
+    assert_eq!(card(&mut host, TEA), "# Green tea\n\ntea.md, 2 words\n\n- Green tea\n");
+}
+
+#[test]
+fn library_has_a_prompt_whose_arguments_are_completed() {
+    let tables = "[{c}.filesystem]\n\"/library\" = { path = \"docs\" }\n[{c}.keyvalue]\n";
+    let folder = example("library", tables);
+    folder.write("docs/tea.md", "# Tea\n\nThe kettle is blue.\n");
+    folder.write("secret.md", "# Secret\n");
+    let mut host = TestHost::recording_in(folder, &[]);
+    let _ = host.call("library_index", json!({})).structured();
+    let mut complete = |of: Value, name: &str, typed: &str| {
+        let typed = json!({"ref": of, "argument": {"name": name, "value": typed}});
+        host.request("completion/complete", typed)["result"]["completion"]["values"].clone()
+    };
+    let prompt = json!({"type": "ref/prompt", "name": "study"});
+    assert_eq!(complete(prompt.clone(), "document", "T"), json!(["tea.md"]));
+    assert_eq!(complete(prompt, "reader", "a c"), json!(["a child"]));
+    assert_eq!(complete(json!({"type": "ref/resource", "uri": "library:///{+path}"}), "path", ""), json!(["tea.md"]));
+    let mut get = |document: &str| {
+        host.request("prompts/get", json!({"name": "study", "arguments": {"document": document, "reader": "a child"}}))
+    };
+    let got = get("tea.md");
+    let messages = got["result"]["messages"].as_array().unwrap_or_else(|| panic!("{got}"));
+    assert_eq!(messages[0]["content"]["resource"]["uri"], TEA);
+    assert_eq!(messages[1]["content"]["text"], "# Tea\n\nThe kettle is blue.\n");
+    assert!(messages[2]["content"]["text"].as_str().unwrap().contains("to a child"), "{got}");
+    for other in ["milk.md", "../secret.md", "/secret.md"] {
+        assert_eq!(get(other)["error"]["code"], -32602, "{other}");
+    }
+}
+
+#[test]
+fn library_says_which_grant_is_missing() {
+    let mounted = "[{c}.filesystem]\n\"/library\" = { path = \"docs\" }\n";
+    for (tables, part) in [("", "gives this tool no folder at /library"), (mounted, "lets this tool keep no cards")] {
+        let folder = example("library", tables);
+        folder.write("docs/tea.md", "# Tea\n");
+        let mut host = TestHost::recording_in(folder, &[]);
+        let error = error_of(&mut host, "library_index", json!({}));
+        assert!(error.contains(part), "{error}");
+    }
 }

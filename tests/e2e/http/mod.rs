@@ -9,6 +9,7 @@ mod attacks;
 mod callers;
 mod doors;
 mod ending;
+mod entries;
 mod known;
 mod mismatch;
 mod modern;

@@ -52,6 +52,8 @@ pub struct HttpServer {
 pub enum Scripted {
     /// A status, a content type and a body.
     Whole(u16, &'static str, String),
+    /// A status, fields and a body, which an answer to HEAD leaves out.
+    Bytes(u16, Vec<(&'static str, String)>, Vec<u8>),
     /// The answer that this target would get.
     As(&'static str),
 }
@@ -278,6 +280,15 @@ fn serve(connection: Box<dyn Connection>, state: &State) -> Result<()> {
             }
             (None, Some(Scripted::Whole(status, kind, body))) => {
                 whole(connection.get_mut(), &format!("{status} Status"), &[("Content-Type", kind)], body.as_bytes())?;
+            }
+            (None, Some(Scripted::Bytes(status, fields, body))) => {
+                let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                let mut answer = Vec::new();
+                whole(&mut answer, &format!("{status} Status"), &fields, &body)?;
+                if seen.method() == "HEAD" {
+                    answer.truncate(answer.len() - body.len());
+                }
+                connection.get_mut().write_all(&answer)?;
             }
         }
         connection.get_mut().flush()?;

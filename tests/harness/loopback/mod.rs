@@ -8,6 +8,7 @@ mod http;
 mod http2;
 mod issuer;
 mod names;
+mod registry;
 mod tls;
 
 pub use collector::{Collector, Manner, Span};
@@ -16,4 +17,5 @@ pub use http::{HttpServer, Scripted, Seen};
 pub use http2::Http2Server;
 pub use issuer::{Algorithm, Issuer, SigningKey, seconds_from_now};
 pub use names::{NameServer, Named};
+pub use registry::Registry;
 pub use tls::{Authority, Identity, TlsWire};

@@ -7,6 +7,7 @@ mod edit;
 mod help;
 mod log;
 mod records;
+mod registries;
 mod secret_login;
 mod secrets;
 mod sketch;
@@ -31,6 +32,10 @@ pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
     PolicyCommand, PolicyTestArgs, SuggestArgs,
+};
+pub use registries::{
+    OutdatedArgs, PullArgs, PushArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs, StoreImportArgs,
+    StoreListArgs, UpdateArgs,
 };
 pub use secret_login::{SecretLoginArgs, SecretLogoutArgs};
 pub use secrets::{SecretArgs, SecretCommand, SecretListArgs, SecretRemoveArgs, SecretSetArgs};
@@ -92,7 +97,7 @@ pub enum Command {
     Diff(DiffArgs),
     /// Pin one component as it is now, and serve it
     Approve(ApproveArgs),
-    /// Show the tools
+    /// Show the tools, and the prompts, skills, views and resources beside them
     List(ListArgs),
     /// Run one tool once and show what it answers
     Call(CallArgs),
@@ -114,6 +119,16 @@ pub enum Command {
     ClientConfig(ClientConfigArgs),
     /// Put a component into the manifest
     Add(AddArgs),
+    /// Bring what the manifest needs of registries into the store
+    Pull(PullArgs),
+    /// Show components of registries that have newer versions
+    Outdated(OutdatedArgs),
+    /// Pin what the tags of registries lead to now
+    Update(UpdateArgs),
+    /// Put a component into a registry
+    Push(PushArgs),
+    /// Look after what was pulled
+    Store(StoreArgs),
     /// Take a component out of the manifest
     Remove(RemoveArgs),
     /// Give a component another name
@@ -283,6 +298,9 @@ pub struct AskArgs {
 /// `toolcell lock`.
 #[derive(Debug, ClapArgs)]
 pub struct LockArgs {
+    /// Pin components even if others signed them than those that the lock pins
+    #[arg(long)]
+    pub allow_signer_change: bool,
     #[command(flatten)]
     pub manifest: ManifestArg,
     #[command(flatten)]
@@ -310,6 +328,9 @@ pub struct ApproveArgs {
     /// now]
     #[arg(long, value_name = "DIGITS")]
     pub digest: Option<SeenDigest>,
+    /// Approve it even if others signed it than those that the lock pins
+    #[arg(long)]
+    pub allow_signer_change: bool,
     #[command(flatten)]
     pub manifest: ManifestArg,
     /// The socket of one process [default: those of all that serve the manifest; the lock alone is

@@ -40,7 +40,8 @@ fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
 }
 
 fn approval(args: &ApproveArgs) -> Approval {
-    Approval { name: args.name.clone(), digest: args.digest.clone() }
+    let (name, digest) = (args.name.clone(), args.digest.clone());
+    Approval { name, digest, allow_signer_change: args.allow_signer_change }
 }
 
 fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Result<Exit> {
@@ -68,6 +69,14 @@ fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Resul
     let digest = now.components.get(&component).map_or("", |now| now.digest.as_str());
     if let Err(problem) = approval.check(&component, digest) {
         terminal::error(&problem, Some("`toolcell diff` shows how it differs now"));
+        return Ok(Exit::AtFault);
+    }
+    let signers = now
+        .components
+        .get(&component)
+        .map(|pinned| approval.check_signers(&component, locked.components.get(&component), pinned));
+    if let Some(Err(problem)) = signers {
+        terminal::error(&problem, Some("`toolcell diff` shows who signed it now"));
         return Ok(Exit::AtFault);
     }
     match now.components.get(&component) {

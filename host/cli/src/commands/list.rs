@@ -1,9 +1,9 @@
-//! `toolcell list`: the tools, for people or for scripts.
+//! `toolcell list`: the tools, and all that clients get beside them, for people or for scripts.
 
 use serde_json::{Value, json};
 use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, ResourceReader, Revision, Skill, Tool, sanitize};
 use toolcell_policy::Limits;
-use toolcell_server::catalog::Catalog;
+use toolcell_server::catalog::{App, Catalog};
 
 use crate::args::{ListArgs, SketchRights};
 use crate::exit::Exit;
@@ -12,6 +12,9 @@ use crate::terminal;
 
 /// Columns of a description shown; its first sentence usually fits.
 const DESCRIPTION_COLUMNS: usize = 88;
+
+/// Begins the name of the entry that reads the resources of a component, which is no tool.
+const OWN_RESOURCES: &str = "resources/";
 
 /// Prints the list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
@@ -30,14 +33,18 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let skills: Vec<&Skill> = skills.collect();
     let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| declared.is_seen_with(view));
     let resources: Vec<&DeclaredResource> = catalog.resources().iter().filter(readable).collect();
+    let views: Vec<View<'_>> = catalog.views().iter().filter_map(|app| View::of(app, &tools)).collect();
     let text = if args.json {
-        format!("{:#}\n", all(&catalog, (&tools, &prompts), &resources, &skills))
+        let beside = Beside { resources: &resources, skills: &skills, views: &views };
+        format!("{:#}\n", all(&catalog, (&tools, &prompts), &beside))
     } else {
-        let others = resources.iter().copied().filter(|declared| skills.iter().all(|skill| skill.uri != declared.uri));
-        let others: Vec<&DeclaredResource> = others.collect();
+        // Files of skills and views are shown with these.
+        let is_held = |declared: &DeclaredResource| matches!(declared.reader, ResourceReader::Held { .. });
+        let others: Vec<&DeclaredResource> = resources.iter().copied().filter(|declared| !is_held(declared)).collect();
         table(&catalog, &tools)
             + &listed_prompts(&catalog, &prompts)
             + &listed_skills(&skills)
+            + &listed_views(&views)
             + &read_by_tools(&others)
     };
     terminal::print(&text)?;
@@ -46,6 +53,29 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
 
 /// A tool with its index in the catalog.
 type IndexedTool<'c> = (usize, &'c Tool);
+
+/// A view, with the tools whose results it shows.
+struct View<'c> {
+    app: &'c App,
+    tools: Vec<&'c str>,
+}
+
+impl<'c> View<'c> {
+    /// The view, if one of these tools names it.
+    fn of(app: &'c App, tools: &[IndexedTool<'c>]) -> Option<Self> {
+        let naming = tools.iter().map(|(_, tool)| tool.definition());
+        let naming = naming.filter(|definition| definition.view() == Some(app.uri()));
+        let tools: Vec<&str> = naming.map(|definition| definition.name.as_str()).collect();
+        (!tools.is_empty()).then_some(Self { app, tools })
+    }
+}
+
+/// All that clients get beside tools and prompts.
+struct Beside<'a, 'c> {
+    resources: &'a [&'c DeclaredResource],
+    skills: &'a [&'c Skill],
+    views: &'a [View<'c>],
+}
 
 fn table(catalog: &Catalog, tools: &[IndexedTool<'_>]) -> String {
     let style = terminal::stdout_style();
@@ -106,7 +136,22 @@ fn entry_of(skill: &Skill) -> Value {
     serde_json::from_str(&skill.json).unwrap_or_default()
 }
 
-/// Declared resources, printed below the tools.
+/// Views of tools' results, printed below the skills.
+fn listed_views(views: &[View<'_>]) -> String {
+    let style = terminal::stdout_style();
+    let width = views.iter().map(|view| view.app.uri().len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for View { app, tools } in views {
+        let before = if text.is_empty() { "\n" } else { "" };
+        let uri = terminal::bold(&format!("{:width$}", app.uri()), style);
+        let said = app.title().or(app.description()).unwrap_or_default();
+        let origin = terminal::faint(&format!("[view of {}]", tools.join(", ")), style);
+        text.push_str(&format!("{before}{uri}  {} {origin}\n", first_line(said)));
+    }
+    text
+}
+
+/// Declared resources, printed below all others.
 fn read_by_tools(resources: &[&DeclaredResource]) -> String {
     let style = terminal::stdout_style();
     let width = resources.iter().map(|declared| declared.uri.len()).max().unwrap_or_default();
@@ -116,9 +161,11 @@ fn read_by_tools(resources: &[&DeclaredResource]) -> String {
         let uri = terminal::bold(&format!("{:width$}", declared.uri), style);
         let said = declared.title.as_deref().or(declared.description.as_deref()).unwrap_or(&declared.name);
         let reader = match &declared.reader {
-            ResourceReader::Tool { tool, .. } => tool,
-            ResourceReader::Host { .. } => "the host",
-            ResourceReader::Held { .. } => "view",
+            ResourceReader::Tool { tool, .. } => match tool.strip_prefix(OWN_RESOURCES) {
+                Some(component) => format!("resource of {component}"),
+                None => tool.clone(),
+            },
+            ResourceReader::Host { .. } | ResourceReader::Held { .. } => "the host".to_owned(),
         };
         let origin = terminal::faint(&format!("[{reader}]"), style);
         text.push_str(&format!("{before}{uri}  {} {origin}\n", first_line(said)));
@@ -139,8 +186,7 @@ fn first_line(description: &str) -> String {
 fn all(
     catalog: &Catalog,
     (tools, prompts): (&[IndexedTool<'_>], &[IndexedTool<'_>]),
-    resources: &[&DeclaredResource],
-    skills: &[&Skill],
+    Beside { resources, skills, views }: &Beside<'_, '_>,
 ) -> Value {
     let prompts = prompts.iter().map(|&(index, entry)| {
         let definition: Value = Revision::V2026_07_28
@@ -174,11 +220,17 @@ fn all(
         })
     });
     let skills = skills.iter().map(|skill| json!({"path": path_of(skill), "entry": entry_of(skill)}));
+    let views = views.iter().map(|View { app, tools }| {
+        json!({
+            "uri": app.uri(), "title": app.title(), "description": app.description(), "file": app.file(), "tools": tools,
+        })
+    });
     json!({
         "tools": tools.collect::<Vec<_>>(),
         "prompts": prompts,
         "resources": resources.collect::<Vec<_>>(),
         "skills": skills.collect::<Vec<_>>(),
+        "views": views.collect::<Vec<_>>(),
     })
 }
 

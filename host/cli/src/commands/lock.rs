@@ -23,12 +23,17 @@ pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
         terminal::print(&format!("{}: nothing differs\n", path.display()))?;
         return Ok(Exit::Done);
     }
+    let drifts = before.as_ref().map(|before| drift(before, &now)).unwrap_or_default();
+    if let Some(other) = drifts.iter().find(|drift| drift.other_signers && !args.allow_signer_change) {
+        terminal::say(&differences(&drifts));
+        let problem = format!("{} is not signed as {} pins it", other.component, path.display());
+        terminal::error(&problem, Some("ask its publisher why; --allow-signer-change pins it"));
+        return Ok(Exit::AtFault);
+    }
     if let Err(error) = lock::write(&path, &now) {
         return Ok(lock_at_fault(&error));
     }
-    if let Some(before) = before {
-        terminal::print(&differences(&drift(&before, &now)))?;
-    }
+    terminal::print(&differences(&drifts))?;
     let (components, tools) = (now.components.len(), now.tools());
     terminal::print(&format!("{}: pinned components: {components}, tools: {tools}\n", path.display()))?;
     Ok(Exit::Done)

@@ -82,6 +82,11 @@ pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) 
         Screen::Stdout => terminal::print(&difference(file.text(), text, terminal::stdout_style()))?,
         Screen::Stderr => terminal::say(&difference(file.text(), text, terminal::stderr_style())),
     }
+    agrees_or_says(name, &format!("Write {name}?"), consent)
+}
+
+/// Asks for consent, or says that this thing stays as it is.
+pub fn agrees_or_says(name: &str, question: &str, consent: Consent) -> anyhow::Result<Result<(), Failure>> {
     if consent == Consent::Given {
         return Ok(Ok(()));
     }
@@ -89,7 +94,7 @@ pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) 
         let problem = format!("{name} stays as it is: nobody can be asked");
         return Ok(Err(Failure::usage(problem, "add --yes to write it")));
     }
-    if agrees(&format!("Write {name}? [y/N] "))? {
+    if agrees(&format!("{question} [y/N] "))? {
         return Ok(Ok(()));
     }
     terminal::say(&format!("{name} stays as it is\n"));

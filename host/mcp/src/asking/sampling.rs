@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::AskError;
-use crate::frame::scan;
+use crate::frame::{integer, scan};
 
 /// Deepest nesting of the params: a client's 128 without the frame around them.
 const DEPTH_MAX: usize = 64;
@@ -38,13 +38,14 @@ pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), 
         }
         Ok(_) => {}
     }
-    let params: Map<String, Value> =
+    let mut params: Map<String, Value> =
         serde_json::from_str(text).map_err(|_| invalid("its params must be a JSON object".to_owned()))?;
     let known = |key: &str| MEMBERS.contains(&key) || (rich && matches!(key, "tools" | "toolChoice"));
     if let Some(key) = params.keys().find(|key| !known(key)) {
         return Err(invalid(format!("its params have no member {key:?}")));
     }
-    if params.get("maxTokens").and_then(Value::as_u64).is_none_or(|tokens| tokens == 0) {
+    let tokens = params.get_mut("maxTokens").ok_or(()).and_then(written_as_integer);
+    if tokens.is_err() {
         return Err(invalid("maxTokens must be a positive integer".to_owned()));
     }
     let messages = params.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
@@ -57,6 +58,14 @@ pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), 
     let tools = params.contains_key("tools") || params.contains_key("toolChoice");
     let line = serde_json::to_string(&params).map_err(|_| invalid("its params cannot be written".to_owned()))?;
     Ok((line, SamplingNeeds { tools, context }))
+}
+
+/// Writes a positive integer as clients with strict readers expect it: `100.0` becomes `100`.
+fn written_as_integer(value: &mut Value) -> Result<(), ()> {
+    let Value::Number(number) = &*value else { return Err(()) };
+    let number = integer(&number.to_string()).filter(|number| *number > 0).ok_or(())?;
+    *value = number.into();
+    Ok(())
 }
 
 /// True for a `SamplingMessage`. Revisions since 2025-11-25 allow several blocks in one.

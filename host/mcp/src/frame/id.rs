@@ -38,7 +38,7 @@ impl RequestId {
 
 /// The integer that a JSON number stands for, however it is written: `1`, `1.0`, `10e-1`. JSON has
 /// one kind of number, and some writers have only floats.
-fn integer(number: &str) -> Option<i64> {
+pub(crate) fn integer(number: &str) -> Option<i64> {
     /// Digits of a number past which it is no integer that an id may be.
     const DIGITS_MAX: usize = 18;
     if number.len() <= DIGITS_MAX && number.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -14,6 +14,7 @@ pub(crate) use base64::{decode_base64, push_base64};
 pub(crate) use error::echo;
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;
+pub(crate) use id::integer;
 pub(crate) use message::{Entry, Incoming, Message, Params, RefusedFrame, Request, decode};
 pub(crate) use write::{
     ErrorId, Object, batch, error_frame, notification_frame, push_json, push_number, push_string, result_frame,

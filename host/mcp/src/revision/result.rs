@@ -4,7 +4,7 @@ use crate::content::{CallResult, Content, ContentAnnotations, ContentKind, Map, 
 use crate::frame::{Object, push_base64, push_json, push_string};
 use crate::meta::{RESERVED_PREFIX, SERVER_INFO};
 
-use super::definition::{push_icons, push_meta};
+use super::definition::push_icons;
 use super::resource::push_resource_contents;
 use super::{Features, Structured};
 
@@ -76,8 +76,13 @@ pub(super) fn push_content(out: &mut Vec<u8>, content: &Content, features: &Feat
     if let Some(annotations) = &content.annotations {
         push_annotations(&mut object, annotations, features);
     }
-    if features.metas {
-        push_meta(&mut object, &content.meta);
+    let uri = match &content.kind {
+        ContentKind::ResourceLink(link) => &link.uri,
+        ContentKind::EmbeddedResource { uri, .. } => uri,
+        ContentKind::Text(_) | ContentKind::Image { .. } | ContentKind::Audio { .. } => "",
+    };
+    if let Some(meta) = content.meta_json(uri).filter(|_| features.metas) {
+        object.raw("_meta", &meta);
     }
     object.close();
 }

@@ -556,6 +556,31 @@ fn sampling_needs_what_every_revision_needs() {
 }
 
 #[test]
+fn a_number_of_tokens_is_an_integer_however_it_is_written() {
+    let client = Client::declaring("2025-11-25", EVERYTHING);
+    let ask = |tokens: &str| {
+        let message = r#"{"role":"user","content":{"type":"text","text":"A poem"}}"#;
+        let params = format!(r#"{{"messages":[{message}],"maxTokens":{tokens}}}"#);
+        client.call_legacy(7, "ask", &format!(r#"{{"rounds":[{{"it":{{"sampling":{params}}}}}]}}"#));
+        parse(&client.next())
+    };
+    for (written, tokens) in [("100", 100), ("100.0", 100), ("1e2", 100), ("9007199254740992.0", 1_i64 << 53)] {
+        let asked = ask(written);
+        assert_eq!(asked["params"]["maxTokens"], json!(tokens), "{written}: {asked}");
+        reply(
+            &client,
+            asked["id"].as_str().unwrap(),
+            &json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}),
+        );
+        client.next();
+    }
+    for wrong in ["0", "0.0", "-1", "-1.0", "1.5", "1e300", "\"100\"", "null", "[1]"] {
+        let text = ask(wrong)["result"]["content"][0]["text"].clone();
+        assert_eq!(text, "the question is not well formed: maxTokens must be a positive integer", "{wrong}");
+    }
+}
+
+#[test]
 fn sampling_with_tools_or_context_is_a_capability_of_its_own() {
     let message = json!({"role": "user", "content": {"type": "text", "text": "A poem"}});
     for (member, value, required, name) in [

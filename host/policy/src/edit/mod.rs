@@ -52,6 +52,17 @@ impl ManifestEdit {
         self.components_item()?.get(component)?.as_table_like()?.get("source")?.as_str()
     }
 
+    /// Names another source for a component that is there. False if it has none.
+    pub fn set_source(&mut self, component: &str, source: &str) -> bool {
+        let sections = self.document.get_mut("components").and_then(|all| all.as_table_like_mut()?.get_mut(component));
+        let written = sections.and_then(|sections| sections.as_table_like_mut()?.get_mut("source")?.as_value_mut());
+        let Some(old) = written else { return false };
+        let decor = old.decor().clone();
+        *old = Value::from(source);
+        *old.decor_mut() = decor;
+        true
+    }
+
     /// The place of a secret's value, as the manifest writes it; an empty text if it says none.
     /// `None` if the component has no such secret.
     pub fn secret_source(&self, component: &str, secret: &str) -> Option<&str> {
@@ -304,6 +315,14 @@ filesystem = { \"/notes\" = { path = \"notes\" } }
         );
         assert!(edit.remove("weather", &units));
         assert_eq!(edit.text(), MANIFEST);
+    }
+
+    #[test]
+    fn a_source_changes_alone() {
+        let text = "[components]\na = { source = \"a.wasm\" } # of Ann\n[components.b]\nsource = 'b.wasm' # of Bob\n";
+        let mut edit = ManifestEdit::of(text).unwrap();
+        assert!(edit.set_source("a", "c.wasm") && edit.set_source("b", "d.wasm") && !edit.set_source("c", "e.wasm"));
+        assert_eq!(edit.text(), text.replace("a.wasm", "c.wasm").replace("'b.wasm'", "\"d.wasm\""));
     }
 
     #[test]

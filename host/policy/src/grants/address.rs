@@ -116,6 +116,12 @@ impl AddressClass {
         }
     }
 
+    /// The IPv4 address that packets to an IPv6 address end at, where it carries one.
+    #[must_use]
+    pub fn carried(address: IpAddr) -> Option<IpAddr> {
+        carried(address)
+    }
+
     /// The kind, in words: `a loopback address`.
     #[must_use]
     pub const fn describe(self) -> &'static str {

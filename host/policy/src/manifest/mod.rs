@@ -13,12 +13,14 @@ pub(crate) mod instance;
 pub(crate) mod login;
 pub(crate) mod oauth;
 pub(crate) mod prompts;
+pub(crate) mod registries;
 pub(crate) mod resources;
 pub(crate) mod server;
 pub(crate) mod skills;
 pub(crate) mod state;
 pub(crate) mod tasks;
 pub(crate) mod telemetry;
+pub(crate) mod trust;
 pub(crate) mod typed;
 pub(crate) mod wall;
 
@@ -29,6 +31,7 @@ use crate::grants::{Grants, Subject};
 use crate::limits::{Limits, LoadLimits};
 use crate::names::{self, NameError};
 use crate::program::Program;
+use crate::reference::Reference;
 use crate::settings::accessors;
 
 pub use approval::{Approval, ApprovalPolicy};
@@ -43,12 +46,14 @@ pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy};
 pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
+pub use registries::RegistryPolicy;
 pub use resources::{MountFiles, RESOURCES_MAX, ResourceRule, StateEntries, ToolArguments, UriTemplate};
 pub use server::{Server, Walls};
 pub use skills::SkillsPolicy;
 pub use state::{RatesWhileAway, SharedServer, StatePolicy};
 pub use tasks::{TaskRule, TasksPolicy};
 pub use telemetry::{MetricsPolicy, TracesPolicy};
+pub use trust::{Required, SignerPolicy, TrustPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
 pub use wall::Wall;
 
@@ -83,6 +88,10 @@ accessors! {
         pub(crate) skills: Option<SkillsPolicy> => Option<&SkillsPolicy>,
         /// The views of tools' results, in the order of the file.
         pub(crate) apps: Vec<AppRule> => &[AppRule],
+        /// The registries that are reached in another way, in the order of the file.
+        pub(crate) registries: Vec<RegistryPolicy> => &[RegistryPolicy],
+        /// Who must have signed components, in the order of the file.
+        pub(crate) trust: Vec<TrustPolicy> => &[TrustPolicy],
         /// The components, in the order of the file. Names are unique.
         pub(crate) components: Vec<ComponentPolicy> => &[ComponentPolicy],
     }
@@ -140,6 +149,8 @@ accessors! {
 pub enum SourceRef {
     /// A path relative to the manifest's folder, as it was written.
     File(String),
+    /// A component of a registry, which has a digest. Its bytes are in the store.
+    Registry(Reference),
 }
 
 accessors! {
@@ -202,6 +213,13 @@ impl Manifest {
     #[must_use]
     pub fn login(&self, name: &str) -> Option<&Arc<LoginPolicy>> {
         self.logins.iter().find(|login| login.name() == name)
+    }
+
+    /// Who must have signed a component of a registry: the rule with the longest beginning of its
+    /// name. `None`: nobody.
+    #[must_use]
+    pub fn trust_of(&self, reference: &Reference) -> Option<&TrustPolicy> {
+        trust::of(&self.trust, reference)
     }
 
     /// The component of a name.
@@ -279,6 +297,7 @@ impl std::fmt::Display for SourceRef {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => formatter.write_str(path),
+            Self::Registry(reference) => reference.fmt(formatter),
         }
     }
 }

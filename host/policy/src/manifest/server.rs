@@ -145,6 +145,10 @@ settings! {
         /// first needed.
         state: String => &str = "state" (Text, paths::host_path, else ".toolcell".to_owned()),
             {"minLength": 1, "default": ".toolcell", "examples": ["/var/lib/toolcell"]};
+        /// The folder of what was pulled from registries, relative to this file; that of the user
+        /// by default, which all manifests share.
+        store: Option<String> => Option<&str> = "store" (Text, paths::host_path, else None),
+            {"minLength": 1, "examples": ["/var/lib/toolcell/store"]};
         /// The processes that calls run in: `"required"`, sandbox processes with every wall of the
         /// kernel, or no start; `"best"`, with the walls that this machine gives; `"none"`, the
         /// host's own process.

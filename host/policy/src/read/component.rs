@@ -23,13 +23,18 @@ use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, RESOURCES_MAX
 use crate::manifest::{TaskRule, approval, apps, discovery, hints, instance, resources, tasks, typed, wall};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
+use crate::reference::Reference;
 use crate::table::table;
 
 table! {
     /// One component: a WebAssembly file whose tools are served.
     pub(crate) COMPONENT "Component" {
-        /// The component's file, relative to the manifest.
-        "source" required: Text, {"minLength": 1, "examples": ["components/weather.wasm"]};
+        /// The component's file, relative to the manifest, or its place in a registry with the
+        /// digest that `toolcell add` and `toolcell update` write.
+        "source" required: Text, {"minLength": 1, "examples": [
+            "components/weather.wasm",
+            "oci://ghcr.io/acme/weather:1.2.0@sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+        ]};
         /// Stands before the name of each of the component's tools.
         "prefix": Text, {"pattern": "^[A-Za-z0-9_-]{1,63}$", "examples": ["wx_"]};
         /// The `.wit` file or folder, relative to the manifest, whose comments describe the
@@ -304,20 +309,25 @@ fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Prob
         );
     };
     let text = entry.string(problems)?;
-    if let Some(problem) = source_problem(text) {
-        return problems.refuse(problem.at(entry.span));
+    match source_of(text) {
+        Ok(source) => Some((source, entry.span)),
+        Err(problem) => problems.refuse(problem.at(entry.span)),
     }
-    Some((SourceRef::File(text.to_owned()), entry.span))
 }
 
-/// The problem of a text that cannot be the source of a component.
-fn source_problem(text: &str) -> Option<Diagnostic> {
-    if text.starts_with("oci://") {
-        let message = "an oci:// source is not supported by this version";
-        Some(Diagnostic::error("manifest::not_supported_yet", message).hint("fetch the component and name the file"))
-    } else {
-        path_problem("source", text, "\"components/weather.wasm\"")
+/// The source that a text names.
+fn source_of(text: &str) -> Result<SourceRef, Diagnostic> {
+    if !text.starts_with("oci://") {
+        let problem = path_problem("source", text, "\"components/weather.wasm\"");
+        return problem.map_or_else(|| Ok(SourceRef::File(text.to_owned())), Err);
     }
+    let wrong = |message: String| Diagnostic::error("components::source", message);
+    let reference = Reference::parse(text).map_err(|error| wrong(format!("source: {error}")))?;
+    if reference.digest().is_some() {
+        return Ok(SourceRef::Registry(reference));
+    }
+    let problem = wrong("source names no digest, so nobody knows what will run".to_owned());
+    Err(problem.hint(format!("`toolcell add {text}` looks it up and writes it behind the name: @sha256:…")))
 }
 
 /// The problem of a text that cannot be the relative path of a file.

@@ -33,14 +33,17 @@ pub(crate) fn check(server: &Server, audit: &AuditPolicy, components: &[Componen
 fn host_files<'m>(server: &'m Server, audit: &'m AuditPolicy, components: &'m [ComponentPolicy]) -> Vec<HostFile<'m>> {
     let mut host_files =
         vec![HostFile { what: "the folder of states".to_owned(), path: server.state(), unread: false }];
+    host_files.extend(server.store().map(|path| HostFile {
+        what: "the store of components".to_owned(),
+        path,
+        unread: false,
+    }));
     host_files.extend(audit.file().map(|path| HostFile { what: "the audit".to_owned(), path, unread: false }));
     for component in components {
-        let SourceRef::File(path) = component.source();
-        host_files.push(HostFile {
-            what: format!("the code of component {:?}", component.name()),
-            path,
-            unread: false,
-        });
+        if let SourceRef::File(path) = component.source() {
+            let what = format!("the code of component {:?}", component.name());
+            host_files.push(HostFile { what, path, unread: false });
+        }
         for secret in component.grants().secrets() {
             if let SecretSource::File(path) = secret.source() {
                 let unread = *secret.delivery() != Delivery::Expose;

@@ -156,6 +156,21 @@ impl App {
         self.rule.uri()
     }
 
+    /// Its name for people, if it has one.
+    pub fn title(&self) -> Option<&str> {
+        self.rule.title()
+    }
+
+    /// Its purpose, if the manifest says it.
+    pub fn description(&self) -> Option<&str> {
+        self.rule.description()
+    }
+
+    /// The file that it is read from, as the manifest names it. `None`: a component reads it.
+    pub fn file(&self) -> Option<&str> {
+        self.rule.file()
+    }
+
     /// All that clients get of it, for the lock: its document by its digest.
     pub fn pinned(&self) -> Value {
         json!({

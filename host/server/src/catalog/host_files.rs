@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use toolcell_policy::{
     Access, ComponentPolicy, Delivery, Diagnostic, ListenAddress, Manifest, Mount, MountKind, SecretSource, SourceRef,
+    TrustPolicy,
 };
 use toolcell_sandbox::Identity;
 
 use super::side_files::{self, absolute};
 use super::{CallTarget, LoadedComponent};
 use crate::open::CodeCacheOptions;
-use crate::{blocking_files, control, lock, login, machine};
+use crate::{blocking_files, control, lock, login, machine, registries};
 
 /// Most links on the path of a file, as in Linux.
 const LINKS_MAX: usize = 40;
@@ -129,8 +130,14 @@ impl HostFiles {
             path: login::folder(&folder.join(manifest.server().state())),
             unread: Some(None),
         });
+        let store = manifest.components().iter().any(|component| matches!(component.source(), SourceRef::Registry(_)));
+        let store = store.then(|| HostFile {
+            what: "the store of components".to_owned(),
+            path: registries::store_folder(manifest.server(), folder),
+            unread: None,
+        });
         let components = manifest.components().iter().flat_map(|component| named_by_component(component, folder));
-        own.chain(named).chain(logins).chain(components).collect::<Vec<_>>().into_iter()
+        own.chain(named).chain(store).chain(logins).chain(components).collect::<Vec<_>>().into_iter()
     }
 }
 
@@ -142,6 +149,11 @@ fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
     named.extend(manifest.apps().iter().filter_map(|app| Some(("the file of a view", app.file()?, false))));
     named.extend(manifest.prompts().iter().filter_map(|prompt| Some(("the file of a prompt", prompt.file()?, false))));
     named.extend(manifest.audit().file().map(|path| ("the audit", path, false)));
+    named.extend(manifest.trust().iter().flat_map(TrustPolicy::files).map(|path| ("a file of [trust]", path, false)));
+    named.extend(manifest.registries().iter().filter_map(|registry| match registry.password()? {
+        SecretSource::File(path) => Some(("the password of a registry", path.as_str(), true)),
+        _ => None,
+    }));
     if let Some(SecretSource::File(path)) = manifest.server().state_key() {
         named.push(("state_key", path, true));
     }

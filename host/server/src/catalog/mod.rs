@@ -40,7 +40,9 @@ use crate::folders::{FileReads, Folder};
 use crate::kept_entries::EntryReads;
 use crate::observation::Observation;
 use crate::traces::Traces;
+use crate::trust::Signed;
 use crate::updates::NewsDesk;
+pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
 pub use build::{Basis, Builder, Built, Compiling, LoadStep, Withheld, folder_of};
 pub(crate) use caller_queue::CallerQueues;
@@ -117,6 +119,8 @@ pub struct LoadedComponent {
     pub(crate) component: Arc<HeldComponent>,
     pub(crate) digest: String,
     pub(crate) policy_digest: String,
+    /// Those who signed it, where the manifest asks for them.
+    pub(crate) signed: Signed,
     /// The resources that it declares.
     pub(crate) resources: Vec<GuestResource>,
     /// Stamps of its side files when they were read.
@@ -173,6 +177,11 @@ impl LoadedComponent {
     /// `sha256:…` of its policy.
     pub fn policy_digest(&self) -> &str {
         &self.policy_digest
+    }
+
+    /// Those who signed it, where the manifest asks for them.
+    pub const fn signed(&self) -> &Signed {
+        &self.signed
     }
 
     /// Source of its machine code.
@@ -364,6 +373,11 @@ impl Catalog {
     /// The manifest's rules for callers.
     pub fn callers(&self) -> &Callers {
         self.visibility.callers()
+    }
+
+    /// The views of tools' results that the manifest names, in its order.
+    pub fn views(&self) -> &[App] {
+        self.apps.all()
     }
 
     /// Counts of outcomes, over all generations.

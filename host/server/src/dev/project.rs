@@ -41,12 +41,15 @@ impl Project {
         let outside = manifest.into_iter().flat_map(|manifest| {
             let audit = manifest.audit().file().map(at);
             let of_components = manifest.components().iter().flat_map(|component| {
-                let SourceRef::File(source) = component.source() else { return Vec::new() };
+                let code = match component.source() {
+                    SourceRef::File(source) => Some(at(source)),
+                    _ => None,
+                };
                 let written = component.grants().files().iter().filter_map(|mount| match mount.kind() {
                     MountKind::Host { path, access: Access::Write, .. } => Some(at(path)),
                     _ => None,
                 });
-                written.chain([at(source)]).collect()
+                written.chain(code).collect::<Vec<_>>()
             });
             of_components.chain(audit).chain([at(manifest.server().state())])
         });

@@ -1,6 +1,9 @@
 //! Approval of one component, with the bytes that a person saw of it. Must not hold: its effect.
 use serde::{Deserialize, Serialize};
 
+use super::differ::signers_differ;
+use super::pinned::PinnedComponent;
+
 /// Fewest hexadecimal digits of a digest in an approval: 64 bits, which nobody meets by trying.
 const DIGITS_MIN: usize = 16;
 
@@ -18,6 +21,9 @@ pub struct Approval {
     pub name: String,
     /// Digest of the bytes that were seen; `None`: approves any bytes.
     pub digest: Option<SeenDigest>,
+    /// True if others may have signed the component than those that the lock pins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_signer_change: bool,
 }
 
 /// Digest of bytes that a person saw, or its beginning.
@@ -34,6 +40,19 @@ impl Approval {
             return Ok(());
         }
         Err(format!("{component} is not what was seen any more: the digest of its bytes is {digest} now"))
+    }
+
+    /// Checks that those signed who are pinned, unless others may. `Err` is one sentence.
+    pub fn check_signers(
+        &self,
+        component: &str,
+        locked: Option<&PinnedComponent>,
+        now: &PinnedComponent,
+    ) -> Result<(), String> {
+        if self.allow_signer_change || !locked.is_some_and(|locked| signers_differ(locked, now)) {
+            return Ok(());
+        }
+        Err(format!("{component} is not signed as the lock pins it; --allow-signer-change approves that as well"))
     }
 }
 
@@ -83,6 +102,7 @@ mod tests {
         let approval = |digest: Option<&str>| Approval {
             name: "tool".to_owned(),
             digest: digest.map(|digest| digest.parse().unwrap()),
+            allow_signer_change: false,
         };
         for (seen, is_it) in [
             (None, true),

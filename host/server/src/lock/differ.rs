@@ -20,6 +20,8 @@ pub struct Drift {
     pub only_less: bool,
     /// `sha256:…` of the bytes that would be served; empty if none would.
     pub digest: String,
+    /// True if a signer that is pinned is lost, or signed less.
+    pub other_signers: bool,
 }
 
 /// All components that differ, by name.
@@ -32,12 +34,14 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
             differences: added(now),
             only_less: false,
             digest: now.digest.clone(),
+            other_signers: false,
         }),
         (Some(_), None) => Some(Drift {
             component: name.clone(),
             differences: vec!["is in the lock and not in the manifest any more".to_owned()],
             only_less: true,
             digest: String::new(),
+            other_signers: false,
         }),
         (None, None) => None,
     });
@@ -57,12 +61,14 @@ pub fn withheld(locked: &Lock, name: &str, digest: &str, size_bytes: u64) -> Dri
     };
     let unread =
         "nothing of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned();
-    Drift { component: name.to_owned(), differences: vec![line, unread], only_less: false, digest: digest.to_owned() }
+    let (component, differences, digest) = (name.to_owned(), vec![line, unread], digest.to_owned());
+    Drift { component, differences, only_less: false, digest, other_signers: false }
 }
 
 fn added(component: &PinnedComponent) -> Vec<String> {
     let (digest, source) = (short(&component.digest), &component.source);
     let mut lines = vec![format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes)];
+    lines.extend(component.signed_by.iter().map(|line| format!("has a {}", json_diff::clean(line))));
     for (name, tool) in &component.tools {
         lines.push(format!(
             "tool {name}: {}",
@@ -92,13 +98,39 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
             only_less = false;
         }
     }
+    let signers = signers_changed(locked, now);
+    only_less = only_less && signers.is_empty();
+    let other_signers = !signers.is_empty();
+    differences.extend(signers);
+    let more = now.signed_by.iter().filter(|line| !locked.signed_by.contains(line));
+    differences.extend(more.map(|line| format!("has now a {}", json_diff::clean(line))));
     let names: BTreeSet<&String> = locked.tools.keys().chain(now.tools.keys()).collect();
     for tool in names {
         let (lines, less) = tool_changed(tool, locked.tools.get(tool), now.tools.get(tool));
         differences.extend(lines);
         only_less = only_less && less;
     }
-    Some(Drift { component: name.to_owned(), differences, only_less, digest: now.digest.clone() })
+    let (component, digest) = (name.to_owned(), now.digest.clone());
+    Some(Drift { component, differences, only_less, digest, other_signers })
+}
+
+/// True if a signature that is pinned is lost or weaker, or was checked against another root.
+pub(super) fn signers_differ(locked: &PinnedComponent, now: &PinnedComponent) -> bool {
+    !signers_changed(locked, now).is_empty()
+}
+
+/// Signatures that are pinned and lost, or checked against another root. A signature more is no
+/// loss.
+fn signers_changed(locked: &PinnedComponent, now: &PinnedComponent) -> Vec<String> {
+    let lost = locked.signed_by.iter().filter(|line| !now.signed_by.contains(line));
+    let mut lines: Vec<String> = lost.map(|line| format!("has no longer a {}", json_diff::clean(line))).collect();
+    if let Some(was) = &locked.trusted_root
+        && locked.trusted_root != now.trusted_root
+    {
+        let is = now.trusted_root.as_deref().map_or_else(|| "none".to_owned(), short);
+        lines.push(format!("trusted root: was {}, is {is}", short(was)));
+    }
+    lines
 }
 
 /// Differences of one tool, and true if they only take away.
@@ -182,6 +214,8 @@ mod tests {
             digest: format!("sha256:{}", bytes.repeat(64)),
             size_bytes: 7,
             contract: "1.0.0".to_owned(),
+            signed_by: Vec::new(),
+            trusted_root: None,
             tools: tools.iter().map(|(name, tool)| ((*name).to_owned(), tool.clone())).collect(),
         };
         Lock { components: [("w".to_owned(), component)].into() }
@@ -232,6 +266,39 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn a_signature_less_or_a_weaker_one_is_drift_and_one_more_is_not() {
+        let signed = |lines: &[&str], root: Option<&str>| {
+            let mut lock = described("A", &[]);
+            let component = lock.components.get_mut("w").unwrap();
+            component.signed_by = lines.iter().map(|line| (*line).to_owned()).collect();
+            component.trusted_root = root.map(|root| format!("sha256:{}", root.repeat(64)));
+            lock
+        };
+        let (ann, bob) =
+            ("signature by ann (issuer i), in a transparency log", "signature by bob (issuer i), in no log");
+        let pinned = signed(&[ann], Some("a"));
+        for (now, lines, other) in [
+            (signed(&[ann, bob], Some("a")), vec![format!("has now a {bob}")], false),
+            (signed(&[bob], Some("a")), vec![format!("has no longer a {ann}"), format!("has now a {bob}")], true),
+            (
+                signed(&["signature by ann (issuer i), in no log"], Some("a")),
+                vec![format!("has no longer a {ann}"), "has now a signature by ann (issuer i), in no log".to_owned()],
+                true,
+            ),
+            (
+                signed(&[ann], Some("b")),
+                vec!["trusted root: was sha256:aaaaaaaaaaaa…, is sha256:bbbbbbbbbbbb…".to_owned()],
+                true,
+            ),
+        ] {
+            let found = drift(&pinned, &now);
+            assert_eq!(found[0].differences, lines);
+            assert_eq!((found[0].only_less, found[0].other_signers), (!other, other), "{lines:?}");
+        }
+    }
+
     #[test]
     fn a_caller_more_is_more_and_everybody_is_the_most() {
         let ann = described("A", &["be called by the name ann"]);

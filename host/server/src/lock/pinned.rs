@@ -28,6 +28,10 @@ pub struct PinnedComponent {
     pub digest: String,
     /// Number of its bytes.
     pub size_bytes: u64,
+    /// Each thing that is signed, and by whom, one a line, sorted. Empty where nobody had to sign.
+    pub signed_by: Vec<String>,
+    /// `sha256:…` of the trusted root that keyless signatures were checked against.
+    pub trusted_root: Option<String>,
     /// The version of the tool contract that it exports.
     pub contract: String,
     /// By the name that clients see; of a prompt by its path.
@@ -93,6 +97,8 @@ impl PinnedComponent {
             source: component.policy().source().to_string(),
             digest: component.digest().to_owned(),
             size_bytes: inspection.size_bytes(),
+            signed_by: component.signed().by.clone(),
+            trusted_root: component.signed().root.clone(),
             contract: inspection.contract_version().unwrap_or("none").to_owned(),
             tools: own()
                 .filter(|offer| offer.tool().is_tool() || offer.tool().prompt().is_some())
@@ -138,7 +144,8 @@ impl PinnedComponent {
     /// Things that the manifest itself offers; `None` where there are none.
     fn plain(source: &str, (digest, size_bytes): (String, u64), tools: BTreeMap<String, PinnedTool>) -> Option<Self> {
         let (source, contract) = (source.to_owned(), "none".to_owned());
-        (!tools.is_empty()).then_some(Self { source, digest, size_bytes, contract, tools })
+        let (signed_by, trusted_root) = (Vec::new(), None);
+        (!tools.is_empty()).then_some(Self { source, digest, size_bytes, signed_by, trusted_root, contract, tools })
     }
 }
 

@@ -48,6 +48,12 @@ impl Lock {
                 component.size_bytes,
                 quoted(&component.contract),
             );
+            if !component.signed_by.is_empty() {
+                push_lines(&mut out, "signed_by", &component.signed_by);
+            }
+            if let Some(root) = &component.trusted_root {
+                let _ = writeln!(out, "trusted_root = {}", quoted(root));
+            }
             for (tool_name, tool) in &component.tools {
                 let _ = write!(out, "\n[components.{}.tools.{}]\n", key(name), key(tool_name));
                 push_tool(&mut out, tool);
@@ -78,16 +84,7 @@ impl Lock {
 fn push_tool(out: &mut String, tool: &PinnedTool) {
     let _ = writeln!(out, "definition_digest = {}", quoted(&tool.definition_digest));
     let _ = writeln!(out, "grants_digest = {}", quoted(&tool.grants_digest));
-    match tool.grants.as_slice() {
-        [] => out.push_str("grants = []\n"),
-        lines => {
-            out.push_str("grants = [\n");
-            for line in lines {
-                let _ = writeln!(out, "    {},", quoted(line));
-            }
-            out.push_str("]\n");
-        }
-    }
+    push_lines(out, "grants", &tool.grants);
     let ConfirmationRule { policy, remember_ms } = tool.confirmed;
     if policy != ApprovalPolicy::Never {
         let _ = writeln!(out, "approval = {}", quoted(policy.name()));
@@ -105,6 +102,18 @@ fn push_tool(out: &mut String, tool: &PinnedTool) {
     }
 }
 
+fn push_lines(out: &mut String, key: &str, lines: &[String]) {
+    if lines.is_empty() {
+        let _ = writeln!(out, "{key} = []");
+        return;
+    }
+    let _ = writeln!(out, "{key} = [");
+    for line in lines {
+        let _ = writeln!(out, "    {},", quoted(line));
+    }
+    out.push_str("]\n");
+}
+
 fn read_component(part: &TomlTable<'_>) -> Result<PinnedComponent, String> {
     let mut tools = BTreeMap::new();
     if let Some(all) = part.table_if("tools")? {
@@ -116,6 +125,8 @@ fn read_component(part: &TomlTable<'_>) -> Result<PinnedComponent, String> {
         source: part.text("source")?,
         digest: part.text("digest")?,
         size_bytes: part.number("size_bytes")?,
+        signed_by: if part.has("signed_by") { part.texts("signed_by")? } else { Vec::new() },
+        trusted_root: part.has("trusted_root").then(|| part.text("trusted_root")).transpose()?,
         contract: part.text("contract")?,
         tools,
     })
@@ -254,6 +265,8 @@ mod tests {
             digest: "sha256:a".to_owned(),
             size_bytes: 7,
             contract: "1.0.0".to_owned(),
+            signed_by: vec!["signature by key sha256:b, in no log".to_owned()],
+            trusted_root: Some("sha256:c".to_owned()),
             tools: BTreeMap::from([("now".to_owned(), tool)]),
         };
         Lock { components: BTreeMap::from([("weather".to_owned(), component)]) }
@@ -281,6 +294,8 @@ mod tests {
             ("\"plain\"", "\"other\"", "components.weather.tools.now.definition does not fit its digest"),
             ("size_bytes = 7", "size_bytes = \"7\"", "components.weather.size_bytes is not a number"),
             ("contract = \"1.0.0\"\n", "", "components.weather.contract is missing"),
+            ("signed_by = [", "signed_by = [1,", "components.weather.signed_by is not a list of texts"),
+            ("\"sha256:c\"", "7", "components.weather.trusted_root is not a text"),
             ("\"destructive\"", "\"perhaps\"", "components.weather.tools.now.approval is no kind of approval"),
             ("grants = [", "grants = [1,", "components.weather.tools.now.grants is not a list of texts"),
         ] {

@@ -3,12 +3,13 @@
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
 use super::client::SendRequest;
 use super::error::LoginError;
-use super::token::{Asked, purpose};
+use super::token::{Asked, purpose, seconds};
 use super::{Made, NewLogin};
 use crate::http::metadata::is_safe;
 
@@ -58,8 +59,8 @@ struct Given {
     user_code: String,
     verification_uri: String,
     verification_uri_complete: Option<String>,
-    expires_in: u64,
-    interval: Option<u64>,
+    expires_in: Value,
+    interval: Option<Value>,
 }
 
 impl<'a, S: SendRequest> NewLogin<'a, S> {
@@ -82,8 +83,11 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
             serde_json::from_slice(&body).map_err(|_| LoginError::answer(address, "it answers without a code"))?;
         let prompt =
             Prompt::of(&given).ok_or_else(|| LoginError::answer(address, "its address or code cannot be shown"))?;
-        let interval = given.interval.map_or(INTERVAL, Duration::from_secs).clamp(INTERVAL_MIN, INTERVAL_MAX);
-        let within = Duration::from_secs(given.expires_in).min(AGREED_WITHIN);
+        let interval = given.interval.as_ref().and_then(seconds).unwrap_or(INTERVAL);
+        let interval = interval.clamp(INTERVAL_MIN, INTERVAL_MAX);
+        let within = seconds(&given.expires_in)
+            .ok_or_else(|| LoginError::answer(address, "it does not say how long its code is good"))?
+            .min(AGREED_WITHIN);
         Ok(DeviceLogin { code: Zeroizing::new(given.device_code), prompt, interval, within, login: self })
     }
 }
@@ -181,7 +185,7 @@ mod tests {
             user_code: code.to_owned(),
             verification_uri: address.to_owned(),
             verification_uri_complete: Some("javascript:1".to_owned()),
-            expires_in: 1,
+            expires_in: 1.into(),
             interval: None,
         };
         let prompt = Prompt::of(&given("https://a.example/device", "ABCD-EFGH")).unwrap();

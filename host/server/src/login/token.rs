@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::body::Bytes;
 use serde::Deserialize;
+use serde_json::Value;
 use toolcell_policy::{ClientAuth, LoginPolicy};
 use toolcell_sandbox::SecretValue;
 use url::form_urlencoded;
@@ -40,7 +41,7 @@ struct Given {
     access_token: String,
     token_type: String,
     refresh_token: Option<String>,
-    expires_in: Option<serde_json::Value>,
+    expires_in: Option<Value>,
     scope: Option<String>,
 }
 
@@ -132,12 +133,7 @@ fn given(body: &[u8], now: SystemTime) -> Result<Tokens, String> {
     }
     let access = Zeroizing::new(given.access_token);
     SecretValue::new(access.clone()).map_err(|problem| format!("its token {problem}"))?;
-    // Numbers in quotes are common, though not allowed.
-    let seconds = given.expires_in.and_then(|value| match value {
-        serde_json::Value::String(text) => text.parse().ok(),
-        other => other.as_u64(),
-    });
-    let life = seconds.map(|seconds: u64| Duration::from_secs(seconds).min(LIFE_MAX));
+    let life = given.expires_in.as_ref().and_then(seconds).map(|life| life.min(LIFE_MAX));
     let refresh = given.refresh_token.filter(|token| !token.is_empty()).map(Zeroizing::new);
     if let Some(refresh) = &refresh {
         SecretValue::new(refresh.clone()).map_err(|problem| format!("its refresh token {problem}"))?;
@@ -148,6 +144,17 @@ fn given(body: &[u8], now: SystemTime) -> Result<Tokens, String> {
         until: life.and_then(|life| now.checked_add(life)),
         scope: given.scope.filter(|scope| scope.len() <= 64 << 10),
     })
+}
+
+/// A time in seconds, however it is written: `60`, `60.0`. Numbers in quotes are common, though not
+/// allowed. `None` for anything else.
+pub(super) fn seconds(value: &Value) -> Option<Duration> {
+    let whole = match value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.as_u64(),
+        _ => None,
+    };
+    whole.map(Duration::from_secs).or_else(|| Duration::try_from_secs_f64(value.as_f64()?).ok())
 }
 
 /// Asks for new tokens with a refresh token.
@@ -270,7 +277,12 @@ pub(super) mod tests {
         assert_eq!(tokens.refresh.as_deref().map(String::as_str), Some("r"));
         let tokens = read(r#"{"access_token":"a","token_type":"Bearer","expires_in":18446744073709551615}"#).unwrap();
         assert_eq!(tokens.until, Some(now + LIFE_MAX));
-        assert!(read(r#"{"access_token":"a","token_type":"Bearer"}"#).unwrap().until.is_none());
+        let tokens = read(r#"{"access_token":"a","token_type":"Bearer","expires_in":3600.0}"#).unwrap();
+        assert_eq!(tokens.until, Some(now + Duration::from_secs(3_600)), "JSON has one kind of number");
+        for unknown in ["", r#","expires_in":null"#, r#","expires_in":-1"#, r#","expires_in":"1h""#] {
+            let text = format!(r#"{{"access_token":"a","token_type":"Bearer"{unknown}}}"#);
+            assert!(read(&text).unwrap().until.is_none(), "{unknown}");
+        }
         let long = "a".repeat(40_000);
         for wrong in [
             "",

@@ -24,6 +24,7 @@ use crate::file_stamp;
 use crate::lock::{self, Approval, Drift, Lock, LockPath, PinnedComponent, drift};
 use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
+use crate::trust;
 
 /// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
@@ -259,7 +260,10 @@ impl Reloader {
                 }
             };
         };
-        approval.check(&component, &pinned.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
+        let checked = approval.check(&component, &pinned.digest);
+        let checked =
+            checked.and_then(|()| approval.check_signers(&component, locked.components.get(&component), &pinned));
+        checked.map_err(|problem| ReloadFailure::saying(&problem))?;
         self.pin(&path, locked, (&component, &pinned))?;
         self.tell_approved(&component, &pinned)
     }
@@ -337,7 +341,8 @@ impl Reloader {
     ) -> Result<bool, ReloadFailure> {
         let locked = read_lock(path)?;
         let seen = held.digest.parse().map_err(|problem: String| ReloadFailure::saying(&problem))?;
-        let approval = Approval { name: held.component.clone(), digest: Some(seen) };
+        // Who approved it there allowed it.
+        let approval = Approval { name: held.component.clone(), digest: Some(seen), allow_signer_change: true };
         self.look_into(&approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&held.component) else { return Ok(false) };
         let form = lock::text_of(&component, &pinned);
@@ -570,5 +575,6 @@ fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
         side_files::files(component, &folder).into_iter().chain(code)
     });
     let texts = texts::files(manifest, &folder).into_iter().chain(apps::files(manifest, &folder));
-    named.chain(texts).chain(skills::files(manifest, &folder)).collect()
+    let trust = trust::files(manifest, &folder);
+    named.chain(texts).chain(skills::files(manifest, &folder)).chain(trust).collect()
 }

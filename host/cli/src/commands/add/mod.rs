@@ -113,7 +113,7 @@ fn check_name(name: &str, edit: &ManifestEdit) -> Result<(), Failure> {
 impl Addition {
     fn of(args: &AddArgs, edit: &ManifestEdit, machine: &Machine) -> Result<Self, Failure> {
         let folder = folder_of(&args.manifest.manifest);
-        let mut found = source::find(args, &folder, machine)?;
+        let mut found = source::find(args, &edit.text(), &folder, machine)?;
         let name = args.name.clone().unwrap_or_else(|| found.name.clone());
         check_name(&name, edit)?;
         let shown = Path::new(&found.shown);
@@ -125,7 +125,7 @@ impl Addition {
         }
         let written = match &found.place {
             Place::Copy => format!("{}/{name}.wasm", placing::FOLDER),
-            Place::Link(written) => written.clone(),
+            Place::Link(written) | Place::Store(written) => written.clone(),
         };
         let mut entry = found.entry.take().unwrap_or_else(|| ComponentEntry::new(&written));
         entry.set("source", written.into());
@@ -159,6 +159,9 @@ impl Addition {
             [] => text.push_str("  asks for nothing that a manifest grants\n"),
             needs => text.push_str(&format!("  can ask for {}; nothing of it is granted\n", needs.join(", "))),
         }
+        for line in &self.found.signers {
+            text.push_str(&format!("  {}\n", sanitize::line(line)));
+        }
         for section in &self.found.left_out {
             text.push_str(&format!("  its project grants it {section}: that is not taken over\n"));
         }
@@ -170,7 +173,7 @@ impl Addition {
     fn write(&self, args: &AddArgs, file: &ManifestFile, edit: &ManifestEdit) -> anyhow::Result<Result<Exit, Failure>> {
         let manifest = file.path();
         let placed = match &self.found.place {
-            Place::Link(_) => Ok(None),
+            Place::Link(_) | Place::Store(_) => Ok(None),
             Place::Copy => PlacedFile::write(&folder_of(manifest), &self.name, &self.found.bytes).map(Some),
         };
         let placed = match placed {
@@ -229,6 +232,7 @@ impl Addition {
             "imports": inspection.imports(),
             "can_ask_for": entry::needs(inspection.imports()).map(|need| need.what).collect::<Vec<_>>(),
             "not_taken_over": self.found.left_out,
+            "signed_by": self.found.signers,
             "manifest": manifest,
             "lock": locked.after.is_some().then_some(&*locked.path),
         })

@@ -2,17 +2,23 @@
 //! hold: what is done with them.
 use std::path::{Component, Path, PathBuf};
 
+use toolcell_policy::Reference;
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest};
 use toolcell_server::ManifestFile;
 use toolcell_server::download::download;
 use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
+use toolcell_server::registries::Registries;
 
 use crate::args::{AddArgs, MANIFEST};
 use crate::commands::inspect::entry;
+use crate::commands::registries::{failed, manifest_of, pull, signers};
 use crate::exit::Failure;
 use crate::terminal::Progress;
+
+/// Beginning of a place in a registry.
+const REGISTRY: &str = "oci://";
 
 /// Mark between an address and its digest.
 const DIGEST: &str = "@sha256:";
@@ -37,19 +43,26 @@ pub struct Found {
     pub entry: Option<ComponentEntry>,
     /// Sections of that manifest that grant something, and are left out.
     pub left_out: Vec<&'static str>,
+    /// Those who signed it, a line each; of a component that no registry has, nothing.
+    pub signers: Vec<String>,
 }
 
 /// Where a component is served from.
 pub enum Place {
+    /// The store, with this source in the manifest.
+    Store(String),
     /// A copy among the manifest's components.
     Copy,
     /// This path, relative to the manifest.
     Link(String),
 }
 
-/// Finds the component. `folder` is the manifest's.
-pub fn find(args: &AddArgs, folder: &Path, machine: &Machine) -> Result<Found, Failure> {
+/// Finds the component. `folder` is the manifest's, and `text` what it says now.
+pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Result<Found, Failure> {
     let source = args.source.as_str();
+    if source.starts_with(REGISTRY) {
+        return of_registry(args, text, folder);
+    }
     if source.contains("://") {
         if args.link {
             return Err(Failure::usage("--link is for files", "leave it out: what is downloaded is copied"));
@@ -63,7 +76,7 @@ pub fn find(args: &AddArgs, folder: &Path, machine: &Machine) -> Result<Found, F
     let bytes = read(path)?;
     let place = if args.link { Place::Link(relative(folder, path)?) } else { Place::Copy };
     let name = entry::name(path);
-    Ok(Found { shown: source.to_owned(), bytes, name, place, entry: None, left_out: Vec::new() })
+    Ok(Found { shown: source.to_owned(), bytes, name, place, entry: None, left_out: Vec::new(), signers: Vec::new() })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -72,6 +85,35 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
             format!("{} {problem}", path.display()),
             "name a built .wasm component, or a project's folder",
         )
+    })
+}
+
+/// Brings a component from its registry into the store. The tag is looked up this once.
+fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failure> {
+    if args.link {
+        return Err(Failure::usage("--link is for files", "leave it out: what is pulled is in the store"));
+    }
+    let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST behind it";
+    let reference = Reference::parse(&args.source).map_err(|error| Failure::usage(error.to_string(), hint))?;
+    let manifest = manifest_of(&ManifestFile::unwritten(&args.manifest.manifest, text.to_owned()))?;
+    let registries = Registries::open(&manifest, folder).map_err(failed)?;
+    let reference = match reference.digest() {
+        Some(_) => reference,
+        None => {
+            let digest = registries.resolve(&reference).map_err(failed)?;
+            reference.with_digest(digest)
+        }
+    };
+    let pulled = pull(&registries, &reference).map_err(failed)?;
+    let name = reference.repository().rsplit('/').next().unwrap_or_default();
+    Ok(Found {
+        shown: reference.to_string(),
+        name: entry::name(Path::new(name)),
+        place: Place::Store(reference.to_string()),
+        entry: None,
+        left_out: Vec::new(),
+        signers: signers(&pulled),
+        bytes: pulled.component.bytes,
     })
 }
 
@@ -85,9 +127,6 @@ fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
     if digits.len() != DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Failure::usage(format!("{digits:?} is no SHA-256 digest: it has {DIGITS} digits 0-9 a-f"), hint));
     }
-    if address.starts_with("oci://") {
-        return Err(Failure::usage("registries are not supported by this version", "download the file, and name it"));
-    }
     let bytes_max = usize::try_from(COMPONENT_BYTES_MAX).unwrap_or(usize::MAX);
     let progress = Progress::new("downloading", 1);
     let bytes = machine.runtime.block_on(download(address, bytes_max));
@@ -100,7 +139,15 @@ fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
     }
     let path = address.split(['?', '#']).next().unwrap_or(address);
     let name = entry::name(Path::new(path));
-    Ok(Found { shown: address.to_owned(), bytes, name, place: Place::Copy, entry: None, left_out: Vec::new() })
+    Ok(Found {
+        shown: address.to_owned(),
+        bytes,
+        name,
+        place: Place::Copy,
+        entry: None,
+        left_out: Vec::new(),
+        signers: Vec::new(),
+    })
 }
 
 /// Finds what a project builds: as its own manifest says, or the only component in its folder.
@@ -110,7 +157,15 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
         let path = only_component(project)?;
         let (bytes, name) = (read(&path)?, entry::name(&path));
         let place = Place::Link(relative(folder, &path)?);
-        return Ok(Found { shown: path.display().to_string(), bytes, name, place, entry: None, left_out: Vec::new() });
+        return Ok(Found {
+            shown: path.display().to_string(),
+            bytes,
+            name,
+            place,
+            entry: None,
+            left_out: Vec::new(),
+            signers: Vec::new(),
+        });
     }
     let file = ManifestFile::read(&manifest).map_err(|problem| Failure::at_fault(problem, "name the built file"))?;
     let hint = "name the built file of one of them";
@@ -132,7 +187,7 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
     }
     let place = Place::Link(relative(folder, &built)?);
     let (shown, bytes) = (built.display().to_string(), read(&built)?);
-    Ok(Found { shown, bytes, name: name.clone(), place, entry: Some(entry), left_out })
+    Ok(Found { shown, bytes, name: name.clone(), place, entry: Some(entry), left_out, signers: Vec::new() })
 }
 
 fn only_component(project: &Path) -> Result<PathBuf, Failure> {

@@ -18,6 +18,9 @@ use crate::sandbox_process;
 use crate::terminal;
 pub use entry::name as component_name;
 
+/// Values of an argument or a variable that are shown: a line of them.
+const VALUES_SHOWN: usize = 12;
+
 /// Findings about a component.
 pub(super) struct Inspected {
     pub(super) found: Found,
@@ -122,10 +125,7 @@ impl Inspected {
         }
         if !self.found.beside.resources.is_empty() {
             text.push_str(&format!("\n{}\n", heading("resources")));
-            let line = |resource: &contract::Resource| {
-                format!("  {}  {}\n", sanitize::line(&resource.uri), sanitize::line(&resource.name))
-            };
-            self.found.beside.resources.iter().for_each(|resource| text.push_str(&line(resource)));
+            self.found.beside.resources.iter().for_each(|resource| text.push_str(&resource_text(resource)));
         }
         for left_out in &self.found.left_out {
             text.push_str(&format!("  not {}\n", sanitize::line(&left_out.to_string())));
@@ -138,8 +138,36 @@ impl Inspected {
     }
 }
 
+fn resource_text(resource: &contract::Resource) -> String {
+    let said = resource.title.as_deref().unwrap_or(&resource.name);
+    let kind = resource.mime_type.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+    let mut text = format!("  {}\n      {}\n", sanitize::line(&resource.uri), sanitize::line(&format!("{said}{kind}")));
+    for variable in resource.variables.iter().filter(|variable| !variable.values.is_empty()) {
+        text.push_str(&format!("      variable  {}{}\n", sanitize::line(&variable.name), values(&variable.values)));
+    }
+    text
+}
+
+/// Known values, behind the name that they are for. Nothing where there are none.
+fn values(values: &[String]) -> String {
+    let shown: Vec<_> = values.iter().take(VALUES_SHOWN).map(|value| sanitize::line(value)).collect();
+    match values.len() {
+        0 => String::new(),
+        known if known > shown.len() => format!(": {}, and {} more", shown.join(", "), known - shown.len()),
+        _ => format!(": {}", shown.join(", ")),
+    }
+}
+
 fn resource_json(resource: &contract::Resource) -> Value {
-    json!({"uri": resource.uri, "name": resource.name, "title": resource.title, "description": resource.description})
+    let variables = resource.variables.iter().map(|variable| (variable.name.clone(), json!(variable.values)));
+    json!({
+        "uri": resource.uri,
+        "name": resource.name,
+        "title": resource.title,
+        "description": resource.description,
+        "mimeType": resource.mime_type,
+        "values": Value::Object(variables.collect()),
+    })
 }
 
 fn left_out_json(left_out: &LeftOut) -> Value {
@@ -153,15 +181,21 @@ fn prompt_text(prompt: &contract::Prompt) -> String {
     }
     for argument in &prompt.arguments {
         let required = if argument.required { " (required)" } else { "" };
-        text.push_str(&format!("      argument  {}{required}\n", sanitize::line(&argument.name)));
+        let values = values(&argument.values);
+        text.push_str(&format!("      argument  {}{required}{values}\n", sanitize::line(&argument.name)));
     }
     text
 }
 
 fn prompt_json(prompt: &contract::Prompt) -> Value {
-    let arguments = prompt.arguments.iter().map(
-        |argument| json!({"name": argument.name, "description": argument.description, "required": argument.required}),
-    );
+    let arguments = prompt.arguments.iter().map(|argument| {
+        json!({
+            "name": argument.name,
+            "description": argument.description,
+            "required": argument.required,
+            "values": argument.values,
+        })
+    });
     json!({
         "name": prompt.name,
         "title": prompt.title,

@@ -19,9 +19,9 @@ use crate::wasi::grant_problem::GrantProblem;
 /// Bytes of a caller's name that is kept whole; a longer one is replaced by its digest.
 const CALLER_BYTES_MAX: usize = 128;
 
-/// Time to wait for another host that has the file open: ten times as long as one keeps it after
-/// its last call.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// Time to wait for other hosts that have the file open. 10 s: a dozen that start at once on a busy
+/// machine take turns within a few seconds.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// The files that this process has open. A file is one process's at a time, so its generations of
 /// tools share it.

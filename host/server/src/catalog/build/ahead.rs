@@ -4,20 +4,21 @@
 //! They are looked for once in a build, when its first long compilation is about to begin. Each is
 //! one that the whole build would find as well, in the same words.
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, Server, Severity, SourceRef};
+use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, Server, Severity};
 use toolcell_sandbox::{Digest, imports_ahead};
 
 use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::side_files;
-use super::{Basis, typed, unreadable};
-use crate::file;
+use super::code::{Code, CodePlaces};
+use super::{Basis, typed};
 use crate::shared::SharedKept;
 
 /// The problems that a build can tell ahead.
 pub(super) struct Ahead<'a> {
     folder: &'a Path,
+    code: &'a CodePlaces<'a>,
     basis: &'a Basis<'a>,
     server: &'a Server,
     kept: &'a SharedKept,
@@ -38,12 +39,13 @@ struct Found {
 impl<'a> Ahead<'a> {
     pub(super) fn new(
         manifest: &'a Manifest,
-        (folder, kept): (&'a Path, &'a SharedKept),
+        (folder, code): (&'a Path, &'a CodePlaces<'a>),
+        kept: &'a SharedKept,
         basis: &'a Basis<'a>,
         here: bool,
     ) -> Self {
         let (server, policies) = (manifest.server(), manifest.components());
-        Self { folder, basis, server, kept, policies, here, found: OnceLock::new() }
+        Self { folder, code, basis, server, kept, policies, here, found: OnceLock::new() }
     }
 
     /// True if the build fails whatever compiling gives. The first question is answered by looking.
@@ -69,12 +71,11 @@ impl<'a> Ahead<'a> {
     }
 
     fn look_at(&self, policy: &ComponentPolicy, found: &mut Found) {
-        let SourceRef::File(written) = policy.source() else { return };
-        let bytes = match self.basis.approved(policy) {
-            Some(approved) => approved.bytes.to_vec(),
-            None => match file::read(&self.folder.join(written), policy.load().component_bytes()) {
-                Ok(bytes) => bytes,
-                Err(error) => return found.problems.push(unreadable(policy, written, &error)),
+        let Code { bytes, signed } = match self.basis.approved(policy) {
+            Some(approved) => Code { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone() },
+            None => match self.code.read(policy) {
+                Ok(code) => code,
+                Err(problem) => return found.problems.push(problem),
             },
         };
         let digest = Digest::of(&bytes).to_string();
@@ -84,7 +85,7 @@ impl<'a> Ahead<'a> {
         }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
         let side_files = side_files::looks(policy, self.folder);
-        if self.basis.unchanged(policy, &digest, &policy_digest, &side_files).is_some() {
+        if self.basis.unchanged(policy, (&digest, &signed), &policy_digest, &side_files).is_some() {
             return;
         }
         if !self.here {

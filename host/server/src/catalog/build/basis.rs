@@ -14,6 +14,7 @@ use super::super::meters::Meters;
 use super::super::queue::Admission;
 use super::super::{CallTarget, Catalog, LoadedComponent};
 use crate::file_stamp::Stamps;
+use crate::trust::Signed;
 
 /// Input of a build besides the manifest.
 pub struct Basis<'a> {
@@ -39,6 +40,8 @@ pub struct Withheld {
     pub digest: String,
     /// The bytes themselves: what is approved is what was shown, whatever the file holds by then.
     pub bytes: Arc<[u8]>,
+    /// Those who signed them.
+    pub signed: Signed,
 }
 
 impl<'a> Basis<'a> {
@@ -78,7 +81,7 @@ impl<'a> Basis<'a> {
     pub(super) fn unchanged(
         &self,
         policy: &ComponentPolicy,
-        digest: &str,
+        (digest, signed): (&str, &Signed),
         policy_digest: &str,
         side_files: &Stamps,
     ) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
@@ -88,6 +91,7 @@ impl<'a> Basis<'a> {
         self.earlier.iter().find_map(|catalog| {
             let loaded = catalog.component(policy.name())?;
             let same = loaded.digest == digest
+                && loaded.signed == *signed
                 && loaded.policy_digest == policy_digest
                 && loaded.policy.source() == policy.source()
                 && loaded.side_files == *side_files;

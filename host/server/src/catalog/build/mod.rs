@@ -2,7 +2,10 @@
 //! every problem of every component with its place in the manifest.
 mod ahead;
 mod basis;
+mod code;
 mod compiler;
+mod draft;
+mod problems;
 mod typed;
 
 use std::path::{Path, PathBuf};
@@ -12,14 +15,11 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
-use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, Tool, ToolList, sanitize};
-use toolcell_policy::{
-    Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Limits, LoadLimit, Manifest, Program, Severity,
-    SourceRef, ToolPolicy, names,
-};
+use toolcell_mcp::{ToolList, sanitize};
+use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
 use toolcell_sandbox::{
-    COMPONENT_BYTES_MAX, CallReport, Capabilities, Digest, HeldComponent, ListedBeside, Listing, NotLoaded,
-    SchemaLimits, ShapeName, check_definitions, contract, export,
+    COMPONENT_BYTES_MAX, CallReport, Digest, HeldComponent, ListedBeside, Listing, SchemaLimits, ShapeName,
+    check_definitions, contract,
 };
 use toolcell_schema::{SchemaBudget, SchemaFindings};
 use toolcell_shared::{Embedded, SharedState};
@@ -27,42 +27,36 @@ use toolcell_shared::{Embedded, SharedState};
 use super::apps::Apps;
 use super::caller_queue::CallerQueues;
 use super::consents::Consents;
-use super::definition::{End, SchemaChecks, ToolSchemaCheck};
+use super::definition::SchemaChecks;
 use super::host_files::HostFiles;
-use super::instances::{Instances, InstancesByCaller, PrewarmContext};
-use super::narrowing::Narrowing;
-use super::permissions::{GrantContext, ToolCapabilities};
-use super::queue::Admission;
-use super::resources::{self, DeclaredResources};
+use super::instances::PrewarmContext;
+use super::permissions::GrantContext;
+use super::resources::DeclaredResources;
 use super::searching::Searching;
-use super::skills::{self, Skills};
-use super::texts::{TEXTS, TextPrompts};
+use super::skills::Skills;
+use super::texts::TextPrompts;
 use super::visibility::Visibility;
 use super::{
-    CallTarget, Catalog, CatalogError, HostReads, LoadedComponent, Parts, Tally, WallSetup, WalledComponents,
-    definition, guest_resources, meters, program, side_files,
+    Catalog, CatalogError, HostReads, LoadedComponent, Parts, Tally, WallSetup, WalledComponents, program, side_files,
 };
-use crate::file::{self, Unreadable};
 use crate::file_stamp::Stamps;
 use crate::folders::{FileReads, FolderPlaces};
 use crate::kept_entries::EntryReads;
 use crate::machine::Machine;
 use crate::shared::SharedKept;
+use crate::trust::Signed;
 use crate::updates::NewsDesk;
 use crate::workers::GuestExecutor;
 use ahead::Ahead;
 pub use basis::{Basis, Withheld};
+use code::{Code, CodePlaces};
 pub use compiler::Compiling;
-use compiler::{Compilation, Compiler, NotCompiled, OpenLister};
+use compiler::{Compilation, Compiler, OpenLister};
+use draft::CatalogDraft;
+use problems::{check_count, not_compiled, once, refused};
 
 // No manifest lets a file in that the sandbox would refuse under another name.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
-
-/// Most problems reported for one component: further ones most likely repeat the same mistake.
-const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
-
-/// Characters shown of an invalid name: enough to find it in the tool's source.
-const NAME_CHARS_SHOWN: usize = 80;
 
 /// Builds catalogs; one for the life of the process.
 pub struct Builder {
@@ -123,6 +117,8 @@ pub type Steps<'a> = dyn Fn(LoadStep<'_>) + Sync + 'a;
 struct ListedComponent {
     component: Arc<HeldComponent>,
     policy_digest: String,
+    /// Those who signed it, where the manifest asks for them.
+    signed: Signed,
     side_files: Stamps,
     tools: Vec<contract::Tool>,
     beside: ListedBeside,
@@ -133,6 +129,7 @@ struct ListedComponent {
 /// Input of loading components.
 struct Loading<'a, 'b> {
     folder: &'a Path,
+    code: &'a CodePlaces<'a>,
     basis: &'a Basis<'b>,
     /// `None`: components are compiled whatever else is wrong.
     ahead: Option<&'a Ahead<'a>>,
@@ -200,8 +197,10 @@ impl Builder {
         let _io = self.runtime.enter();
         let budget = manifest.server().prewarm_memory_bytes();
         let prewarm = self.prewarm.get_or_init(|| PrewarmContext::new(budget, self.executor.clone()));
-        let ahead = Ahead::new(manifest, (folder, &self.kept), basis, !self.compiler.has_loader());
-        let built = self.load_all(manifest.components(), &Loading { folder, basis, ahead: Some(&ahead), steps });
+        let code = CodePlaces::new(manifest, folder);
+        let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis, !self.compiler.has_loader());
+        let loading = Loading { folder, code: &code, basis, ahead: Some(&ahead), steps };
+        let built = self.load_all(manifest.components(), &loading);
         let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
         let (mut problems, mut withheld) = (ahead.into_errors(), Vec::new());
         let callers = Arc::new(manifest.callers().clone());
@@ -300,8 +299,8 @@ impl Builder {
     /// for clients. A component that cannot be loaded gives a problem instead.
     pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
         let (mut names, mut problems) = (Vec::new(), Vec::new());
-        let basis = Basis::none();
-        let loading = Loading { folder, basis: &basis, ahead: None, steps: &|_| {} };
+        let (basis, code) = (Basis::none(), CodePlaces::new(manifest, folder));
+        let loading = Loading { folder, code: &code, basis: &basis, ahead: None, steps: &|_| {} };
         let listed = self.load_all(manifest.components(), &loading);
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
@@ -362,26 +361,21 @@ impl Builder {
     }
 
     fn load<'b>(&self, policy: &ComponentPolicy, loading: &Loading<'_, 'b>) -> Result<BuiltComponent<'b>, Diagnostic> {
-        let Loading { folder, basis, .. } = *loading;
-        let SourceRef::File(written) = policy.source() else {
-            return Err(Diagnostic::error("components::source", "this kind of source is not supported")
-                .at(policy.source_span()));
-        };
+        let Loading { folder, code, basis, .. } = *loading;
         // Taken before they are read, so that no change is missed in between.
         let side_files = side_files::looks(policy, folder);
-        let bytes: Arc<[u8]> = match basis.approved(policy) {
-            Some(approved) => Arc::clone(&approved.bytes),
-            None => file::read(&folder.join(written), policy.load().component_bytes())
-                .map_err(|error| unreadable(policy, written, &error))?
-                .into(),
+        let Code { bytes, signed } = match basis.approved(policy) {
+            Some(approved) => Code { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone() },
+            None => code.read(policy)?,
         };
         let digest = Digest::of(&bytes).to_string();
         // Checked before anything is parsed: bytes that nobody approved reach no parser.
         if basis.withholds(policy, &digest) {
-            return Ok(BuiltComponent::Withheld(Withheld { name: policy.name().to_owned(), digest, bytes }));
+            let name = policy.name().to_owned();
+            return Ok(BuiltComponent::Withheld(Withheld { name, digest, bytes, signed }));
         }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
-        if let Some((catalog, loaded)) = basis.unchanged(policy, &digest, &policy_digest, &side_files) {
+        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &signed), &policy_digest, &side_files) {
             return Ok(BuiltComponent::Unchanged(catalog, loaded));
         }
         let began = Instant::now();
@@ -391,7 +385,7 @@ impl Builder {
                 return Ok(BuiltComponent::LeftOut);
             }
             None => {
-                let source = side_files::absolute(&folder.join(written)).display().to_string();
+                let source = code.shown(policy);
                 let compilation = Compilation {
                     component: policy.name(),
                     source: &source,
@@ -418,6 +412,7 @@ impl Builder {
             return Ok(BuiltComponent::Changed(ListedComponent {
                 component,
                 policy_digest,
+                signed,
                 side_files,
                 tools,
                 beside: ListedBeside::default(),
@@ -434,6 +429,7 @@ impl Builder {
                 Ok(BuiltComponent::Changed(ListedComponent {
                     component,
                     policy_digest,
+                    signed,
                     side_files,
                     tools,
                     beside,
@@ -486,466 +482,6 @@ impl Builder {
 fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
     let index = next.fetch_add(1, Ordering::AcqRel);
     policies.get(index).map(|policy| (index, policy))
-}
-
-/// Each problem once: those found ahead are found again by what was compiled all the same.
-fn once(problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut told = Vec::with_capacity(problems.len());
-    for problem in problems {
-        if !told.contains(&problem) {
-            told.push(problem);
-        }
-    }
-    told
-}
-
-fn not_compiled(policy: &ComponentPolicy) -> Diagnostic {
-    let message = format!("component \"{}\" was not compiled: that takes long, and there are errors", policy.name());
-    Diagnostic::warning("components::not_compiled", message)
-        .at(policy.source_span())
-        .hint("it is checked once they are mended")
-}
-
-fn unreadable(policy: &ComponentPolicy, written: &str, error: &Unreadable) -> Diagnostic {
-    let message = format!("component \"{}\": {written} {error}", policy.name());
-    match error {
-        Unreadable::TooLarge { .. } => {
-            past(policy, "components::too_large", message, LoadLimit::ComponentSize, "build a smaller component")
-        }
-        Unreadable::Otherwise(_) => Diagnostic::error("components::source", message)
-            .at(policy.source_span())
-            .hint("paths are relative to the manifest's folder; has the component been built?"),
-    }
-}
-
-fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
-    let refused = |text: String| {
-        let message = format!("component \"{}\": {text}", policy.name());
-        Diagnostic::error("components::load", message).at(policy.source_span())
-    };
-    match error {
-        NotCompiled::Refused(error) => refused(error.to_string()).hint(error.hint()),
-        NotCompiled::NotLoaded(NotLoaded::Refused { message, hint, .. }) => {
-            refused(sanitize::line(message).into_owned()).hint(sanitize::line(hint))
-        }
-        NotCompiled::NotLoaded(NotLoaded::TooMuchMemory) => {
-            let memory = policy.load().show(LoadLimit::CompileMemory);
-            let message = format!("component \"{}\": compiling it takes more memory than {memory}", policy.name());
-            past(policy, "components::too_large", message, LoadLimit::CompileMemory, "build a smaller component")
-        }
-        NotCompiled::NotLoaded(NotLoaded::Ended { .. }) => refused(sanitize::line(&error.to_string()).into_owned())
-            .hint("load it again; if that ends alike, it met a fault of the engine, or was made to harm"),
-        NotCompiled::LeftBehind { .. }
-        | NotCompiled::NoThread(_)
-        | NotCompiled::NoEngine(_)
-        | NotCompiled::NotLoaded(_) => refused(error.to_string()),
-        NotCompiled::TooLate => {
-            let time = policy.load().show(LoadLimit::CompileTime);
-            let message = format!("component \"{}\": compiling it takes longer than {time}", policy.name());
-            past(policy, "components::too_slow", message, LoadLimit::CompileTime, "build a smaller component")
-        }
-    }
-}
-
-/// Error: no time is left for the schemas of its tools.
-fn schemas_too_slow(policy: &ComponentPolicy) -> Diagnostic {
-    let time = policy.load().show(LoadLimit::CompileTime);
-    let message =
-        format!("component \"{}\": compiling it and its tools' schemas takes longer than {time}", policy.name());
-    past(policy, "components::too_slow", message, LoadLimit::CompileTime, "use fewer and simpler patterns")
-}
-
-fn check_count(policy: &ComponentPolicy, listed: usize, what: &str) -> Result<(), Diagnostic> {
-    let tools_max = policy.load().tools();
-    if listed <= tools_max {
-        return Ok(());
-    }
-    let message = format!("component \"{}\" lists {listed} {what}; a component may list {tools_max}", policy.name());
-    Err(past(policy, "tools::too_many", message, LoadLimit::Tools, "offer fewer tools"))
-}
-
-fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
-    let message = format!("component \"{}\" does not fit the pool: each call maps its memory anew", policy.name());
-    Diagnostic::warning("components::not_pooled", message)
-        .at(policy.source_span())
-        .hint("its calls work and cost more; a table of at most 32,768 elements would fit")
-}
-
-/// Error: a component exceeds this limit of loading. `otherwise` is the advice besides raising it.
-fn past(
-    policy: &ComponentPolicy,
-    code: &'static str,
-    message: String,
-    limit: LoadLimit,
-    otherwise: &str,
-) -> Diagnostic {
-    let (key, name) = (limit.spec().key, policy.name());
-    Diagnostic::error(code, format!("{message} (limit \"{key}\")"))
-        .at(policy.source_span())
-        .hint(format!("{otherwise}, or raise {key} in [components.{name}.load]"))
-}
-
-/// A component whose tools are being added.
-struct ComponentDraft<'a> {
-    loaded: Arc<LoadedComponent>,
-    capabilities: ToolCapabilities<'a>,
-    /// The instances that calls share, one set for each set of grants: an instance may hold data
-    /// that other tools must not see.
-    shared: Vec<(Arc<Capabilities>, Arc<InstancesByCaller>)>,
-    prewarm: &'a PrewarmContext,
-}
-
-impl ComponentDraft<'_> {
-    /// Source of a tool's instances.
-    fn instances(&mut self, policy: &ComponentPolicy, limits: &Limits, capabilities: &Arc<Capabilities>) -> Instances {
-        match self.shared_instances(policy, capabilities) {
-            Some(shared) => Instances::PerCaller(shared),
-            None => self.prewarm.instances(policy.prewarm(), &self.loaded.component, limits, capabilities),
-        }
-    }
-
-    fn shared_instances(
-        &mut self,
-        policy: &ComponentPolicy,
-        capabilities: &Arc<Capabilities>,
-    ) -> Option<Arc<InstancesByCaller>> {
-        if let Some((_, shared)) =
-            self.shared.iter().find(|(other, _)| other.grants().reaches_like(capabilities.grants()))
-        {
-            return Some(Arc::clone(shared));
-        }
-        let shared = InstancesByCaller::of(policy)?;
-        self.shared.push((Arc::clone(capabilities), Arc::clone(&shared)));
-        Some(shared)
-    }
-}
-
-/// An entry that is added: its definition, its path in the component, and its rules.
-struct NewEntry {
-    entry: Tool,
-    name: String,
-    program: Option<Arc<Program>>,
-    approval: Option<Approval>,
-}
-
-/// The catalog while it grows.
-struct CatalogDraft<'a> {
-    parts: Parts,
-    /// Of each tool: its name for clients, the component's name, and the position of that in the
-    /// manifest.
-    origins: Vec<(String, String, toolcell_policy::Span)>,
-    basis: &'a Basis<'a>,
-    prewarm: &'a PrewarmContext,
-    /// Rules for callers.
-    callers: Arc<Callers>,
-    /// The prompts of the manifest itself.
-    texts: TextPrompts,
-    skills: Arc<Skills>,
-    apps: Arc<Apps>,
-}
-
-impl CatalogDraft<'_> {
-    /// Adds a component of an earlier catalog, and repeats its warnings.
-    fn take_over(
-        &mut self,
-        policy: &ComponentPolicy,
-        catalog: &Catalog,
-        loaded: &Arc<LoadedComponent>,
-        problems: &mut Vec<Diagnostic>,
-    ) {
-        let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
-        let names: Vec<&str> = own.map(|offer| offer.own_name()).collect();
-        problems.extend(policy.check_exports(&names));
-        problems.extend(policy.check_imports(loaded.inspection().imports()));
-        problems.extend(typed::check(policy, &loaded.component));
-        if !loaded.component.is_pooled() {
-            problems.push(not_pooled(policy));
-        }
-        for exposed in catalog.tools_of(loaded) {
-            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
-        }
-        self.parts.take_over(catalog, loaded, Some(&self.callers));
-    }
-
-    /// Names the prompts of the manifest among those of components.
-    fn add_texts(&mut self, manifest: &Manifest) {
-        for (text, rule) in self.texts.all.iter().zip(manifest.prompts()) {
-            self.origins.push((text.entry.definition().name.clone(), TEXTS.to_owned(), rule.span()));
-        }
-    }
-
-    /// Keeps a component as it serves now, if it does.
-    fn hold(&mut self, policy: &ComponentPolicy) {
-        let Some((catalog, loaded)) = self.basis.serving(policy.name()) else { return };
-        for exposed in catalog.tools_of(loaded) {
-            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
-        }
-        self.parts.take_over(catalog, loaded, None);
-    }
-
-    fn add(
-        &mut self,
-        policy: &ComponentPolicy,
-        context: &GrantContext<'_>,
-        listed: ListedComponent,
-        problems: &mut Vec<Diagnostic>,
-    ) {
-        let before = problems.len();
-        let ListedComponent { component, policy_digest, side_files, tools, beside, schemas } = listed;
-        let ListedBeside { prompts, resources } = beside;
-        problems.extend(typed::check(policy, &component));
-        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        problems.extend(policy.check_exports(&names));
-        problems.extend(program::check(policy, component.shape()));
-        problems.extend(resources::check(policy, &tools));
-        let what = if prompts.is_empty() && resources.is_empty() { "tools" } else { "tools, prompts and resources" };
-        let count = tools.len() + prompts.len() + resources.len();
-        let Ok(()) = check_count(policy, count, what).map_err(|problem| problems.push(problem)) else {
-            return;
-        };
-        let resources = guest_resources::of_component(resources, policy.load()).unwrap_or_else(|found| {
-            let found = found.iter().take(PROBLEMS_PER_COMPONENT_MAX);
-            problems.extend(found.map(|(uri, problem)| broken_resource(policy, uri, problem)));
-            Vec::new()
-        });
-        let loaded = Arc::new(LoadedComponent {
-            policy: policy.clone(),
-            digest: component.digest().to_string(),
-            policy_digest,
-            resources,
-            side_files,
-            component,
-            denied: meters::continued(self.basis.loaded(policy.name()).map(|loaded| &loaded.denied)),
-        });
-        if !loaded.component.is_pooled() {
-            problems.push(not_pooled(policy));
-        }
-        problems.extend(policy.check_imports(loaded.inspection().imports()));
-        let mut draft = ComponentDraft {
-            loaded: Arc::clone(&loaded),
-            capabilities: ToolCapabilities::new(policy, context),
-            shared: Vec::new(),
-            prewarm: self.prewarm,
-        };
-        let mut schemas = schemas;
-        for (place, tool) in tools.into_iter().enumerate() {
-            let many = problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX;
-            let check = match schemas.of_tool(place) {
-                Err(End::TooLate) => {
-                    problems.push(schemas_too_slow(policy));
-                    break;
-                }
-                Ok(check) if !many => check,
-                Ok(_) | Err(End::Problems) => {
-                    let message = format!("component \"{}\" has more problems; these come first", policy.name());
-                    problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
-                    break;
-                }
-            };
-            self.add_tool(policy, &mut draft, (tool, check), problems);
-        }
-        for prompt in prompts {
-            if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
-                break;
-            }
-            self.add_prompt(policy, &mut draft, (prompt, schemas.of_prompt()), problems);
-        }
-        if loaded.component.inspection().completes() {
-            let entry = definition::completion(policy.name(), policy.load(), schemas.of_prompt());
-            self.add_unlisted(policy, &mut draft, (export::COMPLETION, entry), problems);
-        }
-        if loaded.component.inspection().has_resources() {
-            let entry = definition::reading(policy.name(), policy.load(), schemas.of_prompt());
-            self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
-        }
-        self.parts.components.push(loaded);
-    }
-
-    fn add_tool(
-        &mut self,
-        policy: &ComponentPolicy,
-        draft: &mut ComponentDraft<'_>,
-        (mut tool, check): (contract::Tool, ToolSchemaCheck<'_>),
-        problems: &mut Vec<Diagnostic>,
-    ) {
-        let name = tool.name.clone();
-        if let Some(said) = policy.tool(&name) {
-            definition::overrule(&mut tool, said);
-        }
-        let program = program::of_tool(policy, &name, draft.loaded.component.shape());
-        let exposed = match policy.exposed_name(&name) {
-            Ok(exposed) => exposed,
-            // A valid name that only the prefix makes too long is reported with the prefix.
-            Err(_) if names::check_tool(&name).is_ok() => return,
-            Err(error) => return problems.push(misnamed(policy, &name, &error)),
-        };
-        match definition::compile(exposed.clone(), tool, policy.load(), check) {
-            Ok(tool) => {
-                // The guest refuses arguments that do not convert, with their path; the schema
-                // accepts exactly those that do.
-                let is_typed = draft.loaded.component.shape() == ShapeName::Typed;
-                let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
-                let tool = tool.in_tasks(definition::task_plan(policy.tool_task(&name)));
-                let hints = &tool.definition().hints;
-                let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
-                let approval = Some(policy.tool_approval(&name)).filter(asks);
-                self.add_entry(policy, draft, NewEntry { entry: tool, name, program, approval }, problems);
-            }
-            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),
-        }
-    }
-
-    fn add_prompt(
-        &mut self,
-        policy: &ComponentPolicy,
-        draft: &mut ComponentDraft<'_>,
-        (prompt, check): (contract::Prompt, ToolSchemaCheck<'_>),
-        problems: &mut Vec<Diagnostic>,
-    ) {
-        let path = export::prompt(&prompt.name);
-        let exposed = match policy.exposed_name(&prompt.name) {
-            Ok(exposed) => exposed,
-            Err(_) if names::check_tool(&prompt.name).is_ok() => return,
-            Err(error) => return problems.push(misnamed(policy, &path, &error)),
-        };
-        match definition::prompt(exposed, prompt, policy.load(), check) {
-            Ok(entry) => {
-                let approval = Some(policy.tool_approval(&path));
-                let approval = approval.filter(|approval| approval.policy().asks(None, None));
-                self.add_entry(policy, draft, NewEntry { entry, name: path, program: None, approval }, problems);
-            }
-            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &path, problem))),
-        }
-    }
-
-    /// Adds an entry that no client lists. Values are looked for at each keystroke, so nobody
-    /// confirms that.
-    fn add_unlisted(
-        &mut self,
-        policy: &ComponentPolicy,
-        draft: &mut ComponentDraft<'_>,
-        (path, entry): (&str, Result<Tool, Vec<DefinitionProblem>>),
-        problems: &mut Vec<Diagnostic>,
-    ) {
-        match entry {
-            Ok(entry) => {
-                let approval = Some(policy.tool_approval(path)).filter(|_| path != export::COMPLETION);
-                let approval = approval.filter(|approval| approval.policy().asks(None, None));
-                let name = path.to_owned();
-                self.add_entry(policy, draft, NewEntry { entry, name, program: None, approval }, problems);
-            }
-            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, path, problem))),
-        }
-    }
-
-    /// Adds an entry with all that its calls need.
-    fn add_entry(
-        &mut self,
-        policy: &ComponentPolicy,
-        draft: &mut ComponentDraft<'_>,
-        new: NewEntry,
-        problems: &mut Vec<Diagnostic>,
-    ) {
-        let NewEntry { entry, name, program, approval } = new;
-        let limits = *policy.tool_limits(&name);
-        let meters = meters::continued(self.basis.meters(policy.name(), &name));
-        let admission = self.basis.admission(policy, &name, &limits);
-        let admission =
-            admission.unwrap_or_else(|| Arc::new(Admission::new(&limits, policy.name(), &name).counting(&meters)));
-        let component = Arc::clone(&draft.loaded);
-        let capabilities = draft.capabilities.of_tool(&name, problems);
-        let instances = draft.instances(policy, &limits, &capabilities);
-        self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
-        self.parts.tools.push(Arc::new(entry));
-        let narrowed = (!capabilities.grants().is_sealed()).then(Narrowing::new);
-        let target = CallTarget {
-            component,
-            name,
-            program,
-            limits,
-            capabilities,
-            admission,
-            instances,
-            approval,
-            narrowed,
-            meters,
-        };
-        self.parts.targets.push(Arc::new(target));
-        self.parts.rules.push(Arc::clone(&self.callers));
-    }
-
-    /// Rules for callers that match no tool. If tools are missing for another reason, this cannot
-    /// be known.
-    fn check_callers(&self, complete: bool) -> Vec<Diagnostic> {
-        if !complete {
-            return Vec::new();
-        }
-        let named = self.parts.targets.iter().zip(&self.parts.tools);
-        let named = named.filter(|(_, entry)| entry.is_tool() || entry.prompt().is_some());
-        let mut names: Vec<_> = named.map(|(target, entry)| target.called(entry)).collect();
-        names.extend(self.texts.all.iter().map(|text| text.called()));
-        names.extend(self.skills.entries().iter().map(|entry| skills::called(entry)));
-        self.callers.check_tools(&names)
-    }
-
-    /// Refuses tools with names of the host's own, where it has them.
-    fn check_own_names(&self, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
-        if manifest.server().discovery() != Discovery::Search {
-            return;
-        }
-        let taken = self.origins.iter().filter(|(exposed, ..)| [FIND_TOOLS, CALL_TOOL].contains(&exposed.as_str()));
-        for (exposed, component, span) in taken {
-            let message = format!(
-                "component \"{component}\" has a tool \"{exposed}\", and with discovery = \"search\" the host has one"
-            );
-            problems.push(
-                Diagnostic::error("tools::collision", message).at(span.clone()).hint("give the component a `prefix`"),
-            );
-        }
-    }
-
-    /// Names that several tools would have, with the components they come from.
-    fn check_collisions(&self, problems: &mut Vec<Diagnostic>) {
-        let mut first: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
-        for (exposed, component, span) in &self.origins {
-            let Some(earlier) = first.insert(exposed, component) else { continue };
-            let (message, hint) = if earlier == component {
-                (
-                    format!("component \"{component}\" lists the tool \"{exposed}\" twice"),
-                    "a component names each of its tools once",
-                )
-            } else {
-                let message = format!("components \"{earlier}\" and \"{component}\" both have a tool \"{exposed}\"");
-                (message, "give one of them a `prefix`")
-            };
-            problems.push(Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint));
-        }
-    }
-}
-
-fn misnamed(policy: &ComponentPolicy, name: &str, error: &names::NameError) -> Diagnostic {
-    let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
-    let message = format!("component \"{}\" lists a tool whose name {shown:?} {error}", policy.name());
-    Diagnostic::error("tools::name", message).at(policy.source_span())
-}
-
-fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> Diagnostic {
-    // A process that looked at its schemas may say anything.
-    let (field, said) = (sanitize::line(&problem.field), sanitize::line(&problem.message));
-    let message = format!("component \"{}\", tool \"{tool}\": {field} {said}", policy.name());
-    let own = policy.tool(tool).filter(|tool| tool.program().is_some()).map(ToolPolicy::name_span);
-    let diagnostic = Diagnostic::error("tools::definition", message).at(own.unwrap_or_else(|| policy.source_span()));
-    match &problem.hint {
-        Some(hint) => diagnostic.hint(sanitize::line(hint)),
-        None => diagnostic,
-    }
-}
-
-fn broken_resource(policy: &ComponentPolicy, uri: &str, problem: &DefinitionProblem) -> Diagnostic {
-    let shown: String = sanitize::line(uri).chars().take(NAME_CHARS_SHOWN).collect();
-    let (field, said) = (sanitize::line(&problem.field), sanitize::line(&problem.message));
-    let message = format!("component \"{}\", resource {shown:?}: {field} {said}", policy.name());
-    Diagnostic::error("resources::definition", message).at(policy.source_span())
 }
 
 /// Folder that a manifest's relative paths start from.

@@ -5,7 +5,7 @@ use std::path::Path;
 use toolcell_policy::{ComponentPolicy, Diagnostic};
 use toolcell_sandbox::{Descriptions, HeldComponent, LeftOut, WrittenDescriptions};
 
-use super::PROBLEMS_PER_COMPONENT_MAX;
+use super::problems::PROBLEMS_PER_COMPONENT_MAX;
 use crate::wit;
 
 /// Descriptions of the component from outside: in the manifest, and in the `.wit` files it names.

@@ -1,0 +1,36 @@
+//! What clients are told while an index is made: how far it is, and which cards are others. Holds nothing of the index.
+
+/// Who is told.
+pub trait News {
+    /// The document of this number, from 1, is looked at. It is the status message of a task.
+    fn looks_at(&mut self, number: usize, of: usize, path: &str);
+    /// Another thing is read at this address from now on.
+    fn updated(&mut self, uri: &str);
+}
+
+/// The clients of the host. Outside a component there are none.
+pub struct Clients;
+
+impl News for Clients {
+    fn looks_at(&mut self, number: usize, of: usize, path: &str) {
+        #[cfg(target_arch = "wasm32")]
+        {
+            // No index has so many documents that a float could not count them.
+            let (number, of) = (number as f64, of as f64);
+            crate::bindings::toolcell::mcp::progress::report(
+                number,
+                Some(of),
+                Some(&format!("{number} of {of}: {path}")),
+            );
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        let _ = (number, of, path);
+    }
+
+    fn updated(&mut self, uri: &str) {
+        #[cfg(target_arch = "wasm32")]
+        crate::bindings::toolcell::mcp::updates::updated(uri);
+        #[cfg(not(target_arch = "wasm32"))]
+        let _ = uri;
+    }
+}

@@ -1,0 +1,100 @@
+//! `toolcell pull`: brings into the store what a manifest needs of registries.
+use serde_json::{Value, json};
+use toolcell_mcp::sanitize;
+use toolcell_policy::Reference;
+use toolcell_server::catalog::folder_of;
+use toolcell_server::registries::{self, Pulled, Registries};
+use toolcell_server::secrets::Fault;
+
+use super::registries::{failed, json_of, pull, read_manifest, signers};
+use crate::args::PullArgs;
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+
+/// A component, what was found of it, and true if a registry was asked.
+struct Outcome<'m> {
+    name: &'m str,
+    reference: &'m Reference,
+    found: Result<(Pulled, bool), Fault>,
+}
+
+/// Pulls what is not there. One that does not come keeps none of the others.
+pub fn run(args: &PullArgs) -> anyhow::Result<Exit> {
+    match pull_all(args)? {
+        Ok(exit) => Ok(exit),
+        Err(failure) => failure.tell(args.json),
+    }
+}
+
+fn pull_all(args: &PullArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let path = args.manifest.manifest.as_path();
+    let (file, manifest) = match read_manifest(path) {
+        Ok(read) => read,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let folder = folder_of(path);
+    let registries = match Registries::open(&manifest, &folder) {
+        Ok(registries) => registries,
+        Err(fault) => return Ok(Err(failed(fault))),
+    };
+    let mut outcomes = Vec::new();
+    for (name, reference) in registries::components(&manifest) {
+        // What is there and trusted needs no registry.
+        let found = match registries.read(reference) {
+            Ok(pulled) => Ok((pulled, false)),
+            Err(_) => pull(&registries, reference).map(|pulled| (pulled, true)),
+        };
+        let outcome = Outcome { name, reference, found };
+        if !args.json {
+            outcome.say()?;
+        }
+        outcomes.push(outcome);
+    }
+    let is_done = outcomes.iter().all(|outcome| outcome.found.is_ok());
+    if args.json {
+        let components: Vec<Value> = outcomes.iter().map(Outcome::json).collect();
+        terminal::print(&format!("{:#}\n", json!({"ok": is_done, "components": components})))?;
+    } else if outcomes.is_empty() {
+        terminal::say(&format!("{}: no component comes from a registry\n", file.name()));
+    }
+    Ok(Ok(if is_done { Exit::Done } else { Exit::AtFault }))
+}
+
+impl Outcome<'_> {
+    fn say(&self) -> anyhow::Result<()> {
+        let name = self.name;
+        match &self.found {
+            Ok((pulled, is_new)) => {
+                let what = if *is_new { "pulled" } else { "is in the store" };
+                let bytes = pulled.component.bytes.len();
+                terminal::print(&format!("{name}: {what}, {bytes} bytes, {}\n", pulled.component.layer))?;
+                for line in signers(pulled) {
+                    terminal::print(&format!("  {}\n", sanitize::line(&line)))?;
+                }
+            }
+            Err((problem, hint)) => {
+                let hint = Some(hint.as_str()).filter(|hint| !hint.is_empty());
+                terminal::error(&format!("{name}: {}: {problem}", self.reference), hint);
+            }
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        match &self.found {
+            Ok((pulled, is_new)) => {
+                let mut json = json_of(self.reference, pulled);
+                if let Some(members) = json.as_object_mut() {
+                    members.insert("name".to_owned(), self.name.into());
+                    members.insert("ok".to_owned(), true.into());
+                    members.insert("pulled".to_owned(), (*is_new).into());
+                }
+                json
+            }
+            Err((problem, hint)) => json!({
+                "name": self.name, "ok": false, "source": self.reference.to_string(), "problem": problem,
+                "hint": Some(hint).filter(|hint| !hint.is_empty()),
+            }),
+        }
+    }
+}

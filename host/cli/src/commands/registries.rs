@@ -1,0 +1,67 @@
+//! Opening a manifest for the commands that talk to registries. Must not hold: what they ask for.
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolcell_policy::{Manifest, Reference, parse, render_all};
+use toolcell_server::ManifestFile;
+use toolcell_server::registries::{Pulled, Registries};
+use toolcell_server::secrets::Fault;
+use toolcell_server::trust::Signed;
+
+use crate::exit::{Exit, Failure};
+use crate::terminal::{self, Progress};
+
+/// Bytes of one step of the progress.
+const STEP_BYTES: u64 = 1024;
+
+/// Reads and checks a manifest. Loads no component.
+pub fn read_manifest(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
+    let hint = "name the manifest with --manifest, or run this in its folder";
+    let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
+    let manifest = manifest_of(&file)?;
+    Ok((file, manifest))
+}
+
+/// The manifest of a text, or its problems on stderr.
+pub fn manifest_of(file: &ManifestFile) -> Result<Manifest, Failure> {
+    parse(&file.source()).map(|parsed| parsed.manifest).map_err(|problems| {
+        terminal::say(&render_all(&file.source(), &problems, terminal::stderr_style()));
+        Failure::said(Exit::AtFault)
+    })
+}
+
+/// A problem and advice as a failure.
+pub fn failed((problem, hint): Fault) -> Failure {
+    Failure::at_fault(problem, hint)
+}
+
+/// Pulls a component, with progress if it takes long.
+pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled, Fault> {
+    let steps = |bytes: u64| usize::try_from(bytes / STEP_BYTES).unwrap_or(usize::MAX);
+    let bar = std::sync::OnceLock::new();
+    registries.pull(reference, &|at| {
+        bar.get_or_init(|| Progress::new("downloading, KiB", steps(at.total))).at(steps(at.bytes));
+    })
+}
+
+/// Those who signed a component, a line each.
+pub fn signers(pulled: &Pulled) -> Vec<String> {
+    let Signed { by, .. } = &pulled.signed;
+    match (pulled.has_rule, by.is_empty()) {
+        (true, false) => by.iter().map(|line| format!("has a {line}")).collect(),
+        _ => vec!["nobody vouches for it: no [trust] of the manifest names its repository".to_owned()],
+    }
+}
+
+/// A pulled component as JSON.
+pub fn json_of(reference: &Reference, pulled: &Pulled) -> Value {
+    json!({
+        "source": reference.to_string(),
+        "manifest_digest": pulled.component.manifest.to_string(),
+        "digest": pulled.component.layer.to_string(),
+        "size_bytes": pulled.component.bytes.len(),
+        "signed_by": pulled.signed.by,
+        "trusted_root": pulled.signed.root,
+        "attached": pulled.attached,
+    })
+}

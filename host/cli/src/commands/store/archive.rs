@@ -1,0 +1,83 @@
+//! `toolcell store export` and `toolcell store import`: a manifest's components in one file, for a
+//! machine without a network.
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write as _};
+
+use serde_json::json;
+use toolcell_policy::Digest;
+use toolcell_server::registries;
+
+use super::super::registries::read_manifest;
+use super::{of_store, open};
+use crate::args::{StoreExportArgs, StoreImportArgs};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+
+/// Writes the components that the manifest names. Without any, all of the store.
+pub(super) fn export(args: &StoreExportArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let written = match write(args) {
+        Ok(written) => written,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let file = args.file.display();
+    if args.json {
+        let digests: Vec<String> = written.iter().map(ToString::to_string).collect();
+        terminal::print(&format!("{:#}\n", json!({"ok": true, "file": args.file, "components": digests})))?;
+    } else {
+        terminal::say(&format!("{file}: written, with components: {}\n", written.len()));
+    }
+    Ok(Ok(Exit::Done))
+}
+
+fn write(args: &StoreExportArgs) -> Result<Vec<Digest>, Failure> {
+    let manifest = args.manifest.manifest.as_path();
+    let store = open(&args.store, manifest)?;
+    let digests: Vec<Digest> = if manifest.exists() {
+        registries::digests(&read_manifest(manifest)?.1).into_iter().collect()
+    } else {
+        store.list().map_err(|error| of_store(&error))?.into_iter().map(|one| one.digest).collect()
+    };
+    if digests.is_empty() {
+        let problem = format!("{} names no component of a registry", manifest.display());
+        return Err(Failure::at_fault(problem, "name another manifest with --manifest"));
+    }
+    let wrong = |error: std::io::Error| {
+        let problem = format!("{} cannot be written: {error}", args.file.display());
+        Failure::at_fault(problem, "name a file that is not there yet, in a folder that is")
+    };
+    let file = File::create_new(&args.file).map_err(wrong)?;
+    let mut writer = BufWriter::new(file);
+    let exported = store.export(&digests, &mut writer).map_err(|error| of_store(&error));
+    let flushed = exported.and_then(|()| writer.flush().map_err(wrong));
+    if flushed.is_err() {
+        // Half of an archive would be taken for one.
+        let _ = std::fs::remove_file(&args.file);
+    }
+    flushed.map(|()| digests)
+}
+
+/// Takes over what an archive holds, each by its digest.
+pub(super) fn import(args: &StoreImportArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let imported = open(&args.store, &args.manifest.manifest).and_then(|store| {
+        let file = File::open(&args.file).map_err(|error| {
+            Failure::at_fault(
+                format!("{} cannot be read: {error}", args.file.display()),
+                "`toolcell store export` writes one",
+            )
+        })?;
+        store.import(BufReader::new(file)).map_err(|error| of_store(&error))
+    });
+    let imported = match imported {
+        Ok(imported) => imported,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let digests: Vec<String> = imported.components.iter().map(ToString::to_string).collect();
+    if args.json {
+        let answer = json!({"ok": true, "components": digests, "attached": imported.attached});
+        terminal::print(&format!("{answer:#}\n"))?;
+    } else {
+        digests.iter().try_for_each(|digest| terminal::print(&format!("{digest}\n")))?;
+        terminal::say(&format!("components: {}, attached to them: {}\n", digests.len(), imported.attached));
+    }
+    Ok(Ok(Exit::Done))
+}

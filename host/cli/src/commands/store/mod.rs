@@ -1,0 +1,160 @@
+//! `toolcell store`: what was pulled, and what becomes of it. Must not hold: the form of the store.
+mod archive;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use toolcell_mcp::sanitize;
+use toolcell_policy::quantity::show_bytes;
+use toolcell_registry::{Fault, Listed, Store, StoreError};
+use toolcell_server::catalog::folder_of;
+use toolcell_server::registries;
+
+use super::registries::read_manifest;
+use crate::args::{MANIFEST, StoreArg, StoreArgs, StoreCommand, StoreGcArgs, StoreListArgs};
+use crate::edit::{Consent, agrees_or_says};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+
+/// Does what the command line says.
+pub fn run(args: &StoreArgs) -> anyhow::Result<Exit> {
+    let (done, as_json) = match &args.command {
+        StoreCommand::Ls(args) => (list(args)?, args.json),
+        StoreCommand::Verify(args) => (verify(args)?, args.json),
+        StoreCommand::Gc(args) => (gc(args)?, args.json),
+        StoreCommand::Export(args) => (archive::export(args)?, args.json),
+        StoreCommand::Import(args) => (archive::import(args)?, args.json),
+    };
+    done.map_or_else(|failure| failure.tell(as_json), Ok)
+}
+
+/// A problem with the store as a failure.
+fn of_store(error: &StoreError) -> Failure {
+    Failure::at_fault(error.to_string(), error.hint().unwrap_or_default())
+}
+
+/// The store that a command line means: the named one, or the manifest's, or the user's.
+fn open(named: &StoreArg, manifest: &Path) -> Result<Store, Failure> {
+    Store::open(&folder(named, manifest)?).map_err(|error| of_store(&error))
+}
+
+fn folder(named: &StoreArg, manifest: &Path) -> Result<PathBuf, Failure> {
+    if let Some(store) = &named.store {
+        return Ok(store.clone());
+    }
+    // Without a manifest in this folder, there is the user's store.
+    if manifest == Path::new(MANIFEST) && !manifest.exists() {
+        return Ok(registries::user_store());
+    }
+    let (_, read) = read_manifest(manifest)?;
+    Ok(registries::store_folder(read.server(), &folder_of(manifest)))
+}
+
+fn list(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let listed = open(&args.store, &args.manifest.manifest)
+        .and_then(|store| store.list().map(|listed| (store, listed)).map_err(|error| of_store(&error)));
+    let (store, listed) = match listed {
+        Ok(listed) => listed,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    if args.json {
+        let components: Vec<_> = listed.iter().map(json_of).collect();
+        let answer = json!({"ok": true, "store": store.root(), "components": components});
+        terminal::print(&format!("{answer:#}\n"))?;
+        return Ok(Ok(Exit::Done));
+    }
+    for one in &listed {
+        terminal::print(&line_of(one))?;
+    }
+    if listed.is_empty() {
+        terminal::say(&format!("{} is empty\n", store.root().display()));
+    }
+    Ok(Ok(Exit::Done))
+}
+
+fn json_of(listed: &Listed) -> serde_json::Value {
+    json!({
+        "digest": listed.digest.to_string(), "names": listed.names, "size_bytes": listed.bytes,
+        "attached": listed.attached,
+    })
+}
+
+fn line_of(listed: &Listed) -> String {
+    let size = listed.bytes.map_or_else(|| "cannot be read".to_owned(), show_bytes);
+    let names = sanitize::line(&listed.names.join(", ")).into_owned();
+    format!("{}  {size}, {} attached  {names}\n", listed.digest, listed.attached)
+}
+
+fn verify(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let found = open(&args.store, &args.manifest.manifest)
+        .and_then(|store| store.verify().map(|faults| (store, faults)).map_err(|error| of_store(&error)));
+    let (store, faults) = match found {
+        Ok(found) => found,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    if args.json {
+        let faults = faults
+            .iter()
+            .map(|fault| json!({"digest": fault.digest.as_ref().map(ToString::to_string), "problem": fault.text}));
+        let answer = json!({"ok": faults.len() == 0, "store": store.root(), "faults": faults.collect::<Vec<_>>()});
+        terminal::print(&format!("{answer:#}\n"))?;
+    } else if faults.is_empty() {
+        terminal::print(&format!("{}: each file is what its digest says\n", store.root().display()))?;
+    } else {
+        for Fault { text, .. } in &faults {
+            terminal::error(&sanitize::line(text), None);
+        }
+        terminal::say(
+            "\nhint: `toolcell store gc` removes what no manifest names, `toolcell pull` fetches the rest anew\n",
+        );
+    }
+    Ok(Ok(if faults.is_empty() { Exit::Done } else { Exit::AtFault }))
+}
+
+fn gc(args: &StoreGcArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let (store, keep, gone) = match plan(args) {
+        Ok(plan) => plan,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    if !args.json {
+        for one in &gone {
+            terminal::print(&format!("remove  {}", line_of(one)))?;
+        }
+        terminal::print(&format!("keep    {} that manifests name\n", keep.len()))?;
+    }
+    let consent = if gone.is_empty() { Consent::Given } else { args.consent.consent() };
+    let name = store.root().display().to_string();
+    if let Err(failure) = agrees_or_says(&name, "Remove them?", consent)? {
+        return Ok(Err(failure));
+    }
+    let removed = match store.gc(&keep) {
+        Ok(removed) => removed,
+        Err(error) => return Ok(Err(of_store(&error))),
+    };
+    if args.json {
+        let answer = json!({
+            "ok": true, "store": store.root(), "kept": keep.len(),
+            "removed": {"components": removed.components, "files": removed.files, "bytes": removed.bytes},
+        });
+        terminal::print(&format!("{answer:#}\n"))?;
+    } else {
+        let (components, files, bytes) = (removed.components, removed.files, show_bytes(removed.bytes));
+        terminal::say(&format!("{name}: removed components: {components}, files: {files}, {bytes}\n"));
+    }
+    Ok(Ok(Exit::Done))
+}
+
+/// The store, the digests to keep, and the components that go.
+fn plan(args: &StoreGcArgs) -> Result<(Store, BTreeSet<toolcell_policy::Digest>, Vec<Listed>), Failure> {
+    let own = args.manifest.manifest.as_path();
+    let store = open(&args.store, own)?;
+    let own = own.exists().then(|| own.to_owned());
+    let mut keep = BTreeSet::new();
+    for path in own.iter().chain(&args.keep) {
+        keep.extend(registries::digests(&read_manifest(path)?.1));
+    }
+    let mut listed = store.list().map_err(|error| of_store(&error))?;
+    listed.retain(|one| !keep.contains(&one.digest));
+    Ok((store, keep, listed))
+}

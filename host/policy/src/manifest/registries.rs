@@ -1,0 +1,129 @@
+//! The sections `[registries."HOST"]`: how a registry of components is reached. Must not hold: a
+//! request, or the credentials that a machine has for it.
+
+use super::http::is_host;
+use crate::diagnostic::Diagnostic;
+use crate::grants::SecretSource;
+use crate::read::{Entry, Problems, Section, paths, secrets, texts};
+use crate::settings::accessors;
+use crate::table::table;
+
+/// Most registries with a table. A team has its own and some public ones.
+pub(crate) const REGISTRIES_MAX: usize = 64;
+
+/// The longest name of a registry or a mirror, in bytes: a name of a host has at most 253, and a
+/// port follows.
+const HOST_BYTES_MAX: usize = 260;
+
+accessors! {
+    /// One `[registries."HOST"]`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct RegistryPolicy {
+        /// Its host, and its port where one is named.
+        pub(crate) host: String => &str,
+        /// True if it may have an address that the internet does not reach. False by default.
+        pub(crate) private: bool => bool,
+        /// True if it is spoken to without TLS. False by default; a registry on this machine is
+        /// asked either way.
+        pub(crate) plain_http: bool => bool,
+        /// Certificate authorities that vouch for it, in PEM, relative to the manifest.
+        pub(crate) authorities: Option<String> => Option<&str>,
+        /// The host, and port, that is asked in its place.
+        pub(crate) mirror: Option<String> => Option<&str>,
+        /// The user whose password follows.
+        pub(crate) user: Option<String> => Option<&str>,
+        /// The source of the password or token.
+        pub(crate) password: Option<SecretSource> => Option<&SecretSource>,
+    }
+}
+
+table! {
+    /// The way to one registry, from which `oci://` sources come. Without a table it is asked
+    /// over HTTPS, at a public address, with the credentials that Docker or Podman has for it.
+    pub(crate) REGISTRY "Registry" {
+        /// True: the registry may have a private address or one of this machine, and no address of
+        /// it is refused.
+        "private": Flag, {"default": false, "examples": [true]};
+        /// True: the registry is spoken to without TLS, so that others on the way read what is
+        /// pulled, and the password. A registry on this machine may do without TLS anyway.
+        "plain_http": Flag, {"default": false, "examples": [true]};
+        /// Certificate authorities that vouch for the registry, in PEM, relative to this file;
+        /// those of the machine by default.
+        "authorities": Text, {"minLength": 1, "examples": ["tls/ca.pem"]};
+        /// A host, and port, that is asked in its place. All that comes from there has the same
+        /// digests.
+        "mirror": Text, {"minLength": 1, "maxLength": HOST_BYTES_MAX, "examples": ["mirror.example.com"]};
+        /// The user whose password follows.
+        "user": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["ci"]};
+        /// The source of the password or token: `env:NAME`, `file:PATH` or
+        /// `keyring:SERVICE/ACCOUNT`.
+        "password": Text, {"minLength": 1, "examples": ["env:REGISTRY_TOKEN"]};
+    }
+    other names {
+        "username" => "user", "token" => "password", "ca" => "authorities", "certificate" => "authorities",
+        "insecure" => "plain_http", "http" => "plain_http",
+    }
+}
+
+/// The registries, in the order of the file.
+pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Vec<RegistryPolicy> {
+    let Some(entry) = root.get("registries") else { return Vec::new() };
+    let entries = entry.entries(REGISTRIES_MAX, "registries::too_many", "registries", problems);
+    entries.iter().filter_map(|entry| read_one(entry, problems)).collect()
+}
+
+fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy> {
+    let is_known = is_registry(entry.key);
+    if !is_known {
+        let problem = entry.key_error("registries::host", format!("{:?} is no host of a registry", entry.key));
+        problems.add(problem.hint("write its host, and its port where it has one: \"registry.example.com:5000\""));
+    }
+    let section = entry.table(&REGISTRY, problems)?;
+    let flag = |key: &str, problems: &mut Problems| section.get(key).and_then(|entry| entry.boolean(problems));
+    let (private, plain_http) = (flag("private", problems), flag("plain_http", problems));
+    let authorities = section.get("authorities").and_then(|entry| paths::host_path(&entry, problems));
+    let mirror = section.get("mirror").and_then(|entry| read_mirror(&entry, problems));
+    let user = section.get("user").and_then(|entry| texts::line(&entry, "registries::user", problems));
+    let password = section.get("password").and_then(|entry| read_password(&entry, problems));
+    for (one, other) in [("user", "password"), ("password", "user")] {
+        if let (Some(said), None) = (section.get(one), section.get(other)) {
+            let problem = said.key_error("registries::user", format!("{one} is of no use without {other}"));
+            problems.add(problem.hint(format!("add {other}; a token is the password of some user")));
+        }
+    }
+    if let Some(said) = section.get("authorities").filter(|_| plain_http == Some(true)) {
+        let problem = said.key_error("registries::tls", "authorities can never apply: the registry has no TLS");
+        problems.add(problem.hint("remove authorities, or plain_http"));
+    }
+    if let Some(said) = section.get("plain_http").filter(|_| plain_http == Some(true) && password.is_some()) {
+        let problem = Diagnostic::warning("registries::tls", "the password goes over the network without encryption");
+        problems.add(problem.at(said.span).hint("give the registry TLS, and remove plain_http"));
+    }
+    is_known.then(|| RegistryPolicy {
+        host: entry.key.to_owned(),
+        private: private.unwrap_or_default(),
+        plain_http: plain_http.unwrap_or_default(),
+        authorities,
+        mirror,
+        user,
+        password,
+    })
+}
+
+/// True for a host as `oci://` references name it: in lower case, with a port or not.
+fn is_registry(text: &str) -> bool {
+    text.len() <= HOST_BYTES_MAX && is_host(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = entry.string(problems)?;
+    if is_registry(text) {
+        return Some(text.to_owned());
+    }
+    let problem = entry.error("registries::mirror", format!("{text:?} is no host of a registry"));
+    problems.refuse(problem.hint("write a host, and its port where it has one: \"mirror.example.com:5000\""))
+}
+
+fn read_password(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
+    secrets::named(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
+}

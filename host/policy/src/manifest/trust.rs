@@ -1,0 +1,289 @@
+//! The sections `[trust."PREFIX"]`: who must have signed components from there. Must not hold: a
+//! signature, or a key.
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::read::{Entry, Problems, Section, paths};
+use crate::reference::Reference;
+use crate::settings::accessors;
+use crate::table::table;
+
+/// Most rules of trust: some for each registry with a table.
+pub(crate) const TRUST_MAX: usize = 256;
+
+/// Most signers of one rule. Each costs a comparison with each signature.
+const SIGNERS_MAX: usize = 16;
+
+/// The longest issuer or identity, in bytes: an address of a workflow, with its branch.
+const IDENTITY_BYTES_MAX: usize = 1_024;
+
+/// The words for `require`.
+const SIGNATURE: &str = "signature";
+const PROVENANCE: &str = "provenance";
+const SBOM: &str = "sbom";
+
+accessors! {
+    /// One `[trust."PREFIX"]`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct TrustPolicy {
+        /// The beginning of the repositories that it is for, or one repository.
+        pub(crate) prefix: String => &str,
+        /// Its place in the manifest.
+        pub(crate) span: Span => Span,
+        /// Those whose signature counts; at least one.
+        pub(crate) signed_by: Vec<SignerPolicy> => &[SignerPolicy],
+        /// Things that one of them must have signed; at least one.
+        pub(crate) require: Vec<Required> => &[Required],
+        /// The trusted root of keyless signatures, relative to the manifest; that of the public
+        /// service by default.
+        pub(crate) root: Option<String> => Option<&str>,
+    }
+}
+
+/// Somebody whose signature counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignerPolicy {
+    /// A person or a workflow that logged in at this issuer with such an identity.
+    Keyless {
+        /// The issuer, exactly.
+        issuer: String,
+        /// The identity; `*` stands for any text within it.
+        identity: String,
+        /// Its place in the manifest.
+        span: Span,
+    },
+    /// The holder of a key.
+    Key {
+        /// The file of the public key in PEM, relative to the manifest.
+        path: String,
+        /// Its place in the manifest.
+        span: Span,
+    },
+}
+
+/// A thing that must be there, and signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Required {
+    /// A signature of the component's manifest.
+    Signature,
+    /// The record of how it was built (SLSA provenance).
+    Provenance,
+    /// The list of its parts (SPDX or CycloneDX).
+    Sbom,
+}
+
+impl TrustPolicy {
+    /// The files that it names, as they were written: keys, and the trusted root.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let keys = self.signed_by.iter().filter_map(|signer| match signer {
+            SignerPolicy::Key { path, .. } => Some(path.as_str()),
+            SignerPolicy::Keyless { .. } => None,
+        });
+        keys.chain(self.root())
+    }
+}
+
+impl Required {
+    /// Its word in the manifest.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Signature => SIGNATURE,
+            Self::Provenance => PROVENANCE,
+            Self::Sbom => SBOM,
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        [Self::Signature, Self::Provenance, Self::Sbom].into_iter().find(|required| required.word() == word)
+    }
+}
+
+table! {
+    /// Who must have signed components from repositories that begin with this. The longest
+    /// beginning holds. Without a table a component is pinned by its digest, and nobody vouches for
+    /// it.
+    pub(crate) TRUST "Trust" {
+        /// Those whose signature counts; one of them is enough.
+        "signed_by" required: List(&Table(&SIGNER)),
+            {"minItems": 1, "maxItems": SIGNERS_MAX, "examples": [[{"key": "keys/acme.pub"}]]};
+        /// Things that one of them must have signed: the component, the record of how it was built,
+        /// the list of its parts.
+        "require": List(&Words(&[SIGNATURE, PROVENANCE, SBOM])),
+            {"minItems": 1, "maxItems": 3, "default": [SIGNATURE], "examples": [[SIGNATURE, PROVENANCE]]};
+        /// The trusted root of keyless signatures, a file relative to this one: the certificates
+        /// and logs that count. That of Sigstore's public service by default.
+        "root": Text, {"minLength": 1, "examples": ["keys/trusted_root.json"]};
+    }
+    other names {
+        "signers" => "signed_by", "signer" => "signed_by", "keys" => "signed_by", "requires" => "require",
+        "trusted_root" => "root", "roots" => "root",
+    }
+}
+
+table! {
+    /// Somebody whose signature counts: an identity and its issuer, or a key.
+    pub(crate) SIGNER "Signer" {
+        /// The issuer of the identity, exactly.
+        "issuer": Text, {"minLength": 1, "maxLength": IDENTITY_BYTES_MAX,
+            "examples": ["https://token.actions.githubusercontent.com"]};
+        /// The identity. `*` stands for any text without `/`; as its last character also for one
+        /// with.
+        "identity": Text, {"minLength": 1, "maxLength": IDENTITY_BYTES_MAX,
+            "examples": ["https://github.com/acme/tools/.github/workflows/release.yml@refs/tags/*"]};
+        /// The file of a public key in PEM, relative to this one: ECDSA with P-256, or Ed25519.
+        "key": Text, {"minLength": 1, "examples": ["keys/acme.pub"]};
+    }
+    other names { "subject" => "identity", "san" => "identity", "public_key" => "key", "file" => "key" }
+}
+
+/// The rules, in the order of the file.
+pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Vec<TrustPolicy> {
+    let Some(entry) = root.get("trust") else { return Vec::new() };
+    let entries = entry.entries(TRUST_MAX, "trust::too_many", "rules of trust", problems);
+    entries.iter().filter_map(|entry| read_one(entry, problems)).collect()
+}
+
+/// The rule for a repository: the one with the longest beginning.
+pub(crate) fn of<'t>(rules: &'t [TrustPolicy], reference: &Reference) -> Option<&'t TrustPolicy> {
+    let name = reference.name();
+    let is_for = |rule: &&TrustPolicy| {
+        let prefix = rule.prefix.as_str();
+        if prefix.ends_with('/') { name.starts_with(prefix) } else { name == prefix }
+    };
+    rules.iter().filter(is_for).max_by_key(|rule| rule.prefix.len())
+}
+
+fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<TrustPolicy> {
+    let is_known = is_prefix(entry.key);
+    if !is_known {
+        let problem = entry.key_error("trust::prefix", format!("{:?} is no beginning of repositories", entry.key));
+        let hint = "write \"ghcr.io/acme/\" for all below, or \"ghcr.io/acme/tools\" for one repository";
+        problems.add(problem.hint(hint));
+    }
+    let section = entry.table(&TRUST, problems)?;
+    let root = section.get("root").map(|entry| paths::host_path(&entry, problems));
+    let require = match section.get("require") {
+        Some(entry) => read_require(&entry, problems),
+        None => Some(vec![Required::Signature]),
+    };
+    let Some(signers) = section.get("signed_by") else {
+        let problem = entry.key_error("manifest::missing", format!("[trust.{:?}] names no signer", entry.key));
+        return problems.refuse(problem.hint("add signed_by = [{ key = \"FILE.pub\" }], or an issuer and an identity"));
+    };
+    let read = signers.sections(SIGNERS_MAX, problems)?;
+    if read.is_empty() {
+        let problem = signers.error("trust::signer", "nobody's signature would count");
+        return problems.refuse(problem.hint("name a key, or an issuer and an identity"));
+    }
+    let found: Vec<_> = read.iter().map(|(signer, span)| read_signer(signer, span, problems)).collect();
+    let signed_by = found.into_iter().collect::<Option<Vec<_>>>()?;
+    // It is wrong, there, or not wanted.
+    let root = root.map_or(Some(None), |root| root.map(Some))?;
+    let (prefix, span) = (entry.key.to_owned(), entry.key_span.clone());
+    is_known.then_some(TrustPolicy { prefix, span, signed_by, require: require?, root })
+}
+
+/// True for a registry and the beginning of a repository's path, up to a `/`, or one repository.
+fn is_prefix(text: &str) -> bool {
+    let path = text.strip_suffix('/').unwrap_or(text);
+    if path.contains('@') {
+        return false;
+    }
+    let whole = |path: &str| Reference::parse(&format!("oci://{path}")).is_ok_and(|reference| reference.name() == path);
+    // A registry alone is a beginning; a reference has a repository as well.
+    whole(path) || (text.ends_with('/') && whole(&format!("{path}/a")))
+}
+
+fn read_require(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<Required>> {
+    let words = entry.strings(3, problems)?;
+    if words.is_empty() {
+        let problem = entry.error("trust::require", "nothing would be required");
+        return problems.refuse(problem.hint("write [\"signature\"], or remove the whole rule"));
+    }
+    let mut require = Vec::new();
+    for (word, span) in words {
+        let Some(required) = Required::of(word) else {
+            let message = format!("require knows \"{SIGNATURE}\", \"{PROVENANCE}\" and \"{SBOM}\", not {word:?}");
+            return problems.refuse(Diagnostic::error("trust::require", message).at(span));
+        };
+        require.push(required);
+    }
+    require.sort();
+    require.dedup();
+    Some(require)
+}
+
+fn read_signer(signer: &Section<'_>, span: &Span, problems: &mut Problems) -> Option<SignerPolicy> {
+    signer.check_keys(&SIGNER, problems);
+    let line = |key: &str, problems: &mut Problems| signer.get(key).map(|entry| read_identity(&entry, problems));
+    match (signer.get("key"), line("issuer", problems), line("identity", problems)) {
+        (Some(key), None, None) => {
+            Some(SignerPolicy::Key { path: paths::host_path(&key, problems)?, span: span.clone() })
+        }
+        (None, Some(issuer), Some(identity)) => {
+            Some(SignerPolicy::Keyless { issuer: issuer?, identity: identity?, span: span.clone() })
+        }
+        _ => {
+            let problem = Diagnostic::error("trust::signer", "a signer is a key, or an issuer with an identity");
+            let hint = "write { key = \"FILE.pub\" }, or { issuer = \"https://…\", identity = \"…\" }";
+            problems.refuse(problem.at(span.clone()).hint(hint))
+        }
+    }
+}
+
+fn read_identity(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = entry.string(problems)?;
+    if (1..=IDENTITY_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control) {
+        return Some(text.to_owned());
+    }
+    let message = format!("{} must have 1 to {IDENTITY_BYTES_MAX} bytes, and no control characters", entry.key);
+    problems.refuse(entry.error("trust::signer", message))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn rule(prefix: &str) -> TrustPolicy {
+        TrustPolicy { prefix: prefix.to_owned(), span: 0..0, signed_by: Vec::new(), require: Vec::new(), root: None }
+    }
+
+    #[test]
+    fn the_longest_beginning_holds_and_ends_where_a_name_ends() {
+        let rules = ["ghcr.io/", "ghcr.io/acme/", "ghcr.io/acme/tools", "localhost:5000/a/"].map(rule);
+        for (reference, prefix) in [
+            ("oci://ghcr.io/acme/tools:1", Some("ghcr.io/acme/tools")),
+            ("oci://ghcr.io/acme/tools/more:1", Some("ghcr.io/acme/")),
+            ("oci://ghcr.io/acme/toolset", Some("ghcr.io/acme/")),
+            ("oci://ghcr.io/acmex/tools", Some("ghcr.io/")),
+            ("oci://ghcr.io.example.com/acme/tools", None),
+            ("oci://localhost:5000/a/b", Some("localhost:5000/a/")),
+            ("oci://localhost:50/a/b", None),
+        ] {
+            let found = of(&rules, &Reference::parse(reference).unwrap()).map(TrustPolicy::prefix);
+            assert_eq!(found, prefix, "{reference}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_a_registry_with_a_path_or_not() {
+        for (text, is) in [
+            ("ghcr.io/", true),
+            ("ghcr.io/acme/", true),
+            ("ghcr.io/acme/tools", true),
+            ("localhost:5000/a/", true),
+            ("ghcr.io", false),
+            ("", false),
+            ("/", false),
+            ("ghcr.io//", false),
+            ("ghcr.io/Acme/", false),
+            ("ghcr.io/acme/tools:1", false),
+            ("ghcr.io/acme/*", false),
+            ("https://ghcr.io/acme/", false),
+        ] {
+            assert_eq!(is_prefix(text), is, "{text}");
+        }
+    }
+}

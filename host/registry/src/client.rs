@@ -1,0 +1,278 @@
+//! A client of registries: requests to a repository with what they need to be answered, digests of
+//! tags, and manifests. Must not hold: layers, and what is attached to a component.
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use ::http::header::ACCEPT;
+use ::http::{HeaderName, HeaderValue, Method, StatusCode};
+use toolcell_policy::{Digest, Reference};
+use url::Url;
+
+use crate::auth::{self, challenge};
+use crate::document::{MANIFEST_ACCEPT, MANIFEST_BYTES_MAX};
+use crate::error::PullError;
+use crate::http::{Answer, Ask, HttpClient, is_loopback, is_same_server, shown};
+use crate::settings::{Bounds, RegistryOptions};
+
+/// Name of Docker Hub in references.
+pub(crate) const HUB: &str = "docker.io";
+
+/// Host at which Docker Hub's registry answers.
+pub(crate) const HUB_HOST: &str = "registry-1.docker.io";
+
+/// Most tags that are listed; repositories with a build for each commit have some thousand.
+pub const TAGS_MAX: usize = 10_000;
+
+/// Most tokens that are kept, which is several times the repositories of a large manifest.
+const TOKENS_MAX: usize = 1_024;
+
+/// Header with the digest of a manifest (distribution specification, "Pulling manifests").
+pub(crate) const DIGEST_HEADER: HeaderName = HeaderName::from_static("docker-content-digest");
+
+/// Pulls components from registries, and pushes them.
+///
+/// Its futures read and write files of the store on the thread that polls them, in pieces of some
+/// kilobytes, and hash and synchronise whole files on tokio's blocking threads.
+pub struct RegistryClient {
+    pub(crate) http: HttpClient,
+    tokens: Mutex<BTreeMap<(String, String), HeaderValue>>,
+}
+
+/// Right that a token asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Right {
+    Pull,
+    Push,
+}
+
+impl Right {
+    /// The actions of a scope.
+    pub(crate) const fn actions(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        }
+    }
+
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "push to",
+        }
+    }
+}
+
+/// A repository at the server that is asked for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Repository {
+    /// Name of the registry, or of its mirror: that of settings and credentials.
+    pub(crate) registry: String,
+    /// Name of the repository there.
+    pub(crate) name: String,
+    pub(crate) right: Right,
+    base: Url,
+}
+
+impl Repository {
+    /// The address of something in this repository: `manifests/latest`.
+    pub(crate) fn url(&self, rest: &str) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("/v2/{}/{rest}", self.name));
+        url
+    }
+
+    pub(crate) fn unauthorized(&self, had_credential: bool) -> PullError {
+        PullError::Unauthorized { host: self.registry.clone(), repository: self.name.clone(), had_credential }
+    }
+
+    fn not_found(&self, what: &str) -> PullError {
+        PullError::NotFound { host: self.registry.clone(), what: format!("{}{what}", self.name) }
+    }
+}
+
+impl RegistryClient {
+    /// A client with these options. It connects to nothing yet.
+    #[must_use]
+    pub fn new(options: RegistryOptions) -> Self {
+        Self { http: HttpClient::new(options), tokens: Mutex::default() }
+    }
+
+    /// The digest that a reference names: its own, else that of its tag, else that of `latest`.
+    ///
+    /// # Errors
+    /// [`PullError`] where the registry does not tell.
+    pub async fn resolve(&self, reference: &Reference) -> Result<Digest, PullError> {
+        if let Some(digest) = reference.digest() {
+            return Ok(digest.clone());
+        }
+        let repository = self.repository(reference, Right::Pull)?;
+        self.digest_of_tag(&repository, reference.tag().unwrap_or("latest")).await
+    }
+
+    /// The digest of a tag: of its head's header, else of its bytes. A registry that lies in the
+    /// header is found out when the digest is pulled.
+    pub(crate) async fn digest_of_tag(&self, repository: &Repository, tag: &str) -> Result<Digest, PullError> {
+        let ask = self.manifest_ask(Method::HEAD, repository, tag);
+        let answer = self.ask(repository, ask).await?;
+        let said = answer.headers.get(&DIGEST_HEADER).and_then(|digest| digest.to_str().ok());
+        if let Some(digest) = said.and_then(|digest| Digest::parse(digest).ok())
+            && answer.status == StatusCode::OK
+        {
+            return Ok(digest);
+        }
+        Ok(crate::digest_of(&self.manifest(repository, tag).await?))
+    }
+
+    /// The bytes of a manifest or an index, by a tag or a digest. They are checked against a
+    /// digest.
+    pub(crate) async fn manifest(&self, repository: &Repository, name: &str) -> Result<Vec<u8>, PullError> {
+        let answer = self.ask(repository, self.manifest_ask(Method::GET, repository, name)).await?;
+        let separator = if name.starts_with("sha256:") { "@" } else { ":" };
+        let answer = self.checked(repository, answer, &format!("{separator}{name}")).await?;
+        let bytes = answer.document("a manifest", MANIFEST_BYTES_MAX).await?;
+        if let Ok(expected) = Digest::parse(name) {
+            let found = crate::digest_of(&bytes);
+            if found != expected {
+                return Err(PullError::WrongDigest { host: repository.registry.clone(), expected, found });
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// An answer with a good status.
+    pub(crate) async fn checked(
+        &self,
+        repository: &Repository,
+        answer: Answer,
+        what: &str,
+    ) -> Result<Answer, PullError> {
+        if answer.status.is_success() {
+            return Ok(answer);
+        }
+        Err(match answer.status.as_u16() {
+            404 => repository.not_found(what),
+            403 => PullError::Forbidden {
+                host: repository.registry.clone(),
+                step: repository.right.verb(),
+                repository: repository.name.clone(),
+            },
+            429 => PullError::RateLimited(shown(&answer.url)),
+            _ => answer.into_status_error().await,
+        })
+    }
+
+    /// Sends a request to a repository, and answers one challenge.
+    pub(crate) async fn ask(&self, repository: &Repository, mut ask: Ask) -> Result<Answer, PullError> {
+        let key = (repository.registry.clone(), format!("{}:{}", repository.name, repository.right.actions()));
+        ask.authorization = self.known(&key);
+        let answer = self.http.send(&ask).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        let challenge = challenge::of(&answer.headers).filter(|_| is_same_server(&answer.url, &ask.url));
+        let challenge = challenge.ok_or_else(|| repository.unauthorized(false))?;
+        let authorization = auth::answer(&self.http, repository, &answer.url, challenge).await?;
+        drop(answer);
+        ask.authorization = Some(authorization.clone());
+        let answer = self.http.send(&ask).await?;
+        if answer.status == StatusCode::UNAUTHORIZED {
+            return Err(repository.unauthorized(true));
+        }
+        self.keep(key, authorization);
+        Ok(answer)
+    }
+
+    fn known(&self, key: &(String, String)) -> Option<HeaderValue> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn keep(&self, key: (String, String), authorization: HeaderValue) {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= TOKENS_MAX {
+            tokens.clear();
+        }
+        tokens.insert(key, authorization);
+    }
+
+    pub(crate) fn bounds(&self) -> &Bounds {
+        &self.http.options().bounds
+    }
+
+    fn manifest_ask(&self, method: Method, repository: &Repository, name: &str) -> Ask {
+        Ask::new(method, repository.url(&format!("manifests/{name}")), self.bounds().answer)
+            .header(ACCEPT, HeaderValue::from_static(MANIFEST_ACCEPT))
+    }
+
+    /// The repository of a reference, at its registry or at the mirror.
+    pub(crate) fn repository(&self, reference: &Reference, right: Right) -> Result<Repository, PullError> {
+        let registry = reference.registry();
+        let mirror = self.http.of_registry(registry).mirror.as_deref().filter(|_| right == Right::Pull);
+        let Some(mirror) = mirror else {
+            return self.at(registry, registry, reference.repository().to_owned(), right);
+        };
+        let (host, prefix) = mirror.split_once('/').unwrap_or((mirror, ""));
+        let name = [prefix.trim_end_matches('/'), reference.repository()];
+        let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+        // A mirror has the form of a name in a reference.
+        let checked = Reference::parse(&format!("oci://{host}/{name}")).map_err(|error| PullError::Settings {
+            host: registry.to_owned(),
+            problem: format!("the mirror {mirror:?}: {error}"),
+        })?;
+        self.at(registry, checked.registry(), name, right)
+    }
+
+    fn at(&self, asked: &str, registry: &str, name: String, right: Right) -> Result<Repository, PullError> {
+        let settings = self.http.of_registry(registry);
+        let host = if registry == HUB { HUB_HOST } else { registry };
+        // Short names of Docker Hub are in the folder "library" there.
+        let name = if registry == HUB && !name.contains('/') { format!("library/{name}") } else { name };
+        let address = |scheme: &str| {
+            Url::parse(&format!("{scheme}://{host}/")).map_err(|error| PullError::Settings {
+                host: asked.to_owned(),
+                problem: format!("{host:?} is no host: {error}"),
+            })
+        };
+        let mut base = address("https")?;
+        if settings.plain_http || (is_loopback(&base) && settings.authorities.is_none()) {
+            base = address("http")?;
+        }
+        Ok(Repository { registry: registry.to_owned(), name, right, base })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RegistrySettings;
+
+    #[test]
+    fn a_reference_is_asked_for_at_its_registry_or_its_mirror() {
+        let of = |mirror: &str| RegistrySettings { mirror: Some(mirror.to_owned()), ..RegistrySettings::default() };
+        let plain = RegistrySettings { plain_http: true, ..RegistrySettings::default() };
+        let tls = RegistrySettings { authorities: Some("ca.pem".into()), ..RegistrySettings::default() };
+        let by_host = [
+            ("ghcr.io", of("mirror.example:8443/cache/ghcr")),
+            ("bad.example", of("https://mirror.example")),
+            ("plain.example", plain),
+            ("127.0.0.1:1", tls),
+        ];
+        let by_host = by_host.into_iter().map(|(host, settings)| (host.to_owned(), settings)).collect();
+        let client = RegistryClient::new(RegistryOptions { by_host, ..RegistryOptions::default() });
+        for (reference, right, expected) in [
+            ("oci://quay.io/a/b", Right::Pull, "https://quay.io/v2/a/b/x"),
+            ("oci://docker.io/a", Right::Pull, "https://registry-1.docker.io/v2/library/a/x"),
+            ("oci://docker.io/a/b", Right::Pull, "https://registry-1.docker.io/v2/a/b/x"),
+            ("oci://ghcr.io/a/b", Right::Pull, "https://mirror.example:8443/v2/cache/ghcr/a/b/x"),
+            ("oci://ghcr.io/a/b", Right::Push, "https://ghcr.io/v2/a/b/x"),
+            ("oci://plain.example/a", Right::Pull, "http://plain.example/v2/a/x"),
+            ("oci://localhost:5000/a", Right::Pull, "http://localhost:5000/v2/a/x"),
+            ("oci://127.0.0.1:1/a", Right::Pull, "https://127.0.0.1:1/v2/a/x"),
+            ("oci://[::1]:5000/a", Right::Pull, "http://[::1]:5000/v2/a/x"),
+        ] {
+            let repository = client.repository(&Reference::parse(reference).unwrap(), right).unwrap();
+            assert_eq!(repository.url("x").as_str(), expected);
+        }
+        let error = client.repository(&Reference::parse("oci://bad.example/a").unwrap(), Right::Pull).unwrap_err();
+        assert!(matches!(error, PullError::Settings { .. }), "{error}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Parts of documents that have bounds: lists, annotations, digests. Must not hold: what documents
+//! mean.
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toolcell_policy::Digest;
+
+use super::Descriptor;
+
+/// Most layers of a manifest. A component has one; a signature of cosign has one for each signer.
+pub const LAYERS_MAX: usize = 64;
+
+/// Most annotations of a descriptor or document; tools write some ten.
+pub const ANNOTATIONS_MAX: usize = 256;
+
+/// Longest annotations of one descriptor or document together, in bytes: cosign keeps certificates
+/// with their chain in them.
+pub const ANNOTATION_BYTES_MAX: usize = 256 << 10;
+
+/// Most entries of an index that are kept; a registry's list of referrers may have any number.
+const ENTRIES_MAX: usize = crate::referrers::REFERRERS_LISTED_MAX;
+
+/// The first entries of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Entries {
+    kept: Vec<Descriptor>,
+    /// Number of all there were.
+    pub listed: usize,
+}
+
+impl From<Vec<Descriptor>> for Entries {
+    fn from(kept: Vec<Descriptor>) -> Self {
+        Self { listed: kept.len(), kept }
+    }
+}
+
+impl Deref for Entries {
+    type Target = [Descriptor];
+
+    fn deref(&self) -> &[Descriptor] {
+        &self.kept
+    }
+}
+
+impl Entries {
+    /// The kept entries themselves.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Descriptor> {
+        self.kept
+    }
+}
+
+/// A member that must not be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Absent;
+
+impl<'de> Deserialize<'de> for Absent {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Option::<IgnoredAny>::deserialize(from)? {
+            None => Ok(Self),
+            Some(_) => Err(D::Error::custom("it has members of a manifest and of an index")),
+        }
+    }
+}
+
+pub(super) fn version<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    match u8::deserialize(from)? {
+        2 => Ok(2),
+        other => Err(D::Error::custom(format!("its version is {other}, and only 2 is known"))),
+    }
+}
+
+pub(super) fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
+    Digest::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+pub(super) fn write_digest<S: Serializer>(digest: &Digest, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(digest.as_str())
+}
+
+pub(super) fn layers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Descriptor>, D::Error> {
+    let entries = from.deserialize_seq(List { max: LAYERS_MAX })?;
+    if entries.listed > LAYERS_MAX {
+        return Err(D::Error::custom(format!("it has {} layers, {LAYERS_MAX} are allowed", entries.listed)));
+    }
+    Ok(entries.kept)
+}
+
+pub(super) fn entries<'de, D: Deserializer<'de>>(from: D) -> Result<Entries, D::Error> {
+    from.deserialize_seq(List { max: ENTRIES_MAX })
+}
+
+pub(super) fn write_entries<S: Serializer>(entries: &Entries, to: S) -> Result<S::Ok, S::Error> {
+    entries.kept.serialize(to)
+}
+
+/// Keeps the first entries, and counts the others.
+struct List {
+    max: usize,
+}
+
+impl<'de> Visitor<'de> for List {
+    type Value = Entries;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of descriptors")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Entries, A::Error> {
+        let mut entries = Entries::default();
+        while entries.kept.len() < self.max {
+            match list.next_element()? {
+                Some(entry) => entries.kept.push(entry),
+                None => break,
+            }
+        }
+        entries.listed = entries.kept.len();
+        while entries.kept.len() == self.max && list.next_element::<IgnoredAny>()?.is_some() {
+            entries.listed = entries.listed.saturating_add(1);
+        }
+        Ok(entries)
+    }
+}
+
+pub(super) fn annotations<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    // `null` stands for none in documents of some tools.
+    Ok(Option::<Annotations>::deserialize(from)?.map(|annotations| annotations.0).unwrap_or_default())
+}
+
+struct Annotations(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Annotations {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Texts)
+    }
+}
+
+struct Texts;
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Annotations;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Annotations, A::Error> {
+        let mut texts = BTreeMap::new();
+        let mut bytes = 0_usize;
+        while let Some((key, value)) = map.next_entry::<String, String>()? {
+            bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
+            if texts.len() >= ANNOTATIONS_MAX || bytes > ANNOTATION_BYTES_MAX {
+                return Err(A::Error::custom("it has too many annotations, or too long ones"));
+            }
+            if texts.insert(key, value).is_some() {
+                return Err(A::Error::custom("an annotation is there twice"));
+            }
+        }
+        Ok(Annotations(texts))
+    }
+}

@@ -1,0 +1,447 @@
+//! Reasons why nothing is pulled, pushed or stored: each one sentence, with a hint where a person
+//! can do something.
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toolcell_policy::{AddressClass, Digest};
+
+/// Way in which a layer is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip, RFC 1952.
+    Gzip,
+    /// Zstandard, RFC 8878.
+    Zstd,
+    /// Any other coding of HTTP.
+    Other,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Other => "another coding",
+        })
+    }
+}
+
+/// Reason why a registry gave or took nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PullError {
+    /// A key of the settings has another form.
+    #[error("the settings of the registry {host} cannot be used: {problem}")]
+    Settings {
+        /// The registry.
+        host: String,
+        /// The key, and what is wrong.
+        problem: String,
+    },
+    /// The reference has no digest, and the step needs one.
+    #[error("{0} has no digest: resolve it first")]
+    NoDigest(String),
+    /// The reference has no tag, and the step needs one.
+    #[error("{0} has no tag")]
+    NoTag(String),
+    /// Every address of the host is of a kind that is not connected to.
+    #[error("{host} is not asked: {address} is {}", class.describe())]
+    Address {
+        /// The host.
+        host: String,
+        /// The first of its addresses.
+        address: std::net::IpAddr,
+        /// Its kind.
+        class: AddressClass,
+    },
+    /// Plain HTTP to a host that is not this machine.
+    #[error("{0} is not asked over plain HTTP")]
+    PlainHttp(String),
+    /// No name, no TCP, or no TLS.
+    #[error("no connection to {host}: {source}")]
+    Connect {
+        /// The host.
+        host: String,
+        /// The reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It took too long.
+    #[error("{host} does not {step} within {within:?}")]
+    Late {
+        /// The host.
+        host: String,
+        /// A verb, with what belongs to it.
+        step: &'static str,
+        /// The bound.
+        within: Duration,
+    },
+    /// A body that comes too slowly.
+    #[error("{host} sends less than {bytes} bytes in {within:?}")]
+    Slow {
+        /// The host.
+        host: String,
+        /// The least that has to come.
+        bytes: u64,
+        /// In this time.
+        within: Duration,
+    },
+    /// The answer is not HTTP, or was cut off.
+    #[error("the answer of {host} breaks off: {problem}")]
+    Broken {
+        /// The host.
+        host: String,
+        /// Words of the HTTP library.
+        problem: String,
+    },
+    /// A redirect that is not followed.
+    #[error("{host} sends to {to}, {problem}")]
+    Redirect {
+        /// The host.
+        host: String,
+        /// Where to, without a query.
+        to: String,
+        /// A part of a sentence that begins with "which" or "but".
+        problem: &'static str,
+    },
+    /// An answer's body is longer than any of its kind may be.
+    #[error("{what} of {host} has more than {max} bytes")]
+    TooLarge {
+        /// The host.
+        host: String,
+        /// The kind of body.
+        what: &'static str,
+        /// The bound, in bytes.
+        max: u64,
+    },
+    /// The component is longer than the caller allows.
+    #[error("the component {digest} has {bytes} bytes, {max} are allowed")]
+    ComponentTooLarge {
+        /// Digest of its layer.
+        digest: Digest,
+        /// Its size, as the manifest says.
+        bytes: u64,
+        /// The bound.
+        max: u64,
+    },
+    /// The registry wants credentials, or others.
+    #[error("{host} wants {} for {repository}", if *.had_credential { "other credentials" } else { "credentials" })]
+    Unauthorized {
+        /// The host.
+        host: String,
+        /// The repository.
+        repository: String,
+        /// True if there were some.
+        had_credential: bool,
+    },
+    /// Credentials are not sent where others could read them.
+    #[error("credentials for {host} are not sent to {to}: {problem}")]
+    CredentialKept {
+        /// The registry.
+        host: String,
+        /// Where they would have gone.
+        to: String,
+        /// The reason.
+        problem: &'static str,
+    },
+    /// The registry does not allow it.
+    #[error("{host} does not allow to {step} {repository}")]
+    Forbidden {
+        /// The host.
+        host: String,
+        /// `pull` or `push`.
+        step: &'static str,
+        /// The repository.
+        repository: String,
+    },
+    /// The registry does not have it.
+    #[error("{host} does not have {what}")]
+    NotFound {
+        /// The host.
+        host: String,
+        /// The reference or digest.
+        what: String,
+    },
+    /// The digest is gone, and its tag names another one.
+    #[error("{reference} is gone: its tag now names {now}")]
+    TagMoved {
+        /// The reference, with the digest that is gone.
+        reference: String,
+        /// Digest that the tag names.
+        now: Digest,
+    },
+    /// Too many requests.
+    #[error("{0} has answered too many requests")]
+    RateLimited(String),
+    /// Any other status.
+    #[error("{host} answers with status {status}{}", code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default())]
+    Status {
+        /// The host.
+        host: String,
+        /// The status of HTTP.
+        status: u16,
+        /// The registry's own code, as `MANIFEST_INVALID`.
+        code: Option<String>,
+    },
+    /// The bytes are not those of the digest.
+    #[error("{host} sends bytes for {expected} whose digest is {found}")]
+    WrongDigest {
+        /// The host.
+        host: String,
+        /// The digest that was asked for.
+        expected: Digest,
+        /// The digest of what came.
+        found: Digest,
+    },
+    /// More bytes than the descriptor says.
+    #[error("{host} sends more than the {said} bytes that {digest} has")]
+    Longer {
+        /// The host.
+        host: String,
+        /// Digest of the layer.
+        digest: Digest,
+        /// Size that the manifest says.
+        said: u64,
+    },
+    /// Fewer bytes than the descriptor says.
+    #[error("{host} sends {found} bytes of the {said} that {digest} has")]
+    Shorter {
+        /// The host.
+        host: String,
+        /// Digest of the layer.
+        digest: Digest,
+        /// Size that the manifest says.
+        said: u64,
+        /// Bytes that came.
+        found: u64,
+    },
+    /// A document of another form.
+    #[error("{what} is not understood: {problem}")]
+    Document {
+        /// The document: its digest or its kind.
+        what: String,
+        /// Reason.
+        problem: String,
+    },
+    /// No layer is a component.
+    #[error("{digest} holds no component: its layers are {layers}")]
+    NoComponent {
+        /// Digest of the manifest.
+        digest: Digest,
+        /// Media types of the first layers.
+        layers: String,
+    },
+    /// More than one layer is a component.
+    #[error("{digest} holds {count} components, and one is expected")]
+    SeveralComponents {
+        /// Digest of the manifest or the index.
+        digest: Digest,
+        /// Their number.
+        count: usize,
+    },
+    /// A compressed layer.
+    #[error("the layer {digest} is compressed with {compression}")]
+    Compressed {
+        /// Digest of the layer.
+        digest: Digest,
+        /// The way it is compressed.
+        compression: Compression,
+    },
+    /// An index that is for machines only.
+    #[error("{digest} is an image for {platforms}, and holds no component")]
+    OtherPlatforms {
+        /// Digest of the index.
+        digest: Digest,
+        /// The first platforms.
+        platforms: String,
+    },
+    /// The server of tokens gives none.
+    #[error("no token from {realm}: {problem}")]
+    Token {
+        /// Host of the server of tokens.
+        realm: String,
+        /// Reason.
+        problem: String,
+    },
+    /// A file of credentials cannot be used.
+    #[error("the credentials in {path} cannot be read: {problem}")]
+    CredentialFile {
+        /// The file.
+        path: PathBuf,
+        /// Reason.
+        problem: String,
+    },
+    /// A credential helper gives nothing.
+    #[error("the credential helper {name:?} gives no credentials: {problem}")]
+    Helper {
+        /// Its name, without `docker-credential-`.
+        name: String,
+        /// Reason.
+        problem: String,
+    },
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl PullError {
+    /// Advice to a person, where there is some.
+    #[must_use]
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Address { class: AddressClass::Metadata, .. } => Some("no setting allows addresses of metadata"),
+            Self::Address { .. } => Some("mark the registry as private if it is in your own network"),
+            Self::PlainHttp(_) => Some("have the registry serve https, or allow plain HTTP for it"),
+            Self::Connect { .. } => Some("is the name right, and is its certificate of a known authority?"),
+            Self::Late { .. } | Self::Slow { .. } | Self::Broken { .. } => {
+                Some("pull again: what has come is kept, and goes on from there")
+            }
+            Self::Redirect { .. } => Some("name the registry that it leads to"),
+            Self::Unauthorized { had_credential: false, .. } => {
+                Some("log in first, for example with `docker login` or `oras login`")
+            }
+            Self::Unauthorized { .. } => Some("log in again: the password or token may have expired"),
+            Self::CredentialKept { .. } => Some("have the registry serve https"),
+            Self::Forbidden { .. } => Some("ask the repository's owner for the right, or log in as somebody else"),
+            Self::NotFound { .. } => {
+                Some("are name and tag right? Some registries say this where one has to log in first")
+            }
+            Self::TagMoved { .. } => Some("update the lock, and look at what has changed before you approve it"),
+            Self::RateLimited(_) => Some("try later, or log in: registries then allow more"),
+            Self::WrongDigest { .. } | Self::Longer { .. } | Self::Shorter { .. } => {
+                Some("the registry or somebody on the way changes what it sends: do not use it")
+            }
+            Self::NoComponent { .. } | Self::OtherPlatforms { .. } => {
+                Some("name an artifact with a layer \"application/wasm\", as `wkg oci push` makes it")
+            }
+            Self::SeveralComponents { .. } => Some("name the digest of the one that is meant"),
+            Self::Compressed { .. } => Some("push the component uncompressed, as `wkg oci push` does"),
+            Self::ComponentTooLarge { .. } => Some("allow larger components, if it has to be as large"),
+            Self::NoDigest(_) | Self::NoTag(_) => Some("add it to the reference"),
+            Self::CredentialFile { .. } => Some("log in again, which writes the file anew"),
+            Self::Helper { .. } => Some("run `docker-credential-NAME get` by yourself, or log in without a helper"),
+            Self::Settings { .. } => Some("correct the settings of this registry"),
+            Self::Store(error) => error.hint(),
+            Self::TooLarge { .. } | Self::Status { .. } | Self::Document { .. } | Self::Token { .. } => None,
+        }
+    }
+
+    /// True if the same may succeed at another time.
+    pub(crate) const fn is_of_the_connection(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Late { .. } | Self::Slow { .. } | Self::Broken { .. } => true,
+            Self::RateLimited(_) => true,
+            Self::Status { status, .. } => *status >= 500,
+            _ => false,
+        }
+    }
+
+    /// True if the registry sends something else than it says.
+    pub(crate) const fn is_a_lie(&self) -> bool {
+        matches!(self, Self::Longer { .. } | Self::Shorter { .. } | Self::WrongDigest { .. } | Self::Compressed { .. })
+    }
+}
+
+/// Reason why the store gives or takes nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file or folder of the store cannot be used.
+    #[error("{step} {path} fails: {source}")]
+    Files {
+        /// A verb in its -ing form.
+        step: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The folder is something else than a store.
+    #[error("{path} is no store of components: {problem}")]
+    NotAStore {
+        /// The folder.
+        path: PathBuf,
+        /// Reason.
+        problem: String,
+    },
+    /// `index.json` cannot be read.
+    #[error("{path} is not understood: {problem}")]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// Reason.
+        problem: String,
+    },
+    /// The store does not have it.
+    #[error("the store does not have {0}")]
+    Missing(Digest),
+    /// The bytes on disk are not those of the digest.
+    #[error("{path} was changed: its digest is not its name")]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has another size than the manifest says.
+    #[error("{path} was changed: it does not have {said} bytes")]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Size that the manifest says.
+        said: u64,
+    },
+    /// A stored document of another form.
+    #[error("the stored {digest} is not understood: {problem}")]
+    Document {
+        /// Its digest.
+        digest: Digest,
+        /// Reason.
+        problem: String,
+    },
+    /// Another process uses the store.
+    #[error("another process {0}")]
+    Busy(&'static str),
+    /// The store holds as much as it may.
+    #[error("the store has {0} entries, which is the most")]
+    Full(usize),
+    /// The archive is not one of this store's form.
+    #[error("the archive is not taken: {0}")]
+    Archive(String),
+    /// The archive cannot be read or written.
+    #[error("the archive cannot be {step}: {source}")]
+    ArchiveFile {
+        /// `read` or `written`.
+        step: &'static str,
+        /// Reason.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl StoreError {
+    /// Advice to a person, where there is some.
+    #[must_use]
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing(_) => Some("pull it first"),
+            Self::Changed { .. } | Self::Size { .. } | Self::Document { .. } => {
+                Some("somebody or a failing disk changed the store: remove the file, and pull again")
+            }
+            Self::Index { .. } => {
+                Some("remove the file, and pull again: components in the store are not downloaded twice")
+            }
+            Self::NotAStore { .. } => Some("name an empty folder, or one that does not exist"),
+            Self::Busy(_) => Some("try again once it is done"),
+            Self::Full(_) => Some("remove what nobody needs"),
+            Self::Archive(_) => Some("export it again from a store, or use an OCI layout as `oras` writes it"),
+            Self::Files { .. } | Self::ArchiveFile { .. } => None,
+        }
+    }
+
+    /// Makes an error of an operation on a file.
+    pub(crate) fn files(step: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Files { step, path, source }
+    }
+}

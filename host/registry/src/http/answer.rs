@@ -1,0 +1,196 @@
+//! Answers: documents that are read whole, and layers that are read piece by piece at a least rate.
+//! Must not hold: requests.
+use std::time::Duration;
+
+use ::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use ::http::{HeaderMap, Response, StatusCode};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use serde::Deserialize;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use url::Url;
+
+use super::shown;
+use crate::error::PullError;
+use crate::settings::Bounds;
+
+/// Most bytes of an answer that tells an error: registries send some hundreds.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
+/// Longest code of an error; those of the specification have up to 21 characters.
+const CODE_CHARS_MAX: usize = 64;
+
+/// The task that reads and writes a connection, which ends with its answer.
+pub(crate) struct Driver(JoinHandle<()>);
+
+impl Driver {
+    pub(super) const fn new(task: JoinHandle<()>) -> Self {
+        Self(task)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The head of an answer, and its body while it comes.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// Address that answered, behind all redirects.
+    pub(crate) url: Url,
+    body: Incoming,
+    /// End of the time for a document, and that time.
+    deadline: (Instant, Duration),
+    _driver: Driver,
+}
+
+impl Answer {
+    pub(super) fn new(response: Response<Incoming>, url: Url, driver: Driver, deadline: (Instant, Duration)) -> Self {
+        let (parts, body) = response.into_parts();
+        Self { status: parts.status, headers: parts.headers, url, body, deadline, _driver: driver }
+    }
+
+    /// Length of the body, where the head says one.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    }
+
+    /// True if the body is coded, which nobody asked for.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
+    }
+
+    /// The whole body of a document.
+    ///
+    /// # Errors
+    /// [`PullError::TooLarge`] as soon as there is more, [`PullError::Late`] and
+    /// [`PullError::Broken`].
+    pub(crate) async fn document(mut self, what: &'static str, bytes_max: usize) -> Result<Vec<u8>, PullError> {
+        let max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+        let too_large = || PullError::TooLarge { host: shown(&self.url), what, max };
+        if self.length().is_some_and(|length| length > max) {
+            return Err(too_large());
+        }
+        let (deadline, within) = self.deadline;
+        let mut bytes = Vec::new();
+        while let Some(piece) = tokio::time::timeout_at(deadline, frame(&mut self.body, &self.url))
+            .await
+            .map_err(|_| PullError::Late { host: shown(&self.url), step: "send a document", within })??
+        {
+            if bytes.len().saturating_add(piece.len()) > bytes_max {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
+    }
+
+    /// The error that this answer tells by its status.
+    pub(crate) async fn into_status_error(self) -> PullError {
+        let (host, status) = (shown(&self.url), self.status.as_u16());
+        let document = self.document("an error", ERROR_BYTES_MAX).await;
+        PullError::Status { host, status, code: document.ok().as_deref().and_then(code) }
+    }
+
+    /// The next piece of a layer.
+    pub(crate) async fn piece(&mut self, rate: &mut Rate) -> Result<Option<Bytes>, PullError> {
+        loop {
+            let next = tokio::time::timeout_at(rate.until(), frame(&mut self.body, &self.url)).await;
+            match next {
+                Ok(Ok(Some(piece))) => {
+                    rate.add(piece.len());
+                    // Many small pieces never let the time above run out.
+                    if Instant::now() >= rate.until() {
+                        rate.end_of_window(&self.url)?;
+                    }
+                    return Ok(Some(piece));
+                }
+                Ok(end) => return end,
+                Err(_) => rate.end_of_window(&self.url)?,
+            }
+        }
+    }
+}
+
+/// Counts the bytes of a layer in windows of time.
+pub(crate) struct Rate {
+    bounds: Bounds,
+    window_ends: Instant,
+    ends: Instant,
+    bytes: u64,
+}
+
+impl Rate {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        let now = Instant::now();
+        Self { bounds, window_ends: now + bounds.rate_window, ends: now + bounds.whole, bytes: 0 }
+    }
+
+    fn until(&self) -> Instant {
+        self.window_ends.min(self.ends)
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    fn end_of_window(&mut self, url: &Url) -> Result<(), PullError> {
+        let Bounds { rate_window: within, rate_bytes: bytes, whole, .. } = self.bounds;
+        if Instant::now() >= self.ends {
+            return Err(PullError::Late { host: shown(url), step: "send a layer", within: whole });
+        }
+        if self.bytes < bytes {
+            return Err(PullError::Slow { host: shown(url), bytes, within });
+        }
+        self.bytes = 0;
+        self.window_ends = Instant::now() + within;
+        Ok(())
+    }
+}
+
+/// The next data of a body; trailers are left out.
+async fn frame(body: &mut Incoming, url: &Url) -> Result<Option<Bytes>, PullError> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| PullError::Broken { host: shown(url), problem: error.to_string() })?;
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+/// The first code of a registry's errors (distribution specification, "Error Codes"). Anything else
+/// that it says is not shown: it could be written to mislead.
+fn code(document: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Errors {
+        errors: Vec<OneError>,
+    }
+    #[derive(Deserialize)]
+    struct OneError {
+        code: String,
+    }
+    let errors: Errors = serde_json::from_slice(document).ok()?;
+    let code = errors.errors.into_iter().next()?.code;
+    let is_code = code.bytes().all(|b| b.is_ascii_uppercase() || b == b'_') && code.len() <= CODE_CHARS_MAX;
+    (is_code && !code.is_empty()).then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_codes_of_errors_are_shown() {
+        let errors = |code: &str| format!(r#"{{"errors":[{{"code":"{code}","message":"m"}}]}}"#).into_bytes();
+        assert_eq!(code(&errors("MANIFEST_INVALID")).as_deref(), Some("MANIFEST_INVALID"));
+        assert_eq!(code(&errors("run this: sudo")), None);
+        assert_eq!(code(&errors("")), None);
+        assert_eq!(code(b"<html>"), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! TLS with the machine's certificate authorities, or with those of a registry. Must not hold:
+//! connections.
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use tokio_rustls::TlsConnector;
+
+use crate::error::PullError;
+
+/// Longest file of authorities, in bytes: that of all public ones has a fifth of it.
+const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
+
+/// The connectors, each made once.
+#[derive(Default)]
+pub(crate) struct Connectors {
+    made: Mutex<BTreeMap<Option<PathBuf>, TlsConnector>>,
+}
+
+impl Connectors {
+    /// The connector for the authorities in this file, or for the machine's.
+    pub(crate) fn get(&self, host: &str, authorities: Option<&Path>) -> Result<TlsConnector, PullError> {
+        let key = authorities.map(Path::to_owned);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connector) = made.get(&key) {
+            return Ok(connector.clone());
+        }
+        let problem = |problem| PullError::Settings { host: host.to_owned(), problem };
+        let roots = match authorities {
+            Some(path) => of_file(path).map_err(|error| problem(format!("{}: {error}", path.display())))?,
+            None => of_machine().map_err(|error| problem(error.to_owned()))?,
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| problem(error.to_string()))?;
+        let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
+        made.insert(key, connector.clone());
+        Ok(connector)
+    }
+}
+
+fn of_machine() -> Result<RootCertStore, &'static str> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err("the machine has no certificate authorities: install them, or name a file in SSL_CERT_FILE");
+    }
+    Ok(roots)
+}
+
+fn of_file(path: &Path) -> std::io::Result<RootCertStore> {
+    let mut text = Vec::new();
+    crate::store::open_file(path)?.take(AUTHORITIES_BYTES_MAX + 1).read_to_end(&mut text)?;
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > AUTHORITIES_BYTES_MAX {
+        return Err(std::io::Error::other(format!("it has more than {AUTHORITIES_BYTES_MAX} bytes")));
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.map_err(|error| std::io::Error::other(error.to_string()))?;
+        roots.add(certificate).map_err(std::io::Error::other)?;
+    }
+    if roots.is_empty() {
+        return Err(std::io::Error::other("it holds no certificate"));
+    }
+    Ok(roots)
+}

@@ -1,0 +1,205 @@
+//! Pulling a component: its manifest, its layers, and what is attached to it. Must not hold: trust
+//! in any of it.
+use toolcell_policy::{Digest, Reference};
+
+use crate::client::{RegistryClient, Repository, Right};
+use crate::document::{
+    CONFIG_BYTES_MAX, Descriptor, Document, Manifest, OCI_INDEX, OCI_MANIFEST, component_layer, manifest_of_index,
+};
+use crate::download::{Download, blocking};
+use crate::error::PullError;
+use crate::referrers::{ATTACHED_LAYER_BYTES_MAX, Fetched, Skipped};
+use crate::store::{Store, attached_entry, component_entry};
+
+/// State of a download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that are there, with those of an earlier download.
+    pub bytes: u64,
+    /// Bytes that there will be.
+    pub total: u64,
+}
+
+/// A component that is in the store now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulled {
+    /// The digest that was asked for: of a manifest, or of an index.
+    pub digest: Digest,
+    /// Digest of the manifest.
+    pub manifest: Digest,
+    /// Digest of the component.
+    pub layer: Digest,
+    /// Size of the component, in bytes.
+    pub bytes: u64,
+    /// Bytes of layers that came this time. None if the store had them.
+    pub downloaded: u64,
+    /// Number of attached artifacts that were stored.
+    pub attached: usize,
+    /// Artifacts that were listed, and not stored, with the reason.
+    pub skipped: Vec<Skipped>,
+    /// Artifacts that were listed, and not looked at because there are too many.
+    pub not_looked_at: usize,
+}
+
+/// The documents of a component.
+struct Documents {
+    /// The index, if the digest is that of one.
+    index: Option<(Vec<u8>, String)>,
+    digest: Digest,
+    manifest_bytes: Vec<u8>,
+    manifest: Manifest,
+}
+
+impl RegistryClient {
+    /// Brings a component into the store with everything that is attached to it. The reference
+    /// needs a digest, which [`RegistryClient::resolve`] finds. Of a component that the store has,
+    /// only the attached artifacts are asked for again.
+    ///
+    /// # Errors
+    /// [`PullError::NoDigest`], [`PullError::TagMoved`] where the digest is gone and the tag names
+    /// another one, and those of each step. What was downloaded is kept unless it was a lie.
+    pub async fn pull(
+        &self,
+        reference: &Reference,
+        store: &Store,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+    ) -> Result<Pulled, PullError> {
+        let digest = reference.digest().ok_or_else(|| PullError::NoDigest(reference.to_string()))?;
+        let repository = self.repository(reference, Right::Pull)?;
+        let own = store.clone();
+        let _adding = blocking(move || own.adding()).await?;
+        let documents = self.documents(&repository, reference, digest, store).await?;
+        let layer = component_layer(&documents.digest, &documents.manifest)?;
+        self.check_sizes(&repository, &documents.manifest, layer)?;
+        let mut downloaded = 0_u64;
+        for part in documents.manifest.parts() {
+            let is_component = part.digest == layer.digest;
+            let silent = |_| ();
+            let progress = if is_component { progress } else { &silent };
+            let download = Download { client: self, repository: &repository, store, part, is_component, progress };
+            downloaded = downloaded.saturating_add(download.run().await?);
+        }
+        let mut subjects = vec![digest.clone()];
+        if documents.digest != *digest {
+            subjects.push(documents.digest.clone());
+        }
+        let found = self.fetch_referrers(&repository, &subjects).await?;
+        let pulled = Pulled {
+            digest: digest.clone(),
+            manifest: documents.digest.clone(),
+            layer: layer.digest.clone(),
+            bytes: layer.size,
+            downloaded,
+            attached: found.fetched.len(),
+            skipped: found.skipped,
+            not_looked_at: found.not_looked_at,
+        };
+        let (store, name, digest) = (store.clone(), reference.name(), digest.clone());
+        blocking(move || keep(&store, &name, &digest, documents, found.fetched)).await?;
+        Ok(pulled)
+    }
+
+    /// The documents of a component, from the store where it has them.
+    async fn documents(
+        &self,
+        repository: &Repository,
+        reference: &Reference,
+        digest: &Digest,
+        store: &Store,
+    ) -> Result<Documents, PullError> {
+        let bytes = match store.document(digest) {
+            Some(bytes) => bytes,
+            None => self.first_document(repository, reference, digest).await?,
+        };
+        let index = match document(digest, &bytes)? {
+            Document::Manifest(manifest) => {
+                return Ok(Documents {
+                    index: None,
+                    digest: digest.clone(),
+                    manifest_bytes: bytes,
+                    manifest: *manifest,
+                });
+            }
+            Document::Index(index) => index,
+        };
+        let entry = manifest_of_index(digest, &index)?;
+        let manifest_bytes = match store.document(&entry.digest) {
+            Some(bytes) => bytes,
+            None => self.manifest(repository, entry.digest.as_str()).await?,
+        };
+        let Document::Manifest(manifest) = document(&entry.digest, &manifest_bytes)? else {
+            let problem = "an index within an index is not followed".to_owned();
+            return Err(PullError::Document { what: entry.digest.to_string(), problem });
+        };
+        let media_type = index.media_type.clone().unwrap_or_else(|| OCI_INDEX.to_owned());
+        let (digest, manifest) = (entry.digest.clone(), *manifest);
+        Ok(Documents { index: Some((bytes, media_type)), digest, manifest_bytes, manifest })
+    }
+
+    /// The document of the digest that was asked for. Where it is gone, its tag may say why.
+    async fn first_document(
+        &self,
+        repository: &Repository,
+        reference: &Reference,
+        digest: &Digest,
+    ) -> Result<Vec<u8>, PullError> {
+        let gone = match (self.manifest(repository, digest.as_str()).await, reference.tag()) {
+            (Err(gone @ PullError::NotFound { .. }), Some(tag)) => (gone, tag),
+            (result, _) => return result,
+        };
+        match self.digest_of_tag(repository, gone.1).await {
+            Ok(now) if now != *digest => Err(PullError::TagMoved { reference: reference.to_string(), now }),
+            _ => Err(gone.0),
+        }
+    }
+
+    fn check_sizes(&self, repository: &Repository, manifest: &Manifest, layer: &Descriptor) -> Result<(), PullError> {
+        let max = self.bounds().component_bytes;
+        if layer.size > max {
+            return Err(PullError::ComponentTooLarge { digest: layer.digest.clone(), bytes: layer.size, max });
+        }
+        let too_large = |what, max| Err(PullError::TooLarge { host: repository.registry.clone(), what, max });
+        if manifest.config.size > CONFIG_BYTES_MAX {
+            return too_large("the config", CONFIG_BYTES_MAX);
+        }
+        let others = manifest.layers.iter().filter(|other| other.digest != layer.digest);
+        if others.map(|other| other.size).max().unwrap_or_default() > ATTACHED_LAYER_BYTES_MAX {
+            return too_large("a layer beside the component", ATTACHED_LAYER_BYTES_MAX);
+        }
+        Ok(())
+    }
+}
+
+fn document(digest: &Digest, bytes: &[u8]) -> Result<Document, PullError> {
+    Document::parse(bytes).map_err(|problem| PullError::Document { what: digest.to_string(), problem })
+}
+
+/// Stores the documents, and records everything in one step.
+fn keep(
+    store: &Store,
+    name: &str,
+    digest: &Digest,
+    documents: Documents,
+    fetched: Vec<Fetched>,
+) -> Result<(), crate::error::StoreError> {
+    store.add_blob(&documents.digest, &documents.manifest_bytes)?;
+    let (bytes, media_type) = match &documents.index {
+        Some((bytes, media_type)) => (bytes, media_type.as_str()),
+        None => (&documents.manifest_bytes, documents.manifest.media_type.as_deref().unwrap_or(OCI_MANIFEST)),
+    };
+    store.add_blob(digest, bytes)?;
+    let mut attached = Vec::new();
+    for one in fetched {
+        for (digest, bytes) in &one.parts {
+            store.add_blob(digest, bytes)?;
+        }
+        let Fetched { attached: of, manifest, .. } = one;
+        store.add_blob(&of.digest, &of.manifest_bytes)?;
+        attached.push(attached_entry(&of.digest, &manifest, length(&of.manifest_bytes), &of.subject));
+    }
+    store.record(vec![component_entry(digest, media_type, length(bytes), Some(name))], attached)
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,295 @@
+//! Artifacts that are attached to a component: signatures, attestations, lists of parts. Must not
+//! hold: what they say.
+//!
+//! They are found in three places: the registry's list of referrers (distribution specification
+//! 1.1, "Listing Referrers"), the tag `sha256-<hex>` where it has none ("Referrers Tag Schema"),
+//! and the tag `sha256-<hex>.sig` of cosign 2. Lists say what artifacts are, and may be wrong: only
+//! the artifact's own manifest counts.
+use std::collections::BTreeSet;
+
+use ::http::header::ACCEPT;
+use ::http::{HeaderValue, Method};
+use toolcell_policy::{Digest, Reference};
+
+use crate::client::{RegistryClient, Repository, Right};
+use crate::document::{
+    CONFIG_BYTES_MAX, Descriptor, Document, Index, MANIFEST_BYTES_MAX, Manifest, OCI_INDEX, SIGNATURE_TAG,
+};
+use crate::error::PullError;
+use crate::http::Ask;
+use crate::listing::{PAGES_MAX, following};
+use crate::store::{Attached, StoredLayer};
+
+/// Most referrers of a list that are known of at all: anybody who may push to a repository can add
+/// to it.
+pub const REFERRERS_LISTED_MAX: usize = 1_000;
+
+/// Most referrers that are looked at, each with two requests or more. Components have one for each
+/// signer, and a few that describe them.
+pub const REFERRERS_LOOKED_AT_MAX: usize = 64;
+
+/// Largest layer of an attached artifact, in bytes: a list of parts has hundreds of kilobytes.
+pub const ATTACHED_LAYER_BYTES_MAX: u64 = 8 << 20;
+
+/// Most bytes of all attached artifacts of a component.
+pub const ATTACHED_BYTES_MAX: u64 = 64 << 20;
+
+/// An artifact that was listed, and is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its digest.
+    pub digest: Digest,
+    /// One sentence.
+    pub reason: String,
+}
+
+/// Artifacts that are attached to a component.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Referrers {
+    /// Those that are what they should be.
+    pub found: Vec<Attached>,
+    /// Those that are not.
+    pub skipped: Vec<Skipped>,
+    /// Number of further ones that are listed.
+    pub not_looked_at: usize,
+}
+
+/// An attached artifact with everything that storing it needs.
+pub(crate) struct Fetched {
+    pub(crate) attached: Attached,
+    pub(crate) manifest: Manifest,
+    /// Its config and layers.
+    pub(crate) parts: Vec<(Digest, Vec<u8>)>,
+}
+
+/// Everything that was found for some subjects.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) fetched: Vec<Fetched>,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) not_looked_at: usize,
+    seen: BTreeSet<(Digest, Digest)>,
+    bytes: u64,
+}
+
+impl RegistryClient {
+    /// Artifacts that are attached to the digest of a reference. They are not stored;
+    /// [`RegistryClient::pull`] does that.
+    ///
+    /// # Errors
+    /// [`PullError::NoDigest`], and [`PullError`] where the registry cannot be asked.
+    pub async fn referrers(&self, reference: &Reference) -> Result<Referrers, PullError> {
+        let digest = reference.digest().ok_or_else(|| PullError::NoDigest(reference.to_string()))?;
+        let repository = self.repository(reference, Right::Pull)?;
+        let Found { fetched, skipped, not_looked_at, .. } =
+            self.fetch_referrers(&repository, std::slice::from_ref(digest)).await?;
+        Ok(Referrers { found: fetched.into_iter().map(|one| one.attached).collect(), skipped, not_looked_at })
+    }
+
+    /// Artifacts of these subjects, within one bound for all.
+    pub(crate) async fn fetch_referrers(
+        &self,
+        repository: &Repository,
+        subjects: &[Digest],
+    ) -> Result<Found, PullError> {
+        let mut found = Found::default();
+        for subject in subjects {
+            // Signatures of cosign 2 come first: nobody can push them out with a long list.
+            self.signatures_of_tag(repository, subject, &mut found).await?;
+            let (entries, unlisted) = self.listed(repository, subject).await?;
+            found.not_looked_at = found.not_looked_at.saturating_add(unlisted);
+            for entry in entries {
+                if !found.seen.insert((entry.digest.clone(), subject.clone())) {
+                    continue;
+                }
+                if found.seen.len() > REFERRERS_LOOKED_AT_MAX {
+                    found.not_looked_at = found.not_looked_at.saturating_add(1);
+                    continue;
+                }
+                self.look_at(repository, subject, &entry, &mut found).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Entries of the list of referrers, and the number of those beyond the bound.
+    async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<(Vec<Descriptor>, usize), PullError> {
+        let mut url = repository.url(&format!("referrers/{subject}"));
+        let (mut entries, mut unlisted) = (Vec::new(), 0_usize);
+        for page in 0..PAGES_MAX {
+            let ask = Ask::new(Method::GET, url.clone(), self.bounds().answer)
+                .header(ACCEPT, HeaderValue::from_static(OCI_INDEX));
+            let answer = self.ask(repository, ask).await?;
+            // Registries without this list answer in several ways.
+            if page == 0 && matches!(answer.status.as_u16(), 400 | 403..=406 | 415 | 501) {
+                return self.listed_by_tag(repository, subject).await;
+            }
+            let answer = self.checked(repository, answer, "/referrers").await?;
+            let following = following(&url, &answer.headers);
+            let bytes = answer.document("a list of referrers", MANIFEST_BYTES_MAX).await?;
+            let index = Index::parse(&bytes).map_err(|problem| list_problem(subject, problem))?;
+            unlisted = unlisted.saturating_add(take(&mut entries, index));
+            match following {
+                Some(following) if unlisted == 0 && entries.len() < REFERRERS_LISTED_MAX => url = following?,
+                Some(_) => {
+                    unlisted = unlisted.saturating_add(1);
+                    break;
+                }
+                None => break,
+            }
+        }
+        Ok((entries, unlisted))
+    }
+
+    async fn listed_by_tag(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+    ) -> Result<(Vec<Descriptor>, usize), PullError> {
+        let bytes = match self.manifest(repository, &fallback_tag(subject)).await {
+            Ok(bytes) => bytes,
+            Err(PullError::NotFound { .. }) => return Ok((Vec::new(), 0)),
+            Err(error) => return Err(error),
+        };
+        let index = Index::parse(&bytes).map_err(|problem| list_problem(subject, problem))?;
+        let mut entries = Vec::new();
+        let unlisted = take(&mut entries, index);
+        Ok((entries, unlisted))
+    }
+
+    /// Signatures under the tag of cosign 2, whose manifests name no subject.
+    async fn signatures_of_tag(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+        found: &mut Found,
+    ) -> Result<(), PullError> {
+        let tag = format!("{}{SIGNATURE_TAG}", fallback_tag(subject));
+        let bytes = match self.manifest(repository, &tag).await {
+            Ok(bytes) => bytes,
+            Err(PullError::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let digest = crate::digest_of(&bytes);
+        found.seen.insert((digest.clone(), subject.clone()));
+        let fetched = match manifest(&bytes) {
+            Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), (bytes, manifest), found).await,
+            Err(problem) => Err(PullError::Document { what: tag, problem }),
+        };
+        keep(fetched, digest, found)
+    }
+
+    async fn look_at(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+        entry: &Descriptor,
+        found: &mut Found,
+    ) -> Result<(), PullError> {
+        let digest = entry.digest.clone();
+        let fetched = match self.manifest(repository, digest.as_str()).await {
+            Ok(bytes) => match manifest_with_subject(&bytes, subject) {
+                Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), (bytes, manifest), found).await,
+                Err(problem) => Err(PullError::Document { what: digest.to_string(), problem }),
+            },
+            Err(error) => Err(error),
+        };
+        keep(fetched, digest, found)
+    }
+
+    /// Downloads the config and the layers of an attached artifact into memory.
+    async fn fetch_parts(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+        digest: Digest,
+        (manifest_bytes, manifest): (Vec<u8>, Manifest),
+        found: &mut Found,
+    ) -> Result<Fetched, PullError> {
+        let too_large = |what, max| Err(PullError::TooLarge { host: repository.registry.clone(), what, max });
+        if manifest.config.size > CONFIG_BYTES_MAX {
+            return too_large("the config of an attached artifact", CONFIG_BYTES_MAX);
+        }
+        if manifest.layers.iter().any(|layer| layer.size > ATTACHED_LAYER_BYTES_MAX) {
+            return too_large("a layer of an attached artifact", ATTACHED_LAYER_BYTES_MAX);
+        }
+        let bytes = manifest.parts().fold(found.bytes, |sum, part| sum.saturating_add(part.size));
+        if bytes > ATTACHED_BYTES_MAX {
+            return too_large("everything attached to the component", ATTACHED_BYTES_MAX);
+        }
+        found.bytes = bytes;
+        let mut parts = Vec::new();
+        for part in manifest.parts() {
+            parts.push((part.digest.clone(), self.small_blob(repository, part).await?));
+        }
+        let layers = manifest.layers.iter().zip(parts.iter().skip(1)).map(|(layer, (_, bytes))| StoredLayer {
+            media_type: layer.media_type.clone(),
+            annotations: layer.annotations.clone(),
+            bytes: bytes.clone(),
+        });
+        let attached = Attached {
+            digest,
+            subject: subject.clone(),
+            artifact_type: manifest.kind().to_owned(),
+            manifest_bytes,
+            layers: layers.collect(),
+        };
+        Ok(Fetched { attached, manifest, parts })
+    }
+
+    /// A blob of some megabytes at the most, checked.
+    async fn small_blob(&self, repository: &Repository, part: &Descriptor) -> Result<Vec<u8>, PullError> {
+        let url = repository.url(&format!("blobs/{}", part.digest));
+        let answer = self.ask(repository, Ask::new(Method::GET, url, self.bounds().answer)).await?;
+        let answer = self.checked(repository, answer, &format!("@{}", part.digest)).await?;
+        let max = usize::try_from(part.size).unwrap_or(usize::MAX);
+        let bytes = answer.document("a part of an attached artifact", max).await?;
+        let (host, found) = (repository.registry.clone(), crate::digest_of(&bytes));
+        if found == part.digest {
+            return Ok(bytes);
+        }
+        Err(PullError::WrongDigest { host, expected: part.digest.clone(), found })
+    }
+}
+
+/// The tag of a list of referrers: `sha256-<hex>`.
+pub(crate) fn fallback_tag(subject: &Digest) -> String {
+    format!("sha256-{}", subject.hex())
+}
+
+/// Adds entries up to the bound, and counts those beyond it.
+fn take(entries: &mut Vec<Descriptor>, index: Index) -> usize {
+    let listed = index.manifests.listed;
+    let before = entries.len();
+    entries.extend(index.manifests.into_vec());
+    entries.truncate(REFERRERS_LISTED_MAX);
+    listed.saturating_sub(entries.len().saturating_sub(before))
+}
+
+fn list_problem(subject: &Digest, problem: String) -> PullError {
+    PullError::Document { what: format!("the list of referrers of {subject}"), problem }
+}
+
+fn manifest(bytes: &[u8]) -> Result<Manifest, String> {
+    match Document::parse(bytes)? {
+        Document::Manifest(manifest) => Ok(*manifest),
+        Document::Index(_) => Err("it is an index".to_owned()),
+    }
+}
+
+fn manifest_with_subject(bytes: &[u8], subject: &Digest) -> Result<Manifest, String> {
+    let manifest = manifest(bytes)?;
+    let is_of_it = manifest.subject.as_ref().is_some_and(|of| of.digest == *subject);
+    if is_of_it { Ok(manifest) } else { Err("it is attached to something else".to_owned()) }
+}
+
+/// Keeps what was fetched, or why not. Only a connection that fails ends everything: who signed a
+/// component must not depend on the weather.
+fn keep(fetched: Result<Fetched, PullError>, digest: Digest, found: &mut Found) -> Result<(), PullError> {
+    match fetched {
+        Ok(fetched) => found.fetched.push(fetched),
+        Err(error) if error.is_of_the_connection() => return Err(error),
+        Err(error) => found.skipped.push(Skipped { digest, reason: error.to_string() }),
+    }
+    Ok(())
+}

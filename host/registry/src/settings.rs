@@ -1,0 +1,120 @@
+//! Settings of registries, and every bound on what they send. Must not hold: their names in a
+//! manifest.
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+use crate::auth::files;
+
+/// Options of a [`RegistryClient`](crate::RegistryClient).
+#[derive(Debug, Clone, Default)]
+pub struct RegistryOptions {
+    /// Settings by host, with its port where the reference has one: `registry.internal:5000`. Hosts
+    /// that are not here have the default.
+    pub by_host: BTreeMap<String, RegistrySettings>,
+    /// Files of credentials in the form of Docker's `config.json`, the first one first. Those that
+    /// do not exist are left out. None by default.
+    pub credential_files: Vec<PathBuf>,
+    /// Folders in which the programs of `credsStore` and `credHelpers` are. None by default.
+    pub helper_folders: Vec<PathBuf>,
+    /// Bounds on each exchange.
+    pub bounds: Bounds,
+}
+
+/// Settings of one registry.
+#[derive(Debug, Clone, Default)]
+pub struct RegistrySettings {
+    /// Allows addresses of an own network: loopback, private ones and those behind a provider's
+    /// translation. Addresses of metadata, link-local ones and multicast stay refused.
+    pub private: bool,
+    /// Speaks HTTP without TLS. Loopback addresses without `authorities` do so anyway.
+    pub plain_http: bool,
+    /// PEM file of the certificate authorities that vouch for it. The machine's by default.
+    pub authorities: Option<PathBuf>,
+    /// Host that is asked in place of the registry, `host[:port][/path]`, for everything but
+    /// pushing. Its own settings and credentials apply.
+    pub mirror: Option<String>,
+    /// Credential in place of those in the files.
+    pub credential: Option<Credential>,
+}
+
+/// Something that a registry knows its users by.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// A name and a password or token in its place.
+    Password {
+        /// The name.
+        user: String,
+        /// The password.
+        password: Zeroizing<String>,
+    },
+    /// A token that the server of tokens takes for others (`refresh_token`).
+    IdentityToken(Zeroizing<String>),
+    /// A token that the registry itself takes.
+    RegistryToken(Zeroizing<String>),
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Password { .. } => "Password(…)",
+            Self::IdentityToken(_) => "IdentityToken(…)",
+            Self::RegistryToken(_) => "RegistryToken(…)",
+        })
+    }
+}
+
+/// Bounds on each exchange with a registry.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Time to connect: name, TCP and TLS. 10 s by default: a slow network's name server answers
+    /// within five seconds.
+    pub connect: Duration,
+    /// Time to the end of a document, or to the head of a layer. 30 s by default, several times the
+    /// slowest answer of the large registries.
+    pub answer: Duration,
+    /// Time of one layer, either way. 30 min by default: the largest component over 2.5 megabits a
+    /// second.
+    pub whole: Duration,
+    /// Time in which [`Self::rate_bytes`] have to come. 30 s by default, a pause that a mobile
+    /// network makes.
+    pub rate_window: Duration,
+    /// Least bytes of a layer in each window. 30 KiB by default: a kilobyte a second.
+    pub rate_bytes: u64,
+    /// Largest component, in bytes. 512 MiB by default, several times an interpreter with its
+    /// libraries.
+    pub component_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(30),
+            whole: Duration::from_secs(30 * 60),
+            rate_window: Duration::from_secs(30),
+            rate_bytes: 30 << 10,
+            component_bytes: 512 << 20,
+        }
+    }
+}
+
+impl RegistryOptions {
+    /// The defaults, with the files of credentials that this environment names, and helpers of
+    /// `PATH`.
+    ///
+    /// The files are `$DOCKER_CONFIG/config.json`, `$XDG_RUNTIME_DIR/containers/auth.json`,
+    /// `~/.config/containers/auth.json` and `~/.docker/config.json`.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        let folders = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+        Self {
+            credential_files: files::of_environment(|name| std::env::var_os(name)),
+            helper_folders: folders,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Files of a store: reading them with a check, writing them whole, and locks. Must not hold: what
+//! they mean.
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use sha2::{Digest as _, Sha256};
+use toolcell_policy::Digest;
+
+use crate::error::StoreError;
+
+/// Time to wait for another process that changes the store, which takes milliseconds.
+const LOCK_WITHIN: Duration = Duration::from_secs(30);
+
+/// Time between two looks at a lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Bytes that are read at once to hash a file.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Beginning of names of files that are still being written.
+pub(super) const UNFINISHED: &str = ".new-";
+
+/// Opens a regular file for reading. Nothing else is waited for, such as a pipe without a writer.
+pub(crate) fn open_file(path: &Path) -> std::io::Result<File> {
+    open(path, OFlags::RDONLY)
+}
+
+/// Opens a regular file of the store itself: links lead nowhere.
+pub(super) fn open_own(path: &Path) -> std::io::Result<File> {
+    open(path, OFlags::RDONLY | OFlags::NOFOLLOW)
+}
+
+/// Opens a file of the store for reading and writing, and makes it where there is none.
+pub(super) fn open_to_write(path: &Path) -> std::io::Result<File> {
+    open(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)
+}
+
+fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let file = File::from(rustix::fs::open(path, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?);
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
+    Ok(file)
+}
+
+/// Reads a file of at most so many bytes.
+pub(super) fn read(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_own(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
+        return Err(std::io::Error::other(format!("it has more than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Hashes a file to its end, and counts its bytes.
+pub(super) fn hash(file: &mut File) -> std::io::Result<(Sha256, u64)> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let read = file.read(&mut piece)?;
+        let Some(read) = piece.get(..read).filter(|read| !read.is_empty()) else { return Ok((hash, bytes)) };
+        hash.update(read);
+        bytes = bytes.saturating_add(u64::try_from(read.len()).unwrap_or(u64::MAX));
+    }
+}
+
+/// The digest of a file of the store, and its length.
+pub(super) fn digest(path: &Path) -> std::io::Result<(Digest, u64)> {
+    let (hash, bytes) = hash(&mut open_own(path)?)?;
+    Ok((crate::finished(hash), bytes))
+}
+
+/// A name for a new file in this folder that no other process uses.
+pub(super) fn unfinished(folder: &Path) -> std::path::PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    folder.join(format!("{UNFINISHED}{}-{now}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Writes a file whole, or not at all: other processes and a loss of power see either.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let new = unfinished(folder);
+    let written = (|| {
+        let mut file = open(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        publish(&new, path)
+    })();
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = std::fs::remove_file(&new);
+    }
+    written.map_err(StoreError::files("writing", path))
+}
+
+/// Gives a finished file its name, for good.
+pub(super) fn publish(new: &Path, path: &Path) -> std::io::Result<()> {
+    std::fs::rename(new, path)?;
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Keeps a folder's names over a loss of power.
+pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// A lock between processes, which ends when it is dropped or its process ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+/// Kind of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Shared,
+    Exclusive,
+}
+
+/// Waits for a lock on this file.
+pub(super) fn lock(path: &Path, kind: Kind, busy: &'static str) -> Result<Lock, StoreError> {
+    let until = Instant::now() + LOCK_WITHIN;
+    loop {
+        if let Some(lock) = try_lock(path, kind)? {
+            return Ok(lock);
+        }
+        if Instant::now() >= until {
+            return Err(StoreError::Busy(busy));
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+}
+
+/// A lock on this file, unless another process has it.
+pub(super) fn try_lock(path: &Path, kind: Kind) -> Result<Option<Lock>, StoreError> {
+    let file = open_to_write(path).map_err(StoreError::files("opening", path))?;
+    let locked = match kind {
+        Kind::Shared => file.try_lock_shared(),
+        Kind::Exclusive => file.try_lock(),
+    };
+    match locked {
+        Ok(()) => Ok(Some(Lock { _file: file })),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(StoreError::files("locking", path)(source)),
+    }
+}

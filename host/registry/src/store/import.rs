@@ -1,0 +1,239 @@
+//! Components out of an archive that is an image layout, of this store or of another tool. Must not
+//! hold: trust in anything that the archive says.
+//!
+//! Each blob is written under a name of this side's own while it is read. It becomes a blob once
+//! its digest is known to be its name, and an entry of the index needs it.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+use toolcell_policy::Digest;
+
+use super::index::{INDEX_BYTES_MAX, IndexFile, NAME, subject_of};
+use super::tar::{refused, unread};
+use super::{MANIFEST_LENGTH_MAX, Store, attached_entry, component_entry, files, tar};
+use crate::document::{Descriptor, Document, Manifest, component_layer, manifest_of_index};
+use crate::error::StoreError;
+
+/// Largest archive, in bytes: sixteen of the largest components.
+pub const IMPORT_BYTES_MAX: u64 = 8 << 30;
+
+/// Most files of an archive: a store's entries, each with a manifest, a config and a layer.
+const FILES_MAX: usize = 3 * super::STORE_ENTRIES_MAX;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Longest name that the index may give a component, as in a reference with a tag.
+const NAME_CHARS_MAX: usize = 512;
+
+/// Components that came out of an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Their digests, in the order of the archive's index.
+    pub components: Vec<Digest>,
+    /// Number of artifacts that are attached to them.
+    pub attached: usize,
+}
+
+/// Blobs of an archive, each in a file that is removed unless it becomes a blob.
+#[derive(Default)]
+struct Staged {
+    blobs: BTreeMap<Digest, (PathBuf, u64)>,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        for (path, _) in self.blobs.values() {
+            // It may have become a blob.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Store {
+    /// Adds the components of an archive, and what is attached to them. Either all of them come, or
+    /// the index stays as it was.
+    ///
+    /// # Errors
+    /// [`StoreError::Archive`] says what is wrong with the archive, and [`StoreError::ArchiveFile`]
+    /// why it cannot be read.
+    pub fn import(&self, archive: impl Read) -> Result<Imported, StoreError> {
+        self.prepare()?;
+        let _adding = self.adding()?;
+        let mut archive = archive.take(IMPORT_BYTES_MAX);
+        let (staged, index) = self.stage(&mut archive)?;
+        let index = index.ok_or_else(|| refused("it has no index.json".to_owned()))?;
+        let entries = IndexFile::parse(&index)
+            .map_err(|problem| refused(format!("its index.json is not understood: {problem}")))?;
+        let (mut components, mut attached, mut needed) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for entry in &entries {
+            staged.take(entry, &mut components, &mut attached, &mut needed)?;
+        }
+        for digest in &needed {
+            let (path, size) = staged.get(digest)?;
+            if !self.has_blob(digest, *size) {
+                let blob = self.blob_path(digest);
+                files::publish(path, &blob).map_err(StoreError::files("writing", &blob))?;
+            }
+        }
+        let mut seen = BTreeSet::new();
+        let digests = components.iter().map(|component| component.digest.clone());
+        let digests = digests.filter(|digest| seen.insert(digest.clone())).collect();
+        let imported = Imported { components: digests, attached: attached.len() };
+        self.record(components, attached)?;
+        Ok(imported)
+    }
+
+    /// Reads the whole archive.
+    fn stage(&self, archive: &mut impl Read) -> Result<(Staged, Option<Vec<u8>>), StoreError> {
+        let (mut staged, mut index, mut has_layout) = (Staged::default(), None, false);
+        let mut files_left = FILES_MAX;
+        while let Some(entry) = tar::next(archive)? {
+            files_left =
+                files_left.checked_sub(1).ok_or_else(|| refused(format!("it has more than {FILES_MAX} files")))?;
+            match entry.name.as_str() {
+                _ if entry.is_folder => {
+                    if !matches!(entry.name.as_str(), "" | "." | "blobs" | "blobs/sha256") {
+                        return Err(refused(format!("it has the folder {:?}", shown(&entry.name))));
+                    }
+                }
+                "oci-layout" if !has_layout => {
+                    has_layout = true;
+                    let text = document(archive, entry.size, MANIFEST_LENGTH_MAX)?;
+                    self.check_layout(&text).map_err(|_| refused("its oci-layout is of another version".to_owned()))?;
+                }
+                "index.json" if index.is_none() => index = Some(document(archive, entry.size, INDEX_BYTES_MAX)?),
+                name => {
+                    let digest = name.strip_prefix("blobs/sha256/").map(|hex| Digest::parse(&format!("sha256:{hex}")));
+                    let Some(Ok(digest)) = digest else {
+                        return Err(refused(format!("it has the file {:?}", shown(name))));
+                    };
+                    self.stage_blob(archive, digest, entry.size, &mut staged)?;
+                }
+            }
+        }
+        if has_layout { Ok((staged, index)) } else { Err(refused("it has no oci-layout".to_owned())) }
+    }
+
+    fn stage_blob(
+        &self,
+        archive: &mut impl Read,
+        digest: Digest,
+        size: u64,
+        staged: &mut Staged,
+    ) -> Result<(), StoreError> {
+        if staged.blobs.contains_key(&digest) {
+            return Err(refused(format!("it has {digest} twice")));
+        }
+        let path = files::unfinished(&self.blobs_folder());
+        let failed = |source| StoreError::files("writing", &path)(source);
+        let mut file = files::open_to_write(&path).map_err(failed)?;
+        staged.blobs.insert(digest.clone(), (path.clone(), size));
+        let found = copy(archive, &mut file, size, &path)?;
+        if found != digest {
+            return Err(refused(format!("the digest of its file {digest} is {found}")));
+        }
+        file.sync_all().map_err(failed)?;
+        tar::skip(archive, tar::padding(size))
+    }
+}
+
+impl Staged {
+    fn get(&self, digest: &Digest) -> Result<&(PathBuf, u64), StoreError> {
+        self.blobs.get(digest).ok_or_else(|| refused(format!("it does not have {digest}, which it names")))
+    }
+
+    /// The bytes of a document, which were checked when they were staged.
+    fn document(&self, entry: &Descriptor) -> Result<Vec<u8>, StoreError> {
+        let (path, size) = self.get(&entry.digest)?;
+        if *size != entry.size {
+            return Err(refused(format!("{} does not have {} bytes", entry.digest, entry.size)));
+        }
+        files::read(path, MANIFEST_LENGTH_MAX).map_err(StoreError::files("reading", path))
+    }
+
+    /// Sorts an entry of the index in: a component, or something attached.
+    fn take(
+        &self,
+        entry: &Descriptor,
+        components: &mut Vec<Descriptor>,
+        attached: &mut Vec<Descriptor>,
+        needed: &mut BTreeSet<Digest>,
+    ) -> Result<(), StoreError> {
+        let wrong = |problem: String| refused(format!("{}: {problem}", entry.digest));
+        let manifest = match Document::parse(&self.document(entry)?).map_err(wrong)? {
+            Document::Index(index) => {
+                let chosen = manifest_of_index(&entry.digest, &index).map_err(|error| wrong(error.to_string()))?;
+                needed.insert(entry.digest.clone());
+                let manifest = Manifest::parse(&self.document(chosen)?).map_err(wrong)?;
+                component_layer(&chosen.digest, &manifest).map_err(|error| wrong(error.to_string()))?;
+                components.push(named(entry));
+                self.need(chosen, &manifest, needed)?;
+                return Ok(());
+            }
+            Document::Manifest(manifest) => manifest,
+        };
+        let subject = manifest.subject.as_ref().map(|subject| subject.digest.clone());
+        match subject.or_else(|| subject_of(entry)) {
+            Some(subject) => attached.push(attached_entry(&entry.digest, &manifest, entry.size, &subject)),
+            None => {
+                component_layer(&entry.digest, &manifest).map_err(|error| wrong(error.to_string()))?;
+                components.push(named(entry));
+            }
+        }
+        self.need(entry, &manifest, needed)
+    }
+
+    /// Notes a manifest and its parts, which have the sizes that it says.
+    fn need(&self, entry: &Descriptor, manifest: &Manifest, needed: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
+        for part in std::iter::once(entry).chain(manifest.parts()) {
+            let (_, size) = self.get(&part.digest)?;
+            if *size != part.size {
+                return Err(refused(format!("{} does not have {} bytes", part.digest, part.size)));
+            }
+            needed.insert(part.digest.clone());
+        }
+        Ok(())
+    }
+}
+
+/// The entry of a component with the name that the archive gives it. It is shown, and nothing else.
+fn named(entry: &Descriptor) -> Descriptor {
+    let name = entry.annotations.get(NAME).map(String::as_str);
+    let name = name.filter(|name| name.len() <= NAME_CHARS_MAX && name.bytes().all(|b| b.is_ascii_graphic()));
+    component_entry(&entry.digest, &entry.media_type, entry.size, name)
+}
+
+fn document(archive: &mut impl Read, size: u64, max: u64) -> Result<Vec<u8>, StoreError> {
+    if size > max {
+        return Err(refused(format!("one of its documents has more than {max} bytes")));
+    }
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+    tar::read_exact(archive, &mut bytes)?;
+    tar::skip(archive, tar::padding(size))?;
+    Ok(bytes)
+}
+
+/// Copies contents to a file, and gives their digest.
+fn copy(archive: &mut impl Read, file: &mut File, size: u64, path: &std::path::Path) -> Result<Digest, StoreError> {
+    let mut contents = archive.take(size);
+    let (mut hash, mut left) = (Sha256::new(), size);
+    let mut piece = vec![0; PIECE_BYTES];
+    while left > 0 {
+        let read = contents.read(&mut piece).map_err(unread)?;
+        let read = piece.get(..read).filter(|read| !read.is_empty()).ok_or_else(|| refused("it breaks off".into()))?;
+        hash.update(read);
+        file.write_all(read).map_err(StoreError::files("writing", path))?;
+        left = left.saturating_sub(u64::try_from(read.len()).unwrap_or(u64::MAX));
+    }
+    Ok(crate::finished(hash))
+}
+
+/// The beginning of a name, as errors show it.
+fn shown(name: &str) -> String {
+    const CHARS_SHOWN: usize = 100;
+    name.chars().take(CHARS_SHOWN).collect()
+}

@@ -1,0 +1,308 @@
+//! The store: an OCI image layout on disk that processes share. Must not hold: registries, or who
+//! is trusted.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `oci-layout`, `index.json`, `blobs/sha256/…` | the image layout (image specification 1.1) |
+//! | `index.lock` | its lock is held while `index.json` is changed |
+//! | `pulling.lock` | its lock is shared by those that add, and held alone by removing |
+//! | `partial/` | downloads that are not finished, each locked by who goes on with it |
+//!
+//! Everything is read by its digest and checked each time. Nothing that a file of the store says
+//! ever becomes a path but 64 hexadecimal characters.
+mod blobs;
+mod export;
+mod files;
+mod gc;
+mod import;
+mod index;
+mod partial;
+mod tar;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toolcell_policy::Digest;
+
+pub(crate) use files::{Lock, open_file};
+pub use gc::Removed;
+pub use import::{IMPORT_BYTES_MAX, Imported};
+pub(crate) use partial::{Finished, Partial};
+pub use verify::Fault;
+
+use crate::document::{
+    Descriptor, Document, LAYOUT_VERSION, MANIFEST_BYTES_MAX, Manifest, component_layer, manifest_of_index,
+};
+use crate::error::StoreError;
+use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX};
+use index::{NAME, SUBJECT, is_component, subject_of};
+
+/// Most entries of a store: components under each of their names, and what is attached to them.
+pub const STORE_ENTRIES_MAX: usize = 10_000;
+
+/// Largest `oci-layout`, in bytes; it has 30.
+const LAYOUT_BYTES_MAX: u64 = 4 << 10;
+
+/// Largest manifest as a length of files.
+const MANIFEST_LENGTH_MAX: u64 = 4 << 20;
+
+/// A store of components. Cheap to clone; each method reads the disk anew.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// A component of the store, checked when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredComponent {
+    /// Digest of its manifest. Another than that which was asked for, where that is an index.
+    pub manifest: Digest,
+    /// Digest of its bytes.
+    pub layer: Digest,
+    /// The component.
+    pub bytes: Vec<u8>,
+    /// Its manifest, as it was pushed.
+    pub manifest_bytes: Vec<u8>,
+    /// The index that was asked for, if it is one.
+    pub index_bytes: Option<Vec<u8>>,
+    /// Its config, as it was pushed.
+    pub config: Vec<u8>,
+    /// Annotations of its manifest: claims of whoever pushed it.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// An artifact that is attached to a component: a signature, an attestation, a list of parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// Digest of its manifest.
+    pub digest: Digest,
+    /// Digest of the manifest or index that it is attached to.
+    pub subject: Digest,
+    /// Its type: that of its manifest, whatever an index says.
+    pub artifact_type: String,
+    /// Its manifest, as it was pushed.
+    pub manifest_bytes: Vec<u8>,
+    /// Its layers, checked when they were read.
+    pub layers: Vec<StoredLayer>,
+}
+
+/// A layer of an attached artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredLayer {
+    /// Its media type.
+    pub media_type: String,
+    /// Annotations of its descriptor.
+    pub annotations: BTreeMap<String, String>,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A component in the list of a store. Its bytes were not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Digest of its manifest or index.
+    pub digest: Digest,
+    /// Names under which it was pulled, `registry/repository`.
+    pub names: Vec<String>,
+    /// Size of the component in bytes, where its manifest can be read.
+    pub bytes: Option<u64>,
+    /// Number of artifacts that are attached to it.
+    pub attached: usize,
+}
+
+/// A manifest that was found by its own digest, or by that of its index.
+struct Found {
+    digest: Digest,
+    bytes: Vec<u8>,
+    manifest: Manifest,
+    index_bytes: Option<Vec<u8>>,
+}
+
+impl Store {
+    /// Opens a store. A folder that is empty or does not exist becomes one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAStore`] where it holds something else, [`StoreError::Files`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let store = Self { root: path.to_owned() };
+        let layout = path.join("oci-layout");
+        match files::read(&layout, LAYOUT_BYTES_MAX) {
+            Ok(text) => store.check_layout(&text)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => store.create(&layout)?,
+            Err(error) => return Err(StoreError::files("reading", layout)(error)),
+        }
+        Ok(store)
+    }
+
+    fn check_layout(&self, text: &[u8]) -> Result<(), StoreError> {
+        let layout = serde_json::from_slice::<BTreeMap<String, serde_json::Value>>(text).ok();
+        let version = layout.as_ref().and_then(|layout| layout.get("imageLayoutVersion")?.as_str());
+        if version == Some(LAYOUT_VERSION) {
+            return Ok(());
+        }
+        let problem = format!("its file \"oci-layout\" is not of version {LAYOUT_VERSION}");
+        Err(StoreError::NotAStore { path: self.root.clone(), problem })
+    }
+
+    fn create(&self, layout: &Path) -> Result<(), StoreError> {
+        let failed = |source| StoreError::files("making", &self.root)(source);
+        std::fs::create_dir_all(&self.root).map_err(failed)?;
+        for entry in std::fs::read_dir(&self.root).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            // Another process may just be making it a store.
+            if !name.to_string_lossy().starts_with(files::UNFINISHED) && name != "oci-layout" {
+                // It may have come since the look for `oci-layout`.
+                if layout.exists() {
+                    return Ok(());
+                }
+                let problem = "it has other files".to_owned();
+                return Err(StoreError::NotAStore { path: self.root.clone(), problem });
+            }
+        }
+        files::write(layout, &layout_text())?;
+        self.prepare()
+    }
+
+    /// Makes the folders that writing needs.
+    fn prepare(&self) -> Result<(), StoreError> {
+        for folder in [self.blobs_folder(), self.partial_folder()] {
+            std::fs::create_dir_all(&folder).map_err(StoreError::files("making", folder))?;
+        }
+        Ok(())
+    }
+
+    /// The folder of the store.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Keeps others from removing what is just added.
+    pub(crate) fn adding(&self) -> Result<Lock, StoreError> {
+        files::lock(&self.pulling_lock(), files::Kind::Shared, "removes components from the store")
+    }
+
+    fn pulling_lock(&self) -> PathBuf {
+        self.root.join("pulling.lock")
+    }
+
+    /// A component by the digest of its manifest, or of an index with one component.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], and [`StoreError::Changed`] or [`StoreError::Size`] where bytes are
+    /// not those of their digest.
+    pub fn component(&self, digest: &Digest) -> Result<StoredComponent, StoreError> {
+        let found = self.find(digest)?;
+        let layer = component_layer(&found.digest, &found.manifest).map_err(|error| not_understood(digest, error))?;
+        let bytes = self.read_described(layer)?;
+        let config = self.read_described(&found.manifest.config)?;
+        Ok(StoredComponent {
+            layer: layer.digest.clone(),
+            bytes,
+            config,
+            annotations: found.manifest.annotations,
+            manifest: found.digest,
+            manifest_bytes: found.bytes,
+            index_bytes: found.index_bytes,
+        })
+    }
+
+    /// Artifacts that are attached to a component, and to its index if the digest is that of one.
+    /// The newest come first, up to [`ATTACHED_BYTES_MAX`] in all.
+    ///
+    /// # Errors
+    /// Those of [`Store::component`], and [`StoreError::Index`].
+    pub fn attached(&self, digest: &Digest) -> Result<Vec<Attached>, StoreError> {
+        let subjects = [digest.clone(), self.find(digest)?.digest];
+        let (mut attached, mut total) = (Vec::new(), 0_u64);
+        for entry in self.entries()? {
+            let Some(subject) = subject_of(&entry).filter(|subject| subjects.contains(subject)) else { continue };
+            let manifest_bytes = self.read_blob(&entry.digest, None, MANIFEST_LENGTH_MAX)?;
+            let manifest =
+                Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(&entry.digest, problem))?;
+            let sizes = manifest.layers.iter().map(|layer| layer.size);
+            let is_small = sizes.clone().all(|size| size <= ATTACHED_LAYER_BYTES_MAX);
+            total = sizes.fold(total, u64::saturating_add);
+            if !is_small || total > ATTACHED_BYTES_MAX {
+                break;
+            }
+            let layers = manifest.layers.iter().map(|layer| {
+                let bytes = self.read_described(layer)?;
+                Ok(StoredLayer { media_type: layer.media_type.clone(), annotations: layer.annotations.clone(), bytes })
+            });
+            let layers = layers.collect::<Result<_, StoreError>>()?;
+            let artifact_type = manifest.kind().to_owned();
+            attached.push(Attached { digest: entry.digest, subject, artifact_type, manifest_bytes, layers });
+        }
+        Ok(attached)
+    }
+
+    /// All components, by digest. Only their manifests are read.
+    ///
+    /// # Errors
+    /// [`StoreError::Index`] and [`StoreError::Files`].
+    pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
+        let entries = self.entries()?;
+        let mut names = BTreeMap::<&Digest, Vec<String>>::new();
+        for entry in entries.iter().filter(|entry| is_component(entry)) {
+            names.entry(&entry.digest).or_default().extend(entry.annotations.get(NAME).cloned());
+        }
+        let mut attached = BTreeMap::<Digest, usize>::new();
+        for subject in entries.iter().filter_map(subject_of) {
+            let count = attached.entry(subject).or_default();
+            *count = count.saturating_add(1);
+        }
+        let listed = names.into_iter().map(|(digest, names)| {
+            let found = self.find(digest).ok();
+            let layer = found.as_ref().and_then(|found| component_layer(&found.digest, &found.manifest).ok());
+            let count = |digest: &Digest| attached.get(digest).copied().unwrap_or_default();
+            let other = found.as_ref().map(|found| &found.digest).filter(|other| *other != digest);
+            let attached = count(digest).saturating_add(other.map(count).unwrap_or_default());
+            Listed { digest: digest.clone(), names, bytes: layer.map(|layer| layer.size), attached }
+        });
+        Ok(listed.collect())
+    }
+
+    /// The manifest of a component.
+    fn find(&self, digest: &Digest) -> Result<Found, StoreError> {
+        let bytes = self.read_blob(digest, None, MANIFEST_LENGTH_MAX)?;
+        let document = Document::parse(&bytes).map_err(|problem| not_understood(digest, problem))?;
+        let index = match document {
+            Document::Manifest(manifest) => {
+                return Ok(Found { digest: digest.clone(), bytes, manifest: *manifest, index_bytes: None });
+            }
+            Document::Index(index) => index,
+        };
+        let entry = manifest_of_index(digest, &index).map_err(|error| not_understood(digest, error))?;
+        let within = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
+        let manifest_bytes = self.read_blob(&entry.digest, Some(entry.size), within)?;
+        let manifest = Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(&entry.digest, problem))?;
+        Ok(Found { digest: entry.digest.clone(), bytes: manifest_bytes, manifest, index_bytes: Some(bytes) })
+    }
+}
+
+/// The text of `oci-layout`.
+fn layout_text() -> Vec<u8> {
+    format!("{{\"imageLayoutVersion\":\"{LAYOUT_VERSION}\"}}").into_bytes()
+}
+
+/// The entry of a component under a name.
+pub(crate) fn component_entry(digest: &Digest, media_type: &str, size: u64, name: Option<&str>) -> Descriptor {
+    let mut entry = Descriptor::named(digest, media_type, size);
+    entry.annotations.extend(name.map(|name| (NAME.to_owned(), name.to_owned())));
+    entry
+}
+
+/// The entry of an artifact that is attached to something.
+pub(crate) fn attached_entry(digest: &Digest, manifest: &Manifest, size: u64, subject: &Digest) -> Descriptor {
+    let media_type = manifest.media_type.as_deref().unwrap_or(crate::document::OCI_MANIFEST);
+    let mut entry = Descriptor::named(digest, media_type, size);
+    entry.artifact_type = Some(manifest.kind().to_owned());
+    entry.annotations.insert(SUBJECT.to_owned(), subject.to_string());
+    entry
+}
+
+fn not_understood(digest: &Digest, problem: impl ToString) -> StoreError {
+    StoreError::Document { digest: digest.clone(), problem: problem.to_string() }
+}

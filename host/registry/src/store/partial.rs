@@ -1,0 +1,96 @@
+//! Downloads that are not finished, and go on where they stopped. Must not hold: where bytes come
+//! from.
+//!
+//! One process at a time writes the file of a digest: it holds the file's lock.
+use std::fs::{File, TryLockError};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+use toolcell_policy::Digest;
+
+use super::{Store, files};
+use crate::error::StoreError;
+
+/// A file that grows until it is a blob.
+pub(crate) struct Partial {
+    file: File,
+    path: PathBuf,
+    blob: PathBuf,
+    hash: Sha256,
+    bytes: u64,
+}
+
+/// End of a download.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Finished {
+    /// It is a blob now.
+    Blob,
+    /// Its digest is another one, and it is empty again.
+    Wrong(Digest),
+}
+
+impl Store {
+    /// The unfinished download of a digest; `None` while another process goes on with it.
+    pub(crate) fn partial(&self, digest: &Digest) -> Result<Option<Partial>, StoreError> {
+        self.prepare()?;
+        let path = self.partial_folder().join(digest.hex());
+        let failed = |source| StoreError::files("opening", &path)(source);
+        let mut file = files::open_to_write(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        // Another process may have made it a blob, or removed it, before the lock was taken.
+        let own = file.metadata().map_err(failed)?;
+        let is_same =
+            std::fs::symlink_metadata(&path).is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()));
+        if !is_same {
+            return Ok(None);
+        }
+        let (hash, bytes) = files::hash(&mut file).map_err(failed)?;
+        Ok(Some(Partial { file, blob: self.blob_path(digest), path, hash, bytes }))
+    }
+
+    pub(super) fn partial_folder(&self) -> PathBuf {
+        self.root().join("partial")
+    }
+}
+
+impl Partial {
+    /// Bytes that are there.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds bytes behind those that are there.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.file.write_all(bytes).map_err(StoreError::files("writing", &self.path))?;
+        self.hash.update(bytes);
+        self.bytes = self.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        Ok(())
+    }
+
+    /// Begins again with nothing.
+    pub(crate) fn restart(&mut self) -> Result<(), StoreError> {
+        let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        emptied.map_err(StoreError::files("writing", &self.path))?;
+        self.hash = Sha256::new();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Makes it a blob, if its digest is the right one.
+    pub(crate) fn finish(&mut self, digest: &Digest) -> Result<Finished, StoreError> {
+        let found = crate::finished(self.hash.clone());
+        if found != *digest {
+            self.restart()?;
+            return Ok(Finished::Wrong(found));
+        }
+        let done = self.file.sync_all().and_then(|()| files::publish(&self.path, &self.blob));
+        done.map_err(StoreError::files("writing", &self.blob))?;
+        Ok(Finished::Blob)
+    }
+}

@@ -1,0 +1,115 @@
+//! Checking a whole store. Must not hold: repairing it.
+use std::collections::BTreeSet;
+
+use toolcell_policy::Digest;
+
+use super::index::{is_component, subject_of};
+use super::{MANIFEST_LENGTH_MAX, Store, files};
+use crate::document::{Descriptor, Document, Manifest, component_layer, manifest_of_index};
+use crate::error::StoreError;
+
+/// Most faults that are named; a person reads the first.
+const FAULTS_MAX: usize = 1_000;
+
+/// Something in a store that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The digest that it is about, unless it is about a file of another name.
+    pub digest: Option<Digest>,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Store {
+    /// Reads everything, and names each fault, at most a thousand.
+    ///
+    /// # Errors
+    /// [`StoreError::Files`] where folders cannot be read. A broken `index.json` is a fault.
+    pub fn verify(&self) -> Result<Vec<Fault>, StoreError> {
+        let mut faults = Vec::new();
+        self.verify_blobs(&mut faults)?;
+        match self.entries() {
+            Ok(entries) => {
+                let mut seen = BTreeSet::new();
+                for entry in entries.iter().filter(|entry| seen.insert(entry.digest.clone())) {
+                    faults.extend(self.verify_entry(entry));
+                }
+            }
+            Err(error @ StoreError::Files { .. }) => return Err(error),
+            Err(error) => faults.push(Fault { digest: None, text: error.to_string() }),
+        }
+        faults.truncate(FAULTS_MAX);
+        Ok(faults)
+    }
+
+    /// Every blob is what its name says.
+    fn verify_blobs(&self, faults: &mut Vec<Fault>) -> Result<(), StoreError> {
+        let folder = self.blobs_folder();
+        let failed = |source| StoreError::files("reading", &folder)(source);
+        let listed = match std::fs::read_dir(&folder) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        for entry in listed {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if name.starts_with(files::UNFINISHED) {
+                continue;
+            }
+            let digest = Digest::parse(&format!("sha256:{name}")).ok();
+            let text = match (&digest, files::digest(&path)) {
+                (Some(digest), Ok((found, _))) if found == *digest => continue,
+                (Some(_), Ok(_)) => StoreError::Changed { path }.to_string(),
+                (Some(_), Err(source)) => StoreError::Files { step: "reading", path, source }.to_string(),
+                (None, _) => format!("{} is no blob", path.display()),
+            };
+            if faults.len() < FAULTS_MAX {
+                faults.push(Fault { digest, text });
+            }
+        }
+        Ok(())
+    }
+
+    /// Every part of an entry is there, with the size that its manifest says.
+    fn verify_entry(&self, entry: &Descriptor) -> Vec<Fault> {
+        let fault = |text: String| vec![Fault { digest: Some(entry.digest.clone()), text }];
+        match self.parts_of(entry) {
+            Ok(parts) => parts.iter().flat_map(|part| self.verify_part(part)).collect(),
+            Err(error) => fault(format!("{} is not whole: {error}", entry.digest)),
+        }
+    }
+
+    fn verify_part(&self, part: &Descriptor) -> Option<Fault> {
+        let path = self.blob_path(&part.digest);
+        let text = match files::open_own(&path).and_then(|file| Ok(file.metadata()?.len())) {
+            Ok(length) if length == part.size => return None,
+            Ok(_) => StoreError::Size { path, said: part.size }.to_string(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                StoreError::Missing(part.digest.clone()).to_string()
+            }
+            Err(source) => StoreError::Files { step: "reading", path, source }.to_string(),
+        };
+        Some(Fault { digest: Some(part.digest.clone()), text })
+    }
+
+    /// Everything that an entry is made of but itself: of an index, its component alone.
+    pub(super) fn parts_of(&self, entry: &Descriptor) -> Result<Vec<Descriptor>, StoreError> {
+        let wrong = |problem| super::not_understood(&entry.digest, problem);
+        let bytes = self.read_blob(&entry.digest, None, MANIFEST_LENGTH_MAX)?;
+        match Document::parse(&bytes).map_err(wrong)? {
+            Document::Manifest(manifest) => {
+                if is_component(entry) && subject_of(entry).is_none() {
+                    component_layer(&entry.digest, &manifest).map_err(|error| wrong(error.to_string()))?;
+                }
+                Ok(manifest.parts().cloned().collect())
+            }
+            Document::Index(index) => {
+                let chosen = manifest_of_index(&entry.digest, &index).map_err(|error| wrong(error.to_string()))?;
+                let bytes = self.read_blob(&chosen.digest, Some(chosen.size), MANIFEST_LENGTH_MAX)?;
+                let manifest = Manifest::parse(&bytes).map_err(wrong)?;
+                Ok(std::iter::once(chosen).chain(manifest.parts()).cloned().collect())
+            }
+        }
+    }
+}

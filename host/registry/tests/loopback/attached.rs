@@ -1,0 +1,156 @@
+//! Artifacts that are attached to a component.
+use serde_json::{Value, json};
+use toolcell_registry::{EMPTY_CONFIG, OCI_INDEX, OCI_MANIFEST};
+
+use crate::server::Reply;
+use crate::{COMPONENT, Place, digest, signature};
+
+/// A manifest with one layer that is attached to a digest.
+fn attached_to(place: &Place, subject: &str, text: &[u8]) -> Value {
+    json!({
+        "schemaVersion": 2, "mediaType": OCI_MANIFEST, "artifactType": "application/vnd.example",
+        "config": {"mediaType": EMPTY_CONFIG, "digest": place.server.add_blob(b"{}"), "size": 2},
+        "layers": [{"mediaType": "text/plain", "digest": place.server.add_blob(text), "size": text.len()}],
+        "subject": {"mediaType": OCI_MANIFEST, "digest": subject, "size": 1},
+    })
+}
+
+fn index(entries: &[Value]) -> Vec<u8> {
+    json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}).to_string().into_bytes()
+}
+
+#[tokio::test]
+async fn artifacts_are_found_by_list_by_tag_and_by_cosigns_tag() {
+    for has_referrers in [true, false] {
+        let place = Place::new();
+        let (_, reference) = place.publish(COMPONENT);
+        place.server.contents(|contents| contents.has_referrers = has_referrers);
+        let of = reference.digest().unwrap();
+        let manifest = attached_to(&place, of.as_str(), b"listed").to_string();
+        let listed = place.server.add_manifest(None, manifest.as_bytes());
+        if !has_referrers {
+            // The list says another type than the manifest, which counts.
+            let entry =
+                json!({"mediaType": OCI_MANIFEST, "digest": listed, "size": manifest.len(), "artifactType": "x"});
+            place.server.add_manifest(Some(&format!("sha256-{}", of.hex())), &index(&[entry]));
+        }
+        let mut of_cosign = attached_to(&place, of.as_str(), b"payload");
+        of_cosign.as_object_mut().unwrap().remove("subject");
+        of_cosign.as_object_mut().unwrap().remove("artifactType");
+        of_cosign["layers"][0]["annotations"] = json!({"dev.cosignproject.cosign/signature": "MEUC"});
+        place.server.add_manifest(Some(&format!("sha256-{}.sig", of.hex())), of_cosign.to_string().as_bytes());
+        let pulled = place.pull(&reference).await.unwrap();
+        assert_eq!((pulled.attached, pulled.skipped.as_slice(), pulled.not_looked_at), (2, &[][..], 0));
+        let mut attached = place.store().attached(of).unwrap();
+        attached.sort_by_key(|one| one.artifact_type.clone());
+        let types: Vec<_> = attached.iter().map(|one| one.artifact_type.as_str()).collect();
+        assert_eq!(types, ["application/vnd.example", EMPTY_CONFIG]);
+        assert_eq!((attached[0].layers[0].bytes.as_slice(), attached[0].digest.as_str()), (&b"listed"[..], &*listed));
+        assert_eq!(attached[1].layers[0].annotations["dev.cosignproject.cosign/signature"], "MEUC");
+        assert!(attached.iter().all(|one| one.subject == *of));
+        assert_eq!(place.store().list().unwrap()[0].attached, 2);
+        // Once more, and nothing is there twice.
+        place.pull(&reference).await.unwrap();
+        assert_eq!(place.store().attached(of).unwrap().len(), 2);
+        assert_eq!(place.client().referrers(&reference).await.unwrap().found.len(), 2);
+        assert_eq!(place.store().verify().unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_referrers_cost_as_much_as_sixty_four() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    let of = reference.digest().unwrap().to_string();
+    let good = attached_to(&place, &of, b"good").to_string();
+    let good = json!({"mediaType": OCI_MANIFEST, "size": good.len(), "digest": place.server.add_manifest(None, good.as_bytes())});
+    let mut entries = vec![good];
+    entries.extend(
+        (1..10_000)
+            .map(|n: u32| json!({"mediaType": OCI_MANIFEST, "digest": digest(n.to_le_bytes()).as_str(), "size": 1})),
+    );
+    let list = index(&entries);
+    place.server.hook(move |request, _| request.is("GET", "/referrers/").then(|| Reply::new(200, &[], &list)));
+    let pulled = place.pull(&reference).await.unwrap();
+    assert_eq!((pulled.attached, pulled.skipped.len(), pulled.not_looked_at), (1, 63, 10_000 - 64));
+    assert!(place.server.requests().len() < 100);
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_is_left() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    let list = index(&[]);
+    place.server.hook(move |request, _| {
+        let link = "</v2/example/weather/referrers/again>; rel=\"next\"";
+        request.is("GET", "/referrers/").then(|| Reply::new(200, &[("link", link)], &list))
+    });
+    assert_eq!(place.pull(&reference).await.unwrap().attached, 0);
+    assert_eq!(place.server.count("GET", "/referrers/"), 100);
+}
+
+#[tokio::test]
+async fn an_artifact_that_lies_is_left_out_and_said() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    let of = reference.digest().unwrap().to_string();
+    let mut large = attached_to(&place, &of, b"large");
+    large["layers"][0]["size"] = json!(9 << 20);
+    let mut longer = attached_to(&place, &of, b"longer");
+    longer["layers"][0]["size"] = json!(3);
+    let mut missing = attached_to(&place, &of, b"gone");
+    missing["layers"][0]["digest"] = json!(digest(b"nobody has it").as_str());
+    let elsewhere = attached_to(&place, digest(b"other").as_str(), b"elsewhere");
+    let documents = [large, longer, missing, elsewhere, json!({"deep": 1})];
+    let mut entries = Vec::new();
+    for document in &documents {
+        let digest = place.server.add_manifest(None, document.to_string().as_bytes());
+        entries.push(json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 1}));
+    }
+    let list = index(&entries);
+    place.server.hook(move |request, _| request.is("GET", "/referrers/").then(|| Reply::new(200, &[], &list)));
+    let pulled = place.pull(&reference).await.unwrap();
+    let reasons: Vec<_> = pulled.skipped.iter().map(|skipped| skipped.reason.as_str()).collect();
+    assert_eq!((pulled.attached, reasons.len()), (0, 5));
+    for (reason, part) in reasons.iter().zip([
+        "more than 8388608 bytes",
+        "more than 3 bytes",
+        "does not have",
+        "it is attached to something else",
+        "is not understood",
+    ]) {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
+    assert_eq!(place.store().attached(reference.digest().unwrap()).unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_component_whose_list_breaks_off_is_not_pulled_as_if_it_had_none() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    place.server.hook(|request, _| request.is("GET", "/referrers/").then(|| Reply::Bytes(b"HTTP/1.1 200".to_vec())));
+    assert!(place.pull(&reference).await.is_err());
+    place.server.hook(|request, _| request.is("GET", "/referrers/").then(|| Reply::new(500, &[], b"")));
+    assert!(place.pull(&reference).await.is_err());
+    place.server.honest();
+    assert_eq!(place.pull(&reference).await.unwrap().downloaded, 0);
+    // The artifact itself, likewise.
+    let digests = place.client().attach(&reference, &[signature("signed")]).await.unwrap();
+    let signed = digests[0].to_string();
+    place.server.hook(move |request, _| request.is("GET", &signed).then(|| Reply::new(503, &[], b"")));
+    assert!(place.pull(&reference).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_attached_later_comes_with_the_next_pull() {
+    let place = Place::new();
+    let (artifact, reference) = place.publish(COMPONENT);
+    assert_eq!(place.pull(&reference).await.unwrap().attached, 0);
+    let digests = place.client().attach(&reference, &[signature("one"), signature("two")]).await.unwrap();
+    assert_eq!(place.pull(&reference).await.unwrap().attached, 2);
+    let mut found: Vec<_> = place.store().attached(&artifact.digest()).unwrap().into_iter().map(|a| a.digest).collect();
+    found.sort();
+    let mut digests = digests;
+    digests.sort();
+    assert_eq!(found, digests);
+}

@@ -1,0 +1,108 @@
+//! The bytes of a build's components: of files, or of the store of what was pulled, with those who
+//! signed them. Must not hold: what is made of the bytes.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use toolcell_policy::quantity::show_bytes;
+use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Reference, SourceRef, TrustPolicy};
+use toolcell_registry::{Store, StoreError};
+
+use super::super::side_files;
+use super::problems::{past, unreadable};
+use crate::file;
+use crate::registries;
+use crate::secrets::Fault;
+use crate::trust::{ReadRule, Signed};
+
+/// Where the components of one manifest come from.
+pub(super) struct CodePlaces<'m> {
+    folder: &'m Path,
+    manifest: &'m Manifest,
+    store: OnceLock<Result<Store, StoreError>>,
+    /// Rules that were read, by their beginnings.
+    rules: Mutex<HashMap<String, Result<Arc<ReadRule>, Fault>>>,
+}
+
+/// The bytes of one component.
+pub(super) struct Code {
+    pub(super) bytes: Arc<[u8]>,
+    /// Those who signed it, where the manifest asks for them.
+    pub(super) signed: Signed,
+}
+
+impl<'m> CodePlaces<'m> {
+    /// The places of a manifest; relative paths start from `folder`.
+    pub(super) fn new(manifest: &'m Manifest, folder: &'m Path) -> Self {
+        Self { folder, manifest, store: OnceLock::new(), rules: Mutex::default() }
+    }
+
+    /// The place of a component, for messages.
+    pub(super) fn shown(&self, policy: &ComponentPolicy) -> String {
+        match policy.source() {
+            SourceRef::File(written) => side_files::absolute(&self.folder.join(written)).display().to_string(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Reads a component. What a registry had is never asked for again: it is in the store, or the
+    /// component is not loaded. Its digest and its signatures are checked each time.
+    pub(super) fn read(&self, policy: &ComponentPolicy) -> Result<Code, Diagnostic> {
+        match policy.source() {
+            SourceRef::File(written) => {
+                let bytes = file::read(&self.folder.join(written), policy.load().component_bytes())
+                    .map_err(|error| unreadable(policy, written, &error))?;
+                Ok(Code { bytes: bytes.into(), signed: Signed::default() })
+            }
+            SourceRef::Registry(reference) => self.stored(policy, reference),
+            _ => Err(not_read(policy, "its source is of a kind that is not supported".to_owned(), String::new())),
+        }
+    }
+
+    fn stored(&self, policy: &ComponentPolicy, reference: &Reference) -> Result<Code, Diagnostic> {
+        let wrong = |error: &StoreError| {
+            let hint = match error {
+                StoreError::Missing(_) => "`toolcell pull` fetches it; a start asks no registry",
+                _ => error.hint().unwrap_or_default(),
+            };
+            not_read(policy, format!("{reference}: {error}"), hint.to_owned())
+        };
+        let Some(digest) = reference.digest() else {
+            return Err(not_read(policy, format!("{reference} names no digest"), String::new()));
+        };
+        let open = || registries::open_store(self.manifest.server(), self.folder);
+        let store = self.store.get_or_init(open).as_ref().map_err(wrong)?;
+        let stored = store.component(digest).map_err(|error| wrong(&error))?;
+        let bytes_max = policy.load().component_bytes();
+        if stored.bytes.len() as u64 > bytes_max {
+            let message =
+                format!("component \"{}\": {reference} is larger than {}", policy.name(), show_bytes(bytes_max));
+            let advice = "build a smaller component";
+            return Err(past(policy, "components::too_large", message, LoadLimit::ComponentSize, advice));
+        }
+        let signed = match self.manifest.trust_of(reference) {
+            None => Signed::default(),
+            Some(rule) => {
+                let attached = store.attached(digest).map_err(|error| wrong(&error))?;
+                let verified = self.rule(rule).and_then(|rule| rule.verify(&stored.manifest, &attached));
+                verified.map_err(|(problem, hint)| {
+                    not_read(policy, format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint)
+                })?
+            }
+        };
+        Ok(Code { bytes: stored.bytes.into(), signed })
+    }
+
+    /// The rule with its files, which are read once in a build.
+    fn rule(&self, rule: &TrustPolicy) -> Result<Arc<ReadRule>, Fault> {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.entry(rule.prefix().to_owned()).or_insert_with(|| ReadRule::read(rule, self.folder).map(Arc::new)).clone()
+    }
+}
+
+fn not_read(policy: &ComponentPolicy, problem: String, hint: String) -> Diagnostic {
+    let message = format!("component \"{}\": {problem}", policy.name());
+    let problem = Diagnostic::error("components::source", message).at(policy.source_span());
+    if hint.is_empty() { problem } else { problem.hint(hint) }
+}

@@ -1,0 +1,179 @@
+//! Registries and the store of this host, as a manifest describes them. Must not hold: requests to
+//! registries, the form of the store, or who is trusted.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use toolcell_policy::{Digest, Manifest, Reference, Server, SourceRef};
+use toolcell_registry::{
+    Artifact, AttachedArtifact, Credential, Progress, PullError, RegistryClient, RegistryOptions, RegistrySettings,
+    Store, StoreError, StoredComponent, Tags,
+};
+use zeroize::Zeroizing;
+
+use crate::secrets::{self, Fault};
+use crate::trust::{ReadRule, Signed};
+
+/// The registries and the store of one manifest.
+pub struct Registries<'m> {
+    manifest: &'m Manifest,
+    folder: &'m Path,
+    client: RegistryClient,
+    store: Store,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// A component that is in the store, and those who signed it.
+pub struct Pulled {
+    /// The component, checked when it was read.
+    pub component: StoredComponent,
+    /// Those who signed it, where the manifest asks for them.
+    pub signed: Signed,
+    /// True if the manifest has a rule of trust for it.
+    pub has_rule: bool,
+    /// Number of artifacts that are attached to it.
+    pub attached: usize,
+}
+
+impl<'m> Registries<'m> {
+    /// The registries of a manifest. Reads the passwords that it names; relative paths start from
+    /// `folder`.
+    ///
+    /// # Errors
+    /// A password or the store cannot be read: a sentence, and advice.
+    pub fn open(manifest: &'m Manifest, folder: &'m Path) -> Result<Self, Fault> {
+        let client = RegistryClient::new(options(manifest, folder)?);
+        let store = open_store(manifest.server(), folder).map_err(|error| of_store(&error))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| (format!("no thread for requests starts: {error}"), String::new()))?;
+        Ok(Self { manifest, folder, client, store, runtime })
+    }
+
+    /// The store.
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Where a reference leads now.
+    ///
+    /// # Errors
+    /// The registry does not say: a sentence, and advice.
+    pub fn resolve(&self, reference: &Reference) -> Result<Digest, Fault> {
+        self.runtime.block_on(self.client.resolve(reference)).map_err(|error| of_registry(&error))
+    }
+
+    /// The tags of a repository.
+    ///
+    /// # Errors
+    /// The registry does not say: a sentence, and advice.
+    pub fn tags(&self, reference: &Reference) -> Result<Tags, Fault> {
+        self.runtime.block_on(self.client.tags(reference)).map_err(|error| of_registry(&error))
+    }
+
+    /// Pushes a component with what is attached to it. Returns the digest of its manifest.
+    ///
+    /// # Errors
+    /// The registry does not take it: a sentence, and advice.
+    pub fn push(
+        &self,
+        reference: &Reference,
+        artifact: &Artifact,
+        attached: &[AttachedArtifact],
+    ) -> Result<Digest, Fault> {
+        self.runtime.block_on(self.client.push(reference, artifact, attached)).map_err(|error| of_registry(&error))
+    }
+
+    /// Brings a component into the store, with what is attached to it, and checks who signed it.
+    /// `progress` hears of the bytes that are there.
+    ///
+    /// # Errors
+    /// It does not come, is something else, or nobody signed it who counts: a sentence, and advice.
+    /// It may be in the store then; nothing serves it.
+    pub fn pull(&self, reference: &Reference, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<Pulled, Fault> {
+        let pull = self.client.pull(reference, &self.store, progress);
+        self.runtime.block_on(pull).map_err(|error| of_registry(&error))?;
+        self.read(reference)
+    }
+
+    /// A component of the store, and those who signed it. Asks no registry.
+    ///
+    /// # Errors
+    /// It is not there, was changed, or nobody signed it who counts: a sentence, and advice.
+    pub fn read(&self, reference: &Reference) -> Result<Pulled, Fault> {
+        let digest = reference.digest().ok_or_else(|| (format!("{reference} names no digest"), String::new()))?;
+        let component = self.store.component(digest).map_err(|error| of_store(&error))?;
+        let attached = self.store.attached(digest).map_err(|error| of_store(&error))?;
+        let rule = self.manifest.trust_of(reference);
+        let signed = match rule {
+            None => Signed::default(),
+            Some(rule) => ReadRule::read(rule, self.folder)
+                .and_then(|read| read.verify(&component.manifest, &attached))
+                .map_err(|(problem, hint)| (format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint))?,
+        };
+        Ok(Pulled { component, signed, has_rule: rule.is_some(), attached: attached.len() })
+    }
+}
+
+/// The components of a manifest that come from registries: their names and references.
+pub fn components(manifest: &Manifest) -> impl Iterator<Item = (&str, &Reference)> {
+    manifest.components().iter().filter_map(|component| match component.source() {
+        SourceRef::Registry(reference) => Some((component.name(), reference)),
+        _ => None,
+    })
+}
+
+/// The digests that a manifest needs of the store.
+pub fn digests(manifest: &Manifest) -> BTreeSet<Digest> {
+    components(manifest).filter_map(|(_, reference)| reference.digest().cloned()).collect()
+}
+
+/// The folder of the store: as the manifest says, or the user's.
+pub fn store_folder(server: &Server, folder: &Path) -> PathBuf {
+    server.store().map_or_else(user_store, |written| folder.join(written))
+}
+
+/// The store that all manifests of this user share: `$XDG_DATA_HOME/toolcell/store`, or
+/// `~/.local/share/toolcell/store`. Without a home it is in the current folder.
+pub fn user_store() -> PathBuf {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+    data.map_or_else(|| PathBuf::from(".toolcell/store"), |data| data.join("toolcell/store"))
+}
+
+/// The store of a manifest.
+pub(crate) fn open_store(server: &Server, folder: &Path) -> Result<Store, StoreError> {
+    Store::open(&store_folder(server, folder))
+}
+
+/// The way to the registries of a manifest: as it says, and with the credentials of this user.
+fn options(manifest: &Manifest, folder: &Path) -> Result<RegistryOptions, Fault> {
+    let mut options = RegistryOptions::from_environment();
+    for registry in manifest.registries() {
+        let credential = match registry.user().zip(registry.password()) {
+            None => None,
+            Some((user, source)) => {
+                let (password, _) = secrets::text(source, folder)?;
+                Some(Credential::Password { user: user.to_owned(), password: Zeroizing::new(password.to_string()) })
+            }
+        };
+        let settings = RegistrySettings {
+            private: registry.private(),
+            plain_http: registry.plain_http(),
+            authorities: registry.authorities().map(|path| folder.join(path)),
+            mirror: registry.mirror().map(str::to_owned),
+            credential,
+        };
+        options.by_host.insert(registry.host().to_owned(), settings);
+    }
+    Ok(options)
+}
+
+/// A problem with a registry, and advice.
+pub fn of_registry(error: &PullError) -> Fault {
+    (error.to_string(), error.hint().unwrap_or_default().to_owned())
+}
+
+/// A problem with the store, and advice.
+pub fn of_store(error: &StoreError) -> Fault {
+    (error.to_string(), error.hint().unwrap_or_default().to_owned())
+}

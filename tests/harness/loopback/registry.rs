@@ -1,0 +1,204 @@
+//! A registry of components that keeps everything in memory: pulls, pushes, tags and referrers of
+//! the OCI distribution specification 1.1. Tests move its tags and break its blobs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use super::http::{HttpServer, Scripted, Seen};
+
+/// The media type of a list of manifests.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// A running registry on 127.0.0.1.
+#[derive(Debug)]
+pub struct Registry {
+    server: HttpServer,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// The content of a registry.
+#[derive(Debug, Default)]
+struct Kept {
+    blobs: BTreeMap<String, Vec<u8>>,
+    /// Media type and bytes of manifests, by repository and digest.
+    manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
+    /// Digests, by repository and tag.
+    tags: BTreeMap<(String, String), String>,
+    uploads: usize,
+}
+
+impl Registry {
+    /// Starts one without anything in it.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    #[must_use]
+    pub fn start() -> Self {
+        let kept = Arc::<Mutex<Kept>>::default();
+        let shared = Arc::clone(&kept);
+        let server = HttpServer::scripted(move |seen| shared.lock().unwrap().answer(seen));
+        Self { server, kept }
+    }
+
+    /// Its host and port, as references name it.
+    #[must_use]
+    pub fn host(&self) -> String {
+        self.server.address().to_string()
+    }
+
+    /// A reference to a tag of a repository.
+    #[must_use]
+    pub fn reference(&self, repository: &str, tag: &str) -> String {
+        format!("oci://{}/{repository}:{tag}", self.host())
+    }
+
+    /// The requests received so far: method and target.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        self.server.seen().iter().map(|seen| format!("{} {}", seen.method(), seen.target())).collect()
+    }
+
+    /// The digest that a tag leads to.
+    ///
+    /// # Panics
+    /// If there is no such tag.
+    #[must_use]
+    pub fn tag(&self, repository: &str, tag: &str) -> String {
+        self.kept().tags[&(repository.to_owned(), tag.to_owned())].clone()
+    }
+
+    /// Has a tag lead to this digest.
+    pub fn move_tag(&self, repository: &str, tag: &str, digest: &str) {
+        self.kept().tags.insert((repository.to_owned(), tag.to_owned()), digest.to_owned());
+    }
+
+    /// Forgets all that is attached to manifests of a repository.
+    pub fn forget_attached(&self, repository: &str) {
+        let is_attached = |bytes: &[u8]| json_of(bytes).get("subject").is_some();
+        self.kept().manifests.retain(|(of, _), (_, bytes)| of != repository || !is_attached(bytes));
+    }
+
+    /// Has each manifest that is attached be about this digest instead.
+    ///
+    /// # Panics
+    /// If there is none of this repository.
+    pub fn attach_to(&self, repository: &str, subject: &str) {
+        let mut kept = self.kept();
+        let of_repository = kept.manifests.iter().filter(|((of, _), _)| of == repository);
+        let (_, subject_bytes) = &kept.manifests[&(repository.to_owned(), subject.to_owned())];
+        let size = subject_bytes.len();
+        let changed: Vec<_> = of_repository
+            .filter_map(|(_, (kind, bytes))| {
+                let mut manifest = json_of(bytes);
+                let named = manifest.get_mut("subject")?;
+                named["digest"] = json!(subject);
+                named["size"] = json!(size);
+                Some((kind.clone(), manifest.to_string().into_bytes()))
+            })
+            .collect();
+        assert!(!changed.is_empty());
+        for (kind, bytes) in changed {
+            kept.manifests.insert((repository.to_owned(), sha256(&bytes)), (kind, bytes));
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap()
+    }
+}
+
+impl Kept {
+    fn answer(&mut self, seen: &Seen) -> Scripted {
+        let target = seen.target();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let rest = path.trim_start_matches("/v2/");
+        if let Some((repository, upload)) = rest.split_once("/blobs/uploads") {
+            return self.upload(seen, repository, upload, query);
+        }
+        if let Some((_, digest)) = rest.split_once("/blobs/") {
+            return self.blobs.get(digest).map_or_else(missing, |bytes| found("application/octet-stream", bytes));
+        }
+        if let Some((repository, name)) = rest.split_once("/manifests/") {
+            return self.manifest(seen, repository, name);
+        }
+        if let Some((repository, digest)) = rest.split_once("/referrers/") {
+            return found(INDEX, self.referrers(repository, digest).to_string().as_bytes());
+        }
+        if let Some(repository) = rest.strip_suffix("/tags/list") {
+            let of_repository = self.tags.keys().filter(|(of, _)| of == repository);
+            let tags: Vec<&String> = of_repository.map(|(_, tag)| tag).collect();
+            let list = json!({"name": repository, "tags": tags});
+            return found("application/json", list.to_string().as_bytes());
+        }
+        if rest.is_empty() { found("application/json", b"{}") } else { missing() }
+    }
+
+    fn upload(&mut self, seen: &Seen, repository: &str, upload: &str, query: &str) -> Scripted {
+        if seen.method() == "POST" {
+            self.uploads += 1;
+            let place = format!("/v2/{repository}/blobs/uploads/{}", self.uploads);
+            return Scripted::Bytes(202, vec![("Location", place)], Vec::new());
+        }
+        let digest = query.strip_prefix("digest=").unwrap_or_default().replace("%3A", ":");
+        if upload.is_empty() || sha256(&seen.body) != digest {
+            return Scripted::Whole(400, "application/json", "{}".to_owned());
+        }
+        self.blobs.insert(digest.clone(), seen.body.clone());
+        let place = format!("/v2/{repository}/blobs/{digest}");
+        Scripted::Bytes(201, vec![("Location", place), ("Docker-Content-Digest", digest)], Vec::new())
+    }
+
+    fn manifest(&mut self, seen: &Seen, repository: &str, name: &str) -> Scripted {
+        if seen.method() != "PUT" {
+            let digest = self.tags.get(&(repository.to_owned(), name.to_owned())).map_or(name, String::as_str);
+            let manifest = self.manifests.get(&(repository.to_owned(), digest.to_owned()));
+            return manifest.map_or_else(missing, |(kind, bytes)| {
+                let fields = vec![("Content-Type", kind.clone()), ("Docker-Content-Digest", digest.to_owned())];
+                Scripted::Bytes(200, fields, bytes.clone())
+            });
+        }
+        let (digest, kind) = (sha256(&seen.body), seen.values("content-type").concat());
+        self.manifests.insert((repository.to_owned(), digest.clone()), (kind, seen.body.clone()));
+        if !name.starts_with("sha256:") {
+            self.tags.insert((repository.to_owned(), name.to_owned()), digest.clone());
+        }
+        let mut fields = vec![("Docker-Content-Digest", digest)];
+        if let Some(subject) = json_of(&seen.body)["subject"]["digest"].as_str() {
+            fields.push(("OCI-Subject", subject.to_owned()));
+        }
+        Scripted::Bytes(201, fields, Vec::new())
+    }
+
+    fn referrers(&self, repository: &str, digest: &str) -> Value {
+        let of_subject = self.manifests.iter().filter_map(|((of, own), (kind, bytes))| {
+            let manifest = json_of(bytes);
+            (of == repository && manifest["subject"]["digest"] == digest).then(|| {
+                json!({
+                    "mediaType": kind, "digest": own, "size": bytes.len(), "artifactType": manifest["artifactType"],
+                    "annotations": manifest.get("annotations").cloned().unwrap_or_else(|| json!({})),
+                })
+            })
+        });
+        json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": of_subject.collect::<Vec<_>>()})
+    }
+}
+
+fn found(kind: &str, bytes: &[u8]) -> Scripted {
+    Scripted::Bytes(200, vec![("Content-Type", kind.to_owned())], bytes.to_vec())
+}
+
+fn missing() -> Scripted {
+    Scripted::Whole(404, "application/json", json!({"errors": [{"code": "NAME_UNKNOWN"}]}).to_string())
+}
+
+fn json_of(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_default()
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let hexadecimal: String = digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hexadecimal}")
+}

@@ -1,0 +1,1 @@
+"""What is tried, one function a conversation."""

@@ -1,0 +1,99 @@
+"""Registries that lie or never end: toolcell takes nothing from them, and says so in time."""
+
+from __future__ import annotations
+
+from front import ELSEWHERE
+from oci import EMPTY, INDEX, MANIFEST, WASM, WASM_CONFIG, Image
+from registry import PASSWORD, USER
+from stage import Stage, conversation, source, trust
+from toolcell import check
+
+# Referrers in one list: more than any image has signatures.
+REFERRERS = 20_000
+
+
+@conversation(each=["other-blob", "endless-blob", "endless-manifest"])
+def answers(stage: Stage, manner: str) -> None:
+    """Other bytes than the digest says, and bytes without an end, are refused."""
+    front = stage.front(stage.plain)
+    image = stage.push(stage.plain.remote())
+    toolcell = stage.toolcell(front.host)
+    front.manner = manner
+    toolcell.refuses_to_add(source(front.host, image), f"{manner} is refused")
+    # A partial download under another name takes room, too: the largest component is some megabytes.
+    check(sum(path.stat().st_size for path in toolcell.stored()) < 1 << 20, "nothing of it stays", toolcell.stored())
+    front.manner = "good"
+    toolcell.add(source(front.host, image)).works("the same registry is good again")
+    toolcell.answers("a", "the tool answers")
+
+
+@conversation()
+def other_manifest_for_a_digest(stage: Stage) -> None:
+    """A manifest that has not the pinned digest is refused."""
+    front = stage.front(stage.plain)
+    image = stage.push(stage.plain.remote())
+    toolcell = stage.toolcell(front.host)
+    front.manner = "other-manifest"
+    toolcell.refuses_to_add(f"{source(front.host, image)}@{image.digest}", "other bytes for a digest are refused")
+
+
+@conversation()
+def blobs_elsewhere(stage: Stage) -> None:
+    """Credentials do not follow to another host that a registry sends toolcell to."""
+    front = stage.front(stage.basic)
+    image = stage.push(stage.basic.remote())
+    toolcell = stage.toolcell(front.host, f'private = true\nplain_http = true\nuser = "{USER}"\npassword = "env:CHECK"', CHECK=PASSWORD)
+    front.manner = "elsewhere"
+    front.asked.clear()
+    said = toolcell.add(source(front.host, image))
+    check(any("authorization" in headers for _, _, headers in front.asked), "the registry itself gets credentials", front.asked)
+    followed = [headers for _, path, headers in front.asked if ELSEWHERE in path]
+    check(all("authorization" not in headers for headers in followed), "the other host gets none", followed)
+    if said.code == 0:
+        toolcell.answers("a", "the tool answers")
+    else:
+        said.refuses("a private host that the manifest does not name is refused")
+
+
+def manifest(stage: Stage, change: dict[str, object]) -> Image:
+    """An image whose manifest has other entries than a component's."""
+    remote, repository = stage.plain.remote(), stage.repository()
+    content = stage.bytes()
+    layer, config = remote.push_blob(repository, content), remote.push_blob(repository, b"{}")
+    image = {
+        "schemaVersion": 2, "mediaType": MANIFEST, "config": {"mediaType": WASM_CONFIG, **config}, "layers": [{"mediaType": WASM, **layer}],
+    }  # fmt: skip
+    changed = {key: value(layer, config) if callable(value) else value for key, value in change.items()}
+    digest, size = remote.push_manifest(repository, "1", {**image, **changed})
+    return Image(repository, "1", digest, layer["digest"], size)
+
+
+# Manifests that docker-registry takes and that are no component's.
+MANIFESTS = {
+    "two-layers": {"layers": lambda layer, config: [{"mediaType": WASM, **layer}] * 2},
+    "no-wasm": {"layers": lambda layer, config: [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", **layer}],
+                "config": lambda layer, config: {"mediaType": "application/vnd.oci.image.config.v1+json", **config}},
+    "no-layers": {"layers": []},
+    "size-is-wrong": {"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": layer["size"] - 1}]},
+    "size-is-huge": {"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": 1 << 50}]},
+    "empty-layer": {"layers": lambda layer, config: [{"mediaType": EMPTY, **config}]},
+}  # fmt: skip
+
+
+@conversation(each=list(MANIFESTS))
+def manifests(stage: Stage, name: str) -> None:
+    """An image that is no component is refused."""
+    image = manifest(stage, MANIFESTS[name])
+    stage.toolcell_for(stage.plain).refuses_to_add(source(stage.plain.host, image), f"{name} is refused")
+
+
+@conversation()
+def many_referrers(stage: Stage) -> None:
+    """A list of many referrers, of which none is a signature, ends in a refusal in time."""
+    remote, host = stage.plain.remote(), stage.plain.host
+    image = stage.push(remote)
+    listed = [{**image.descriptor(), "artifactType": f"application/x-{at}"} for at in range(REFERRERS)]
+    index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
+    remote.push_manifest(image.repository, image.digest.replace(":", "-"), index)
+    toolcell = stage.toolcell_for(stage.plain, trust(host, '{ key = "cosign.pub" }'))
+    toolcell.refuses_to_add(source(host, image), "it is refused in time")

@@ -18,6 +18,14 @@ import { pathToFileURL } from "node:url";
 
 // The packages lie beside the folder that this is run in, not beside this file.
 const require = createRequire(pathToFileURL(`${process.cwd()}/`));
+
+// The mock writes the milliseconds of a Date into its timestamps. Those of the public service have whole seconds.
+const Exact = Date;
+globalThis.Date = class extends Exact {
+  constructor(...parts) {
+    super(...(parts.length ? parts : [Math.floor(Exact.now() / 1000) * 1000]));
+  }
+};
 const sigstore = require("@sigstore/mock");
 const { DSSEBundleBuilder, FulcioSigner, RekorWitness, TSAWitness } = require("@sigstore/sign");
 const { bundleToJSON } = require("@sigstore/bundle");

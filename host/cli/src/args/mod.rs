@@ -97,7 +97,7 @@ pub enum Command {
     Diff(DiffArgs),
     /// Pin one component as it is now, and serve it
     Approve(ApproveArgs),
-    /// Show the tools, and the prompts, skills, views and resources beside them
+    /// Show the tools, prompts, resources, skills and views
     List(ListArgs),
     /// Run one tool once and show what it answers
     Call(CallArgs),

@@ -59,7 +59,7 @@ pub struct PushArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell update                        all components whose tags lead to something else now
+  toolcell update                        all whose tags lead elsewhere now
   toolcell update weather --tag 1.3.0    one, to another tag
 
 Shows for each component the digest, who signed it, how its tools and imports differ, and asks. Then the manifest and

@@ -11,7 +11,7 @@ Examples:
   toolcell add weather.wasm                         copies it to components/
   toolcell add word_count                           serves what is built there
   toolcell add https://example.com/a.wasm@sha256:…  downloads these very bytes
-  toolcell add oci://ghcr.io/acme/weather:1.2.0     pulls it, and pins its digest
+  toolcell add oci://ghcr.io/acme/weather:1.2.0     pulls and pins it
 
 The manifest is made where there is none, and the lock pins the component. It reaches nothing until `toolcell grant`
 says so. A linked component is pinned only where there is a lock already, since its code is still worked on.")]

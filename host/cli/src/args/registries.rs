@@ -23,8 +23,8 @@ pub struct PullArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell push oci://ghcr.io/acme/weather:1.2.0 weather.wasm
-  toolcell push oci://ghcr.io/acme/weather:1.2.0 weather.wasm --sign-key acme.key
+  toolcell push oci://ghcr.io/acme/weather:1.2.0 a.wasm
+  toolcell push oci://ghcr.io/acme/weather:1.2.0 a.wasm --sign-key acme.key
 
 The registry is asked as [registries] of the manifest says, if there is one. The password of an encrypted key is read
 from TOOLCELL_KEY_PASSWORD.")]

@@ -150,7 +150,6 @@ fn a_download_is_what_its_digest_says_or_nothing() {
         (format!("{}@{right}", server.url("/redirect?http://192.0.2.1/x")), 1, "is not reached over https"),
         (format!("{}@{right}", server.url("/redirect?/redirect?/x")), 1, "is not what was named"),
         (format!("http://192.0.2.1/good.wasm@{right}"), 1, "is not reached over https"),
-        (format!("oci://example.com/good@{right}"), 2, "registries"),
     ] {
         let finished = run(&folder, &["add", &address, "--name", "good", "--yes"]);
         let said = finished.failed_with(code);

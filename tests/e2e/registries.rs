@@ -132,11 +132,11 @@ fn only_components_of_named_signers_are_added_and_served() {
     assert!(refused["problem"].as_str().unwrap().contains("by none of the keys that signed_by names"), "{refused}");
 
     // Signatures of another component say nothing of this one.
-    let signed = push(&folder, &registry, "signed", "other.wasm", &["--sign-key", "own.key"]);
+    push(&folder, &registry, "signed", "other.wasm", &["--sign-key", "own.key"]);
     let unsigned = registry.tag(REPOSITORY, "unsigned");
     registry.attach_to(REPOSITORY, &unsigned);
     let refused = json_of(&add(&folder, &registry, "unsigned"));
-    assert!(refused["problem"].as_str().unwrap().contains(&signed), "{refused}");
+    assert!(refused["problem"].as_str().unwrap().contains("it is about sha256:"), "{refused}");
 
     let own = push(&folder, &registry, "1", "good.wasm", &["--sign-key", "own.key", "--annotation", "n=own"]);
     let added = json_of(&add(&folder, &registry, "1"));

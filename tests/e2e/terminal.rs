@@ -100,7 +100,7 @@ fn the_examples_are_served_to_whoever_sits_there_until_an_interrupt() {
     let (_, address) = shown.rsplit_once("serving at http://").unwrap();
     let (address, _) = address.split_once("/mcp").unwrap();
     TcpStream::connect(address).unwrap();
-    assert!(shown.contains("\u{1b}[1;32m✓\u{1b}[0m 23 requests"), "{shown}");
+    assert!(shown.contains("\u{1b}[1;32m✓\u{1b}[0m 27 requests"), "{shown}");
     terminal.type_in(CTRL_C);
     let (code, shown) = terminal.ended();
     assert_eq!(code, 0, "{shown}");

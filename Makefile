@@ -16,6 +16,8 @@ export TOOLCELL_BIN := $(target)/release/toolcell
 # built on, and in one command with the host they would have wasmtime built a second time.
 host := --release --locked --workspace --exclude toolcell-tests
 tests := --release --locked -p toolcell-tests
+# End-to-end tests wait for processes of theirs about a third of their time.
+threads := $(shell expr "$$(nproc)" + 1)
 # Guests run natively in their unit tests and for clippy; what they are built with is in guest-examples/build.sh.
 guests := --locked --manifest-path guest-examples/Cargo.toml --workspace --target-dir "$(target)/guests"
 fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --target-dir "$(target)/fixtures"
@@ -66,7 +68,7 @@ test-guests: ## Run the examples' own tests, natively
 	$(CARGO) test $(guests)
 
 test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients
-	$(CARGO) test $(tests)
+	$(CARGO) test $(tests) -- --test-threads=$(threads)
 
 test-balanced: build guests-all fixtures clients ## Run the end-to-end tests of HTTP, callers, questions, approvals, resources, state and clients again, each against three replicas behind nginx
 	$(PYTHON) tests/balanced.py $(ARGS)

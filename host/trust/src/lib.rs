@@ -1,5 +1,3 @@
-#![forbid(unsafe_code)]
-#![warn(missing_docs)]
 //! Verifies offline who signed the OCI manifest of a component.
 //!
 //! [`TrustRule::verify`] takes the manifest's digest, the [`Evidence`] that a registry keeps beside
@@ -12,6 +10,8 @@
 //!
 //! Must not hold: network, files, a clock, the manifest's text. Times are arguments. The library
 //! also reads the system's clock, only to refuse a log entry or trust in a key from the future.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod bundle;
 mod candidate;

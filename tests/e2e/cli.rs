@@ -33,6 +33,11 @@ fn help_has_an_example_for_every_command() {
         "bundle",
         "policy",
         "completions",
+        "pull",
+        "outdated",
+        "update",
+        "push",
+        "store",
     ] {
         assert!(whole.succeeded().contains(command), "no {command} in {}", whole.stdout);
         let help = Command::toolcell(&[command, "--help"]).run();

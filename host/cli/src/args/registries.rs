@@ -9,6 +9,10 @@ use super::{CodeCacheArgs, ConsentArg, ManifestArg};
 /// `toolcell pull`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
+Examples:
+  toolcell pull
+  toolcell pull --manifest team.toml --json
+
 Asks registries for what the store lacks, and for signatures. Each component is the one whose digest the manifest
 names, and is checked against [trust]. `serve` needs no network then.")]
 pub struct PullArgs {
@@ -88,6 +92,10 @@ pub struct UpdateArgs {
 /// `toolcell outdated`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
+Examples:
+  toolcell outdated
+  toolcell outdated --json    for a program that opens pull requests
+
 Asks registries where tags lead, and for the newest version. Changes nothing. Ends with 1 if something is outdated.")]
 pub struct OutdatedArgs {
     #[command(flatten)]
@@ -99,6 +107,11 @@ pub struct OutdatedArgs {
 
 /// `toolcell store`.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell store ls
+  toolcell store gc --keep other.toml
+  toolcell store export tools.tar    for a machine without a network")]
 pub struct StoreArgs {
     /// What to do
     #[command(subcommand)]

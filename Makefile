@@ -24,7 +24,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced drill conformance clients-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced drill conformance clients-check console-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +83,10 @@ conformance: build fixtures clients ## Run the official conformance suite agains
 clients-check: build guests fixtures ## Have the MCP clients of agents' frameworks, mcp-remote and the Inspector's page in a browser talk with the binary (ARGS=fastmcp: only that)
 	@tests/clients/frameworks/check.py $(ARGS)
 
+console-check: build guests ## Look at the console's pages in a headless Chromium, with axe, and decide there (ARGS=served: only that)
+	$(CARGO) build --release --locked -p toolcell-console --example pages
+	@tests/clients/console/check.py $(ARGS)
+
 registries-check: build guests fixtures ## Pull, verify and push components at docker-registry with what cosign, sigstore's client and wkg sign and push (ARGS=keys: only that; ARGS=--parts-only: without toolcell)
 	@tests/registries/check.py $(ARGS)
 
@@ -107,7 +111,7 @@ fuzz: ## Look for inputs that break the decoder, the transport, the manifest, th
 fuzz-smoke: ## The same for 20 seconds each, from the seeds alone
 	tests/fuzz/run.sh --same 20
 
-lint: ## Check formatting and comments, the files for Kubernetes, and clippy with every warning an error
+lint: ## Check formatting and comments, the files for Kubernetes and Prometheus, and clippy with every warning an error
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo 'cargo clippy is missing; get it with: rustup component add clippy' >&2; exit 1; }
 	$(CARGO) fmt --all --check
@@ -117,6 +121,7 @@ lint: ## Check formatting and comments, the files for Kubernetes, and clippy wit
 	$(PYTHON) .ci/check-comments.py
 	$(PYTHON) host/deploy/manifests.py
 	$(PYTHON) host/deploy/manifests.py --self-test
+	$(PYTHON) host/deploy/prometheus/check.py
 	$(CARGO) clippy $(host) --all-targets -- -D warnings
 	$(CARGO) clippy $(host) --features toolcell/drill -- -D warnings
 	$(CARGO) clippy $(tests) --all-targets -- -D warnings

@@ -35,6 +35,7 @@ DEFAULTS = {
 # Keys that another page has, or that need no row.
 ELSEWHERE = {
     ("Server", "name"): None,
+    ("Server", "log"): None,
     ("Component", "approval"): "approvals",
     ("Component", "ungranted"): "approvals",
 }
@@ -111,7 +112,7 @@ def wrong_defaults():
             page, default = ELSEWHERE.get((table, key), usual), value.get("default")
             if default is None or page is None:
                 continue
-            said = str(default).lower() if isinstance(default, bool) else f"{default:_}" if isinstance(default, int) else f'"{default}"'
+            said = json.dumps(default) if isinstance(default, list) else str(default).lower() if isinstance(default, bool) else f"{default:_}" if isinstance(default, int) else f'"{default}"'
             path = ROOT / "host" / "docs" / f"{page}.md"
             if f"| `{key}` | `{said}` |" not in path.read_text("utf-8"):
                 yield f"{shown(path)}: no table has a row `{key}` with default `{said}`"

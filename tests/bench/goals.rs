@@ -83,6 +83,11 @@ pub enum Goal {
     GrantsAboveNone,
     /// One decision on a request with 100 rules, in µs.
     Decision,
+    /// Calls while five people look at the console: p99, as a multiple of the p99 of calls with
+    /// nobody there.
+    CallBesideViewers,
+    /// Resident memory that five viewers of the console take, in MB.
+    ViewersMemory,
     /// A request through the host on a new connection: time as a multiple of a plain client's.
     FetchOnNew,
     /// A request through the host on a connection that carried others: time as a multiple of a
@@ -228,6 +233,10 @@ impl Goal {
                 ("call with 4 mounts and 20 HTTP rules, fresh, p50 above one without", Bound::AtMost(30.0), "µs")
             }
             Self::Decision => ("decision on a request, 100 HTTP rules", Bound::AtMost(2.0), "µs"),
+            Self::CallBesideViewers => {
+                ("call p99 with five viewers of the console, beside none", Bound::AtMost(1.05), "×")
+            }
+            Self::ViewersMemory => ("resident memory of five viewers of the console", Bound::AtMost(5.0), "MB"),
             Self::FetchOnNew => ("HTTP request of a guest, new connection, beside hyper's", Bound::AtMost(1.3), "×"),
             Self::HttpCalls => {
                 ("tools/call over HTTP, Rust guest, 64 connections", Bound::AtLeast(15_000.0), "requests/s")

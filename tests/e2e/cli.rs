@@ -33,6 +33,7 @@ fn help_has_an_example_for_every_command() {
         "bundle",
         "policy",
         "completions",
+        "search",
         "pull",
         "outdated",
         "update",

@@ -2,7 +2,7 @@
 //! written meanwhile. Must not hold: what the records say.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -236,6 +236,27 @@ impl ArchivedFile {
     #[must_use]
     pub fn reader(&self) -> BufReader<Between<'_>> {
         BufReader::with_capacity(READ_BYTES, Between { file: &self.file, at: 0, end: self.lines_end })
+    }
+
+    /// Its last whole lines, at most so many bytes of them. A line that begins before is left out.
+    ///
+    /// # Errors
+    /// The system's error where the file cannot be read.
+    pub fn last_lines(&self, bytes: u64) -> io::Result<Lines<BufReader<Between<'_>>>> {
+        let earliest = self.lines_end.saturating_sub(bytes);
+        let between = Between { file: &self.file, at: earliest.saturating_sub(1), end: self.lines_end };
+        let mut reader = BufReader::with_capacity(READ_BYTES, between);
+        if earliest > 0 {
+            // The newline of the line before, or the rest of one that is cut.
+            reader.skip_until(b'\n')?;
+        }
+        Ok(Lines::new(reader))
+    }
+
+    /// Bytes of its whole lines.
+    #[must_use]
+    pub const fn lines_bytes(&self) -> u64 {
+        self.lines_end
     }
 
     /// Its whole lines.

@@ -21,6 +21,7 @@ mod chain;
 mod clock;
 mod event;
 mod files;
+pub mod filter;
 mod follow;
 mod lines;
 mod open;
@@ -34,12 +35,13 @@ pub use archive::{Archive, ArchivedFile, Between};
 pub use chain::RECORD_BYTES_MAX;
 pub use clock::timestamp;
 pub use event::{
-    ARGUMENTS_BYTES_MAX, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallAsked, CallDenied, CallFinished,
-    CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved, ComponentLoaded,
-    ComponentQuarantined, ComponentRefused, Event, HostStarted, HostStopped, Outcome, ResourceRead, TEXT_BYTES_MAX,
-    Usage,
+    ARGUMENTS_BYTES_MAX, AlertRaised, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallAsked, CallDenied,
+    CallFinished, CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved,
+    ComponentLoaded, ComponentQuarantined, ComponentRefused, ConsoleDecided, Event, HostStarted, HostStopped, Outcome,
+    RequestRefused, ResourceRead, TEXT_BYTES_MAX, Usage,
 };
 pub use files::FILES_MAX;
+pub use filter::Filter;
 pub use follow::{Follower, record_number};
 pub use lines::{LineError, Lines};
 pub use settings::{Arguments, Fsync, Rotation, Settings};

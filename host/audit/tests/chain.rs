@@ -194,6 +194,8 @@ fn a_record_too_large_is_refused_and_the_chain_goes_on() {
             size_bytes: 1,
             policy_digest: "sha256:bb",
             tools,
+            source: Clipped("components/weather.wasm"),
+            signed_by: None,
         };
         sink.record(|| Event::ComponentLoaded(loaded))
     };

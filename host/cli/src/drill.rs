@@ -15,6 +15,7 @@ mod program;
 mod sandbox_process;
 mod sketch;
 mod terminal;
+mod top;
 mod warned;
 
 fn main() -> std::process::ExitCode {

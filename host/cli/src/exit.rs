@@ -15,8 +15,8 @@ pub enum Exit {
     AtFault,
     /// The command line is at fault. 2, as clap uses it.
     Usage,
-    /// This host or machine is at fault: no memory for the engine, output that cannot be written.
-    /// 3.
+    /// This host or machine is at fault: no memory for the engine, no network, output that cannot
+    /// be written. 3.
     HostFailed,
 }
 
@@ -37,6 +37,11 @@ impl Failure {
     /// The command line is at fault.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, ..Self::at_fault(message, hint) }
+    }
+
+    /// This machine is at fault.
+    pub fn of_machine(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::HostFailed, ..Self::at_fault(message, hint) }
     }
 
     /// The reason was printed already.

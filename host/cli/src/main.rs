@@ -14,6 +14,7 @@ mod program;
 mod sandbox_process;
 mod sketch;
 mod terminal;
+mod top;
 mod warned;
 
 fn main() -> std::process::ExitCode {

@@ -23,6 +23,12 @@ pub trait Observer: Send + Sync + 'static {
     /// The request was answered; a call or a subscription has begun. A call that has begun is
     /// reported again if it ends with an error before the catalog sees it, such as an unknown tool.
     fn answered(&self, request: &ObservedRequest<'_>);
+
+    /// A caller named a tool or a prompt that its list does not have. `hidden` is the name in the
+    /// whole list, if it is there for others. Nobody is told by default.
+    fn unseen(&self, caller: &Caller, hidden: Option<&str>) {
+        let _ = (caller, hidden);
+    }
 }
 
 /// A request as an observer sees it.

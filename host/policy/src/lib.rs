@@ -32,6 +32,7 @@ mod imports;
 mod limits;
 mod manifest;
 pub mod names;
+mod package;
 mod parse;
 mod program;
 pub mod quantity;
@@ -42,6 +43,7 @@ mod schema;
 mod settings;
 mod suggest;
 mod table;
+mod wishes;
 
 pub use capabilities::ReachRow;
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
@@ -59,18 +61,21 @@ pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
 pub use manifest::{
-    APPS_MAX, AppRule, Approval, ApprovalPolicy, ArgumentRule, AuditArguments, AuditPolicy, Callable, CallerRule,
-    Callers, ClientAuth, ComponentPolicy, DESCRIPTIONS_MAX, Description, Discovery, Fsync, Hints, HttpLimit,
-    HttpLimits, HttpPolicy, IconRule, InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress,
-    LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, OauthPolicy,
-    PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX,
-    RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server, SharedServer, SignerPolicy, SkillsPolicy,
-    SourceRef, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
-    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, Wall, Walls,
+    APPS_MAX, AlertsPolicy, AppRule, Approval, ApprovalPolicy, ApproveIn, ArgumentRule, AuditArguments, AuditPolicy,
+    Callable, CallerRule, Callers, ClientAuth, ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX, Description,
+    Discovery, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, IconRule, InstancePolicy, IssuerLimit, IssuerLimits,
+    IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest,
+    MetricsPolicy, MountFiles, OauthPolicy, PROMPT_BYTES_MAX, PROMPTS_MAX, PackageRegistry, PromptRule, PromptSource,
+    PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server,
+    SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles,
+    ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate,
+    Wall, Walls,
 };
+pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};
 pub use reference::{Digest, REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, TAG_CHARS_MAX};
 pub use render::{Style, render_all};
 pub use schema::json_schema;
 pub use suggest::{ATTEMPTS_MAX, Attempt, suggest};
+pub use wishes::{WISHES_BYTES_MAX, Wishes};

@@ -6,10 +6,13 @@ use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::limits::{LIMITS, LOAD};
+use crate::manifest::alerts::{ALERTS, AlertsPolicy};
 use crate::manifest::apps::{self, APP, APPS_MAX};
 use crate::manifest::audit::AUDIT;
+use crate::manifest::console::CONSOLE;
 use crate::manifest::http::HTTP;
 use crate::manifest::login::{self, LOGIN, LOGINS_MAX};
+use crate::manifest::packages::{self, PACKAGES_MAX};
 use crate::manifest::prompts::{self, PROMPT, PROMPTS_MAX};
 use crate::manifest::registries::{self, REGISTRIES_MAX, REGISTRY};
 use crate::manifest::server::SERVER;
@@ -19,7 +22,7 @@ use crate::manifest::tasks::TASKS;
 use crate::manifest::telemetry::{METRICS, TRACES};
 use crate::manifest::trust::{self, TRUST, TRUST_MAX};
 use crate::manifest::{
-    AuditPolicy, HttpPolicy, Manifest, MetricsPolicy, Server, StatePolicy, TasksPolicy, TracesPolicy,
+    AuditPolicy, ConsolePolicy, HttpPolicy, Manifest, MetricsPolicy, Server, StatePolicy, TasksPolicy, TracesPolicy,
 };
 use crate::manifest::{discovery, wall};
 use crate::read::callers::{CALLER, RULES_MAX};
@@ -58,8 +61,12 @@ table! {
         "http": Table(&HTTP), {};
         /// The address at which Prometheus reads the server's figures.
         "metrics": Table(&METRICS), {};
+        /// The address at which operators look at the server in a browser, and decide.
+        "console": Table(&CONSOLE), {};
         /// The collector that gets traces by OTLP, and the part of the calls that is traced.
         "traces": Table(&TRACES), {};
+        /// Alerts on repeated failure or denial, and the address that hears of them.
+        "alerts": Table(&ALERTS), {};
         /// The server that keeps what several replicas share: rates, approvals, state of tools.
         "state": Table(&STATE), {};
         /// The number, the size and the life of tasks.
@@ -88,6 +95,11 @@ table! {
         /// Registries of components that are reached in another way than the public ones, by their
         /// host.
         "registries": Named(&Table(&REGISTRY)), {"maxProperties": REGISTRIES_MAX};
+        /// The registries of packages' namespaces, for `toolcell add NAMESPACE:NAME@VERSION`: the
+        /// host that says where the packages of a namespace are, by the namespace.
+        "packages": Named(&Text),
+            {"propertyNames": {"pattern": "^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$"}, "maxProperties": PACKAGES_MAX,
+             "examples": [{"acme": "registry.example.com"}]};
         /// Who must have signed components of registries, by the beginning of their names, such as
         /// `ghcr.io/acme/`.
         "trust": Named(&Table(&TRUST)), {"maxProperties": TRUST_MAX};
@@ -98,9 +110,9 @@ table! {
     }
     other names {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
-        "logins" => "oauth", "login" => "oauth", "prompt" => "prompts", "task" => "tasks",
+        "logins" => "oauth", "login" => "oauth", "prompt" => "prompts", "task" => "tasks", "alert" => "alerts", "alerting" => "alerts",
         "skill" => "skills", "app" => "apps",
-        "views" => "apps", "ui" => "apps", "registry" => "registries", "trusted" => "trust", "signers" => "trust",
+        "views" => "apps", "ui" => "apps", "registry" => "registries", "namespaces" => "packages", "trusted" => "trust", "signers" => "trust",
     }
 }
 
@@ -154,7 +166,9 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let server = Server::read(table("server", problems).as_ref(), problems);
     let http = HttpPolicy::read_from(root, problems);
     let metrics = table("metrics", problems).map(|section| MetricsPolicy::read(Some(&section), problems));
+    let console = ConsolePolicy::read_from(root, http.as_ref(), problems);
     let traces = TracesPolicy::read_from(root, problems);
+    let alerts = AlertsPolicy::read_from(root, problems);
     let state = StatePolicy::read_from(root, &server, problems);
     let tasks = TasksPolicy::read(table("tasks", problems).as_ref(), problems);
     let mut defaults = component::Defaults::default();
@@ -167,6 +181,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let components = component::read_all(root, &defaults, problems);
     let prompts = prompts::read(root, problems);
     let (skills, apps) = (skills::read(root, problems), apps::read(root, problems));
+    let packages = packages::read(root, problems);
     let (registries, trust) = (registries::read(root, problems), trust::read(root, problems));
     let callers = callers::read(root, http.as_ref(), &components, problems);
     login::check_used(root, &components, problems);
@@ -180,7 +195,9 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
         server,
         http,
         metrics,
+        console,
         traces,
+        alerts,
         state,
         tasks,
         logins,
@@ -192,6 +209,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
         skills,
         apps,
         registries,
+        packages,
         trust,
         components,
     }

@@ -177,7 +177,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 36);
+        assert_eq!(tables().len(), 38);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, and keys without which some of its keys are not read.
-    const PLACES: [(&str, &str, Lines); 36] = [
+    const PLACES: [(&str, &str, Lines); 38] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -231,7 +231,9 @@ mod tests {
         ("Oauth", "[http.oauth]", &[]),
         ("Issuer", "[http.oauth.issuers.i]", &[("issuer", "'https://i.example'")]),
         ("Metrics", "[metrics]", &[]),
+        ("Console", "[console]", &[]),
         ("Traces", "[traces]", &[]),
+        ("Alerts", "[alerts]", &[]),
         ("State", "[state]", &[("shared", "'rediss://state.example'")]),
         ("Tasks", "[tasks]", &[]),
         ("Defaults", "[defaults]", &[]),

@@ -55,6 +55,8 @@ fn meaning(manifest: &Manifest) -> String {
         writeln!(text, "{:?}", manifest.audit()).unwrap();
     }
     manifest.metrics().iter().for_each(|metrics| writeln!(text, "{metrics:?}").unwrap());
+    manifest.alerts().iter().for_each(|alerts| writeln!(text, "{alerts:?}").unwrap());
+    manifest.console().iter().for_each(|console| writeln!(text, "{console:?}").unwrap());
     manifest.traces().iter().for_each(|traces| writeln!(text, "{traces:?}").unwrap());
     if let Some(oauth) = manifest.http().and_then(|http| http.oauth()) {
         writeln!(text, "{oauth:?}").unwrap();
@@ -72,6 +74,9 @@ fn meaning(manifest: &Manifest) -> String {
             PromptSource::File(file) => writeln!(text, "prompt {}: {file}", prompt.name()).unwrap(),
             PromptSource::Text(it) => writeln!(text, "prompt {}: {}", prompt.name(), prompt.canonical(it)).unwrap(),
         }
+    }
+    for packages in manifest.packages() {
+        writeln!(text, "packages of {}: {}", packages.namespace(), packages.registry()).unwrap();
     }
     manifest.skills().iter().for_each(|skills| writeln!(text, "{skills:?}").unwrap());
     for app in manifest.apps() {

@@ -222,21 +222,30 @@ impl RegistryClient {
     }
 
     fn at(&self, asked: &str, registry: &str, name: String, right: Right) -> Result<Repository, PullError> {
-        let settings = self.http.of_registry(registry);
-        let host = if registry == HUB { HUB_HOST } else { registry };
         // Short names of Docker Hub are in the folder "library" there.
         let name = if registry == HUB && !name.contains('/') { format!("library/{name}") } else { name };
+        let base = self.address(registry).map_err(|error| match error {
+            PullError::Settings { problem, .. } => PullError::Settings { host: asked.to_owned(), problem },
+            other => other,
+        })?;
+        Ok(Repository { registry: registry.to_owned(), name, right, base })
+    }
+
+    /// The address of a registry: https, unless its settings or this machine do without.
+    pub(crate) fn address(&self, registry: &str) -> Result<Url, PullError> {
+        let settings = self.http.of_registry(registry);
+        let host = if registry == HUB { HUB_HOST } else { registry };
         let address = |scheme: &str| {
             Url::parse(&format!("{scheme}://{host}/")).map_err(|error| PullError::Settings {
-                host: asked.to_owned(),
+                host: registry.to_owned(),
                 problem: format!("{host:?} is no host: {error}"),
             })
         };
-        let mut base = address("https")?;
+        let base = address("https")?;
         if settings.plain_http || (is_loopback(&base) && settings.authorities.is_none()) {
-            base = address("http")?;
+            return address("http");
         }
-        Ok(Repository { registry: registry.to_owned(), name, right, base })
+        Ok(base)
     }
 }
 

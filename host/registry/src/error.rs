@@ -27,6 +27,9 @@ impl fmt::Display for Compression {
     }
 }
 
+/// The step of an exchange that ends with a connection.
+pub(crate) const CONNECTING: &str = "take a connection";
+
 /// Reason why a registry gave or took nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -324,6 +327,17 @@ impl PullError {
             Self::Settings { .. } => Some("correct the settings of this registry"),
             Self::Store(error) => error.hint(),
             Self::TooLarge { .. } | Self::Status { .. } | Self::Document { .. } | Self::Token { .. } => None,
+        }
+    }
+
+    /// True if nothing was reached: there may be no network.
+    #[must_use]
+    pub fn is_unreached(&self) -> bool {
+        match self {
+            // A certificate that is refused was reached.
+            Self::Connect { source, .. } => source.kind() != std::io::ErrorKind::InvalidData,
+            Self::Late { step, .. } => *step == CONNECTING,
+            _ => false,
         }
     }
 

@@ -1,9 +1,9 @@
 //! WebAssembly components from OCI registries, in a store on disk, and pushing them.
 //!
 //! Holds the protocol of registries (OCI distribution specification 1.1), what a component looks
-//! like in one, and the store: an OCI image layout that processes share. Must not hold: the
-//! manifest, MCP, wasmtime, or any decision on who is trusted. What signs a component is stored
-//! beside it as it came, and is only bytes here.
+//! like in one, searches in registries of MCP servers, and the store: an OCI image layout that
+//! processes share. Must not hold: the manifest, MCP, wasmtime, or any decision on who is trusted.
+//! Signatures are stored beside a component as they came, and are only bytes here.
 //!
 //! The crate has an HTTP client of its own. Those of `oci-client` and its like read whole bodies
 //! into memory before they look at their length, and follow any redirect. Here each body has a size
@@ -26,18 +26,23 @@
 #![forbid(unsafe_code)]
 
 mod auth;
+mod catalogue;
 mod client;
 mod document;
 mod download;
 mod error;
 mod http;
 mod listing;
+mod packages;
 mod pull;
 mod push;
 mod referrers;
 mod settings;
 mod store;
 
+pub use catalogue::{
+    FoundPackage, FoundServer, Hint, MCP_REGISTRY, SEARCH_PAGES_MAX, SEARCH_WORD_CHARS_MAX, SearchResult,
+};
 pub use client::{RegistryClient, TAGS_MAX};
 pub use document::{
     ANNOTATION_BYTES_MAX, ANNOTATIONS_MAX, COMPONENT_LAYER, CONFIG_BYTES_MAX, Descriptor, EMPTY_CONFIG, Index,

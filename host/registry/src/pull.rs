@@ -57,7 +57,7 @@ impl RegistryClient {
     ///
     /// # Errors
     /// [`PullError::NoDigest`], [`PullError::TagMoved`] where the digest is gone and the tag names
-    /// another one, and those of each step. What was downloaded is kept unless it was a lie.
+    /// another one, and those of each step. Downloaded bytes are kept unless they were a lie.
     pub async fn pull(
         &self,
         reference: &Reference,

@@ -3,8 +3,8 @@
 //!
 //! They are found in three places: the registry's list of referrers (distribution specification
 //! 1.1, "Listing Referrers"), the tag `sha256-<hex>` where it has none ("Referrers Tag Schema"),
-//! and the tag `sha256-<hex>.sig` of cosign 2. Lists say what artifacts are, and may be wrong: only
-//! the artifact's own manifest counts.
+//! and the tags `sha256-<hex>.sig` and `.att` of cosign 2. Lists say what artifacts are, and may be
+//! wrong: only the artifact's own manifest counts.
 use std::collections::BTreeSet;
 
 use ::http::header::ACCEPT;
@@ -13,7 +13,7 @@ use toolcell_policy::{Digest, Reference};
 
 use crate::client::{RegistryClient, Repository, Right};
 use crate::document::{
-    CONFIG_BYTES_MAX, Descriptor, Document, Index, MANIFEST_BYTES_MAX, Manifest, OCI_INDEX, SIGNATURE_TAG,
+    CONFIG_BYTES_MAX, COSIGN_TAGS, Descriptor, Document, Index, MANIFEST_BYTES_MAX, Manifest, OCI_INDEX,
 };
 use crate::error::PullError;
 use crate::http::Ask;
@@ -94,8 +94,10 @@ impl RegistryClient {
     ) -> Result<Found, PullError> {
         let mut found = Found::default();
         for subject in subjects {
-            // Signatures of cosign 2 come first: nobody can push them out with a long list.
-            self.signatures_of_tag(repository, subject, &mut found).await?;
+            // Those of cosign 2 come first: nobody can push them out with a long list.
+            for end in COSIGN_TAGS {
+                self.artifact_of_tag(repository, subject, end, &mut found).await?;
+            }
             let (entries, unlisted) = self.listed(repository, subject).await?;
             found.not_looked_at = found.not_looked_at.saturating_add(unlisted);
             for entry in entries {
@@ -157,21 +159,24 @@ impl RegistryClient {
         Ok((entries, unlisted))
     }
 
-    /// Signatures under the tag of cosign 2, whose manifests name no subject.
-    async fn signatures_of_tag(
+    /// The artifact under a tag of cosign 2. Its manifest names no subject: the tag alone does.
+    async fn artifact_of_tag(
         &self,
         repository: &Repository,
         subject: &Digest,
+        end: &str,
         found: &mut Found,
     ) -> Result<(), PullError> {
-        let tag = format!("{}{SIGNATURE_TAG}", fallback_tag(subject));
+        let tag = format!("{}{end}", fallback_tag(subject));
         let bytes = match self.manifest(repository, &tag).await {
             Ok(bytes) => bytes,
             Err(PullError::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
         let digest = crate::digest_of(&bytes);
-        found.seen.insert((digest.clone(), subject.clone()));
+        if !found.seen.insert((digest.clone(), subject.clone())) {
+            return Ok(());
+        }
         let fetched = match manifest(&bytes) {
             Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), (bytes, manifest), found).await,
             Err(problem) => Err(PullError::Document { what: tag, problem }),

@@ -60,6 +60,7 @@ pub use load::preview1::NotAProgram;
 pub use load::sandbox::{Sandbox, SandboxError, SandboxOptions};
 pub use load::start_code::StartCall;
 pub use load::survey::{COMPONENT_BYTES_MAX, Excess, LoadBound};
+pub use load::wishes::{CarriedWishes, WishesDamage, carried_wishes, with_wishes};
 pub use run::call::{CallInput, CallReport, InstanceSource, ListedBeside, SpentInstance};
 pub use run::reuse::ReusedInstance;
 pub use run::warm::{Spawn, StartCodeNotice, WarmBudget, WarmInstances, WarmSetup, WarmTool};

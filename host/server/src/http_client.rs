@@ -4,6 +4,7 @@
 //! Each request has a connection of its own, over HTTP/1.1. Redirects and proxies of the
 //! environment are ignored, so a request reaches only the address that an operator named.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use toolcell_policy::AddressClass;
 
 /// Bounds of a request.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +33,26 @@ pub struct Bounds {
     pub body_bytes: usize,
 }
 
+/// Most addresses of a name that are tried.
+const ADDRESSES_MAX: usize = 16;
+
+/// Addresses that requests may go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Whatever the operator's address leads to.
+    Any,
+    /// Those of the internet, this machine and own networks; none of metadata services.
+    Private,
+    /// Those of the internet alone.
+    Public,
+}
+
 /// Sends requests. Cheap to clone.
 #[derive(Clone)]
 pub struct HostHttpClient {
     tls: Option<TlsConnector>,
     bounds: Bounds,
+    reach: Reach,
 }
 
 /// Reason why there is no answer.
@@ -47,6 +64,9 @@ pub enum HttpClientError {
     /// The machine has no root certificates, and the address is `https`.
     #[error("the machine has no certificate authorities: install them, or name a file in SSL_CERT_FILE")]
     NoRoots,
+    /// Every address of the host is of a kind that is not connected to.
+    #[error("{0} is {words}", words = .1.describe())]
+    Refused(IpAddr, AddressClass),
     /// Looking up the name, TCP or TLS failed.
     #[error("no connection: {0}")]
     Connect(#[source] std::io::Error),
@@ -76,7 +96,14 @@ impl HostHttpClient {
     pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>, bounds: Bounds) -> Result<Self, HttpClientError> {
         let is_plain = addresses.into_iter().all(|address| address.starts_with("http:"));
         let tls = if is_plain { None } else { Some(TlsConnector::from(Arc::new(trusted()?))) };
-        Ok(Self { tls, bounds })
+        Ok(Self { tls, bounds, reach: Reach::Any })
+    }
+
+    /// A client that connects to these addresses alone. The address that was checked is the one
+    /// that is connected to.
+    #[must_use]
+    pub fn reaching(self, reach: Reach) -> Self {
+        Self { reach, ..self }
     }
 
     /// Sends the request, and reads the whole answer.
@@ -105,7 +132,11 @@ impl HostHttpClient {
     }
 
     async fn connect(&self, target: &RequestTarget) -> Result<Connection, HttpClientError> {
-        let tcp = TcpStream::connect((target.host.as_str(), target.port)).await.map_err(HttpClientError::Connect)?;
+        let tcp = match self.reach {
+            Reach::Any => TcpStream::connect((target.host.as_str(), target.port)).await,
+            reach => dial(target, reach).await?,
+        };
+        let tcp = tcp.map_err(HttpClientError::Connect)?;
         if !target.is_secure {
             return Ok(Connection::Plain(tcp));
         }
@@ -139,6 +170,51 @@ impl HostHttpClient {
             _ = connection => answer.await,
         }
     }
+}
+
+impl HttpClientError {
+    /// True if another attempt ends alike.
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(..) | Self::Address | Self::NoRoots)
+    }
+}
+
+impl Reach {
+    /// The kind of the address where it is not in reach.
+    fn refused(self, address: IpAddr) -> Option<AddressClass> {
+        let class = AddressClass::of(address)?;
+        match class {
+            // Such an address is as public as the one that packets end at.
+            AddressClass::V4Mapped | AddressClass::Nat64 => {
+                AddressClass::carried(address).map_or(Some(class), |carried| self.refused(carried))
+            }
+            AddressClass::Loopback | AddressClass::Private | AddressClass::SharedNat | AddressClass::UniqueLocal
+                if self == Self::Private =>
+            {
+                None
+            }
+            class => Some(class),
+        }
+    }
+}
+
+/// Connects to the first address of the host that is in reach and answers.
+async fn dial(target: &RequestTarget, reach: Reach) -> Result<std::io::Result<TcpStream>, HttpClientError> {
+    let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+    let addresses: Vec<SocketAddr> = found.map_err(HttpClientError::Connect)?.take(ADDRESSES_MAX).collect();
+    let mut last = std::io::Error::other("its name has no address");
+    let mut refused = None;
+    for address in addresses {
+        if let Some(class) = reach.refused(address.ip()) {
+            refused = Some(HttpClientError::Refused(address.ip(), class));
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(Ok(stream)),
+            Err(error) => (last, refused) = (error, None),
+        }
+    }
+    refused.map_or(Ok(Err(last)), Err)
 }
 
 enum Connection {
@@ -214,6 +290,21 @@ mod tests {
             let target = RequestTarget::of(&address.parse().unwrap()).unwrap();
             assert_eq!((target.is_secure, target.host.as_str(), target.port), (secure, host, port), "{address}");
             assert_eq!((target.authority.to_str().unwrap(), target.path.to_string().as_str()), (authority, path));
+        }
+        for (address, private, public) in [
+            ("1.1.1.1", true, true),
+            ("127.0.0.1", true, false),
+            ("10.0.0.1", true, false),
+            ("fd00::1", true, false),
+            ("::ffff:10.0.0.1", true, false),
+            ("169.254.169.254", false, false),
+            ("::ffff:169.254.169.254", false, false),
+            ("fd00:ec2::254", false, false),
+            ("0.0.0.0", false, false),
+        ] {
+            let reached =
+                [Reach::Private, Reach::Public].map(|reach| reach.refused(address.parse().unwrap()).is_none());
+            assert_eq!(reached, [private, public], "{address}");
         }
         for address in ["/keys", "ftp://example.com/keys", "example.com:80"] {
             assert!(RequestTarget::of(&address.parse().unwrap()).is_err(), "{address}");

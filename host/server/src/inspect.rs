@@ -2,8 +2,8 @@
 //! nothing of it is parsed, compiled or run in this process. Must not hold: a form for people.
 use toolcell_policy::{Limits, LoadLimits};
 use toolcell_sandbox::{
-    Descriptions, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader, NotLoaded, SchemaLimits,
-    ShapeName, ToolComponent, WrittenDescriptions, contract,
+    CarriedWishes, Descriptions, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader, NotLoaded,
+    SchemaLimits, ShapeName, ToolComponent, WrittenDescriptions, contract,
 };
 
 use crate::machine::Machine;
@@ -23,6 +23,8 @@ pub struct Inspected {
     pub shape: Option<ShapeName>,
     /// Functions that cannot be tools.
     pub left_out: Vec<LeftOut>,
+    /// The wishes that it carries; none of one that cannot be served.
+    pub wishes: CarriedWishes,
 }
 
 /// Reads a component and lists its tools, under the limits of a manifest that sets none. `name` is
@@ -51,6 +53,7 @@ async fn elsewhere(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspecte
                 beside: ListedBeside::default(),
                 shape: None,
                 left_out: Vec::new(),
+                wishes: CarriedWishes::None,
             });
         }
         Err(NotLoaded::Refused { message, hint, .. }) => return Err((message, hint)),
@@ -79,6 +82,7 @@ fn here(machine: &Machine, bytes: &[u8]) -> Result<Inspected, (String, String)> 
                 beside: ListedBeside::default(),
                 shape: None,
                 left_out: Vec::new(),
+                wishes: CarriedWishes::None,
             });
         }
     };
@@ -97,7 +101,8 @@ fn found(component: &HeldComponent, listed: Result<Listed, String>) -> Inspected
         Ok((tools, beside)) => (Ok(tools), beside),
         Err(problem) => (Err(problem), ListedBeside::default()),
     };
-    Inspected { inspection: component.inspection().clone(), tools, beside, shape, left_out }
+    let wishes = component.wishes().clone();
+    Inspected { inspection: component.inspection().clone(), tools, beside, shape, left_out, wishes }
 }
 
 fn not_listed(problem: impl std::fmt::Display) -> String {

@@ -7,10 +7,13 @@
 //! records. Must not hold: command lines, terminals, exit codes.
 #![forbid(unsafe_code)]
 
+mod activity;
+pub mod alerts;
 pub mod blocking_files;
 mod boards;
 mod call;
 pub mod catalog;
+mod console;
 pub mod control;
 pub mod dev;
 pub mod download;
@@ -30,6 +33,7 @@ mod metrics;
 mod observation;
 mod open;
 mod readiness;
+mod refusals;
 pub mod registries;
 pub mod reload;
 mod replicas;
@@ -42,11 +46,13 @@ mod tasks;
 mod traces;
 pub mod trust;
 mod updates;
+pub mod wishes;
 pub mod wit;
 pub mod workers;
 
 pub use call::{Beside, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep};
+pub use console::ConsoleAddress;
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};
 pub use open::{CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal};

@@ -1,6 +1,7 @@
 //! The operator's log for the server: its level, its losses, and announcements. Must not hold: the
 //! output of lines.
 use serde::{Deserialize, Serialize};
+use toolcell_policy::LogWord;
 
 /// Level of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +27,26 @@ pub trait OperatorLog: Send + Sync + 'static {
     /// Changes the level. False if the log cannot do that.
     fn set_level(&self, level: LogLevel) -> bool;
 
+    /// Takes the level of the manifest, unless somebody has chosen another one.
+    fn follow(&self, level: LogLevel);
+
     /// Lines dropped so far because nobody read them in time.
     fn lines_dropped(&self) -> u64;
 
     /// Shows people a text besides the log, such as the address that is served.
     fn announce(&self, text: &str);
+}
+
+impl From<LogWord> for LogLevel {
+    fn from(word: LogWord) -> Self {
+        match word {
+            LogWord::Off => Self::Off,
+            LogWord::Error => Self::Error,
+            LogWord::Warn => Self::Warn,
+            LogWord::Info => Self::Info,
+            LogWord::Debug => Self::Debug,
+        }
+    }
 }
 
 impl std::fmt::Display for LogLevel {
@@ -56,6 +72,8 @@ impl OperatorLog for NoLog {
     fn set_level(&self, _level: LogLevel) -> bool {
         false
     }
+
+    fn follow(&self, _level: LogLevel) {}
 
     fn lines_dropped(&self) -> u64 {
         0

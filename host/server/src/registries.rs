@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use toolcell_policy::{Digest, Manifest, Reference, Server, SourceRef};
+use toolcell_policy::{Digest, Manifest, PackageName, Reference, Server, SourceRef};
 use toolcell_registry::{
-    Artifact, AttachedArtifact, Credential, Progress, PullError, RegistryClient, RegistryOptions, RegistrySettings,
-    Store, StoreError, StoredComponent, Tags,
+    Artifact, Attached, AttachedArtifact, Credential, Progress, PullError, RegistryClient, RegistryOptions,
+    RegistrySettings, SearchResult, Store, StoreError, StoredComponent, Tags,
 };
+use url::Url;
 use zeroize::Zeroizing;
 
 use crate::secrets::{self, Fault};
@@ -62,6 +63,20 @@ impl<'m> Registries<'m> {
         self.runtime.block_on(self.client.resolve(reference)).map_err(|error| of_registry(&error))
     }
 
+    /// The reference of a package: `[packages]` names the registry of its namespace, and that says
+    /// where its packages are. A name without a version gets the newest release's.
+    ///
+    /// # Errors
+    /// No registry is named, or it does not say: a sentence, and advice.
+    pub fn package(&self, package: &PackageName) -> Result<Reference, Fault> {
+        let namespace = package.namespace();
+        let host = self.manifest.package_registry(namespace).ok_or_else(|| {
+            let hint = format!("write {namespace} = \"registry.example.com\" below [packages] of the manifest");
+            (format!("no registry of the namespace {namespace} is named"), hint)
+        })?;
+        self.runtime.block_on(self.client.package(host, package)).map_err(|error| of_registry(&error))
+    }
+
     /// The tags of a repository.
     ///
     /// # Errors
@@ -83,16 +98,15 @@ impl<'m> Registries<'m> {
         self.runtime.block_on(self.client.push(reference, artifact, attached)).map_err(|error| of_registry(&error))
     }
 
-    /// Brings a component into the store, with what is attached to it, and checks who signed it.
-    /// `progress` hears of the bytes that are there.
+    /// Brings a component into the store, with what is attached to it. Who signed it does not
+    /// matter yet: nothing serves it before [`Registries::read`] takes it. `progress` hears of the
+    /// bytes that are there.
     ///
     /// # Errors
-    /// It does not come, is something else, or nobody signed it who counts: a sentence, and advice.
-    /// It may be in the store then; nothing serves it.
-    pub fn pull(&self, reference: &Reference, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<Pulled, Fault> {
+    /// It does not come, or is something else: a sentence, and advice.
+    pub fn fetch(&self, reference: &Reference, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<(), Fault> {
         let pull = self.client.pull(reference, &self.store, progress);
-        self.runtime.block_on(pull).map_err(|error| of_registry(&error))?;
-        self.read(reference)
+        self.runtime.block_on(pull).map(drop).map_err(|error| of_registry(&error))
     }
 
     /// A component of the store, and those who signed it. Asks no registry.
@@ -100,18 +114,78 @@ impl<'m> Registries<'m> {
     /// # Errors
     /// It is not there, was changed, or nobody signed it who counts: a sentence, and advice.
     pub fn read(&self, reference: &Reference) -> Result<Pulled, Fault> {
+        let (component, attached) = self.stored(reference)?;
+        let signed = self.verify(reference, (&component, &attached))?;
+        let has_rule = signed.is_some();
+        Ok(Pulled { component, signed: signed.unwrap_or_default(), has_rule, attached: attached.len() })
+    }
+
+    /// A component of the store with what is attached to it, whoever signed it.
+    ///
+    /// # Errors
+    /// It is not there, or was changed: a sentence, and advice.
+    pub fn stored(&self, reference: &Reference) -> Result<(StoredComponent, Vec<Attached>), Fault> {
         let digest = reference.digest().ok_or_else(|| (format!("{reference} names no digest"), String::new()))?;
         let component = self.store.component(digest).map_err(|error| of_store(&error))?;
         let attached = self.store.attached(digest).map_err(|error| of_store(&error))?;
-        let rule = self.manifest.trust_of(reference);
-        let signed = match rule {
-            None => Signed::default(),
-            Some(rule) => ReadRule::read(rule, self.folder)
-                .and_then(|read| read.verify(&component.manifest, &attached))
-                .map_err(|(problem, hint)| (format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint))?,
-        };
-        Ok(Pulled { component, signed, has_rule: rule.is_some(), attached: attached.len() })
+        Ok((component, attached))
     }
+
+    /// Those who signed a component, as the manifest's rule asks; `None` where it has no rule.
+    ///
+    /// # Errors
+    /// The rule is not fulfilled: a sentence, and advice.
+    pub fn verify(
+        &self,
+        reference: &Reference,
+        (component, attached): (&StoredComponent, &[Attached]),
+    ) -> Result<Option<Signed>, Fault> {
+        let Some(rule) = self.manifest.trust_of(reference) else { return Ok(None) };
+        let read = ReadRule::read(rule, self.folder);
+        let signed = read.and_then(|read| read.verify(&component.manifest, attached));
+        signed.map(Some).map_err(|(problem, hint)| (format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint))
+    }
+}
+
+/// Reason why a search finds nothing: each a sentence, and advice where that is not the same for
+/// all.
+#[derive(Debug)]
+pub enum SearchFault {
+    /// The address of the registry cannot be used.
+    Address(Fault),
+    /// The registry does not answer as one does, or the manifest's settings cannot be used.
+    Registry(Fault),
+    /// Nothing was reached.
+    Unreached(String),
+}
+
+/// Searches a registry of MCP servers, at a host or an address of http or https. It is reached as
+/// the manifest says of its host; relative paths start from `folder`. The store is not opened.
+///
+/// # Errors
+/// [`SearchFault`].
+pub fn search(manifest: &Manifest, folder: &Path, address: &str, word: &str) -> Result<SearchResult, SearchFault> {
+    let address = search_address(address).map_err(SearchFault::Address)?;
+    let client = RegistryClient::new(options(manifest, folder).map_err(SearchFault::Registry)?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| SearchFault::Registry((format!("no thread for requests starts: {error}"), String::new())))?;
+    runtime.block_on(client.search(&address, word)).map_err(|error| match error.is_unreached() {
+        true => SearchFault::Unreached(error.to_string()),
+        false => SearchFault::Registry(of_registry(&error)),
+    })
+}
+
+fn search_address(text: &str) -> Result<Url, Fault> {
+    let hint = || "write its host or the address of its API: https://registry.example.com".to_owned();
+    let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+    let url = Url::parse(&whole).map_err(|error| (format!("{text:?} is no address: {error}"), hint()))?;
+    let has_more = url.query().is_some() || url.fragment().is_some();
+    if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() || has_more {
+        return Err((format!("{text:?} is not only a host and a path of http or https"), hint()));
+    }
+    Ok(url)
 }
 
 /// The components of a manifest that come from registries: their names and references.

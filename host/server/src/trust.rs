@@ -121,6 +121,28 @@ fn evidence(layer: &StoredLayer) -> Option<Evidence> {
     }
 }
 
+/// The beginnings of predicate types, each with the word of `require` for it.
+const PREDICATES: [(&str, &str); 6] = [
+    ("https://sigstore.dev/cosign/sign/", "signature"),
+    ("https://slsa.dev/provenance/", "provenance"),
+    ("https://spdx.dev/", "sbom"),
+    ("https://cyclonedx.org/", "sbom"),
+    ("application/spdx", "sbom"),
+    ("application/vnd.cyclonedx", "sbom"),
+];
+
+/// The kind that a layer of an attached artifact claims to be: a word of `require`, which nobody
+/// has checked. `None`: something else, or it does not say.
+pub fn claimed_kind(attached: &Attached, layer: &StoredLayer) -> Option<&'static str> {
+    if layer.media_type == SIMPLE_SIGNING {
+        return Some("signature");
+    }
+    let manifest = toolcell_registry::Manifest::parse(&attached.manifest_bytes).ok();
+    let noted = manifest.as_ref().and_then(|manifest| manifest.annotations.get("dev.sigstore.bundle.predicateType"));
+    let claim = noted.or_else(|| layer.annotations.get("predicateType")).unwrap_or(&layer.media_type);
+    PREDICATES.iter().find(|(beginning, _)| claim.starts_with(beginning)).map(|(_, kind)| *kind)
+}
+
 fn read_signer(signer: &SignerPolicy, folder: &Path) -> Result<SignerRule, Fault> {
     match signer {
         SignerPolicy::Keyless { issuer, identity, .. } => {

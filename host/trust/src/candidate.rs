@@ -8,9 +8,9 @@ use sigstore_verify::types::{
 use sigstore_verify::{VerificationResult, Verifier};
 
 use crate::clean::hexadecimal;
-use crate::drift::Statement;
 use crate::evidence::{Evidence, Subject};
 use crate::limits::{EVIDENCE_BYTES_MAX, SBOM_BYTES_MAX};
+use crate::statement::Statement;
 use crate::statement::{self, IN_TOTO};
 use crate::untrusted::Reason;
 use crate::{bundle, layer};

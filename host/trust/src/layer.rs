@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use sigstore_verify::types::Bundle;
 
 use crate::candidate::{Candidate, Message, from_bundle};
-use crate::drift::Statement;
 use crate::evidence::{CosignLayer, Subject};
 use crate::key::digest;
 use crate::limits::{
     CERTIFICATE_PEM_BYTES_MAX, CHAIN_CERTIFICATES_MAX, CHAIN_PEM_BYTES_MAX, EVIDENCE_BYTES_MAX, JSON_VALUES_MAX,
     SIGNATURE_BYTES_MAX,
 };
+use crate::statement::Statement;
 use crate::untrusted::Reason;
 use crate::{bundle, json as bounds, pem, statement};
 

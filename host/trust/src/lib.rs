@@ -2,8 +2,8 @@
 //!
 //! [`TrustRule::verify`] takes the manifest's digest, the [`Evidence`] that a registry keeps beside
 //! it, and a [`TrustedRoot`]. It answers with the signers that the rule allows, in a form that a
-//! lock can pin, or says for each piece of evidence why it does not count. [`compare`] finds what a
-//! later answer lacks. [`SigningKey`] makes the evidence that `cosign sign --key` makes.
+//! lock can pin, or says for each piece of evidence why it does not count. [`SigningKey`] makes the
+//! evidence that `cosign sign --key` makes.
 //!
 //! Signatures, certificates, log entries and timestamps are verified by `sigstore-verify`. This
 //! crate bounds what reaches it, binds the result to the subject, and decides who may sign.
@@ -16,7 +16,6 @@
 mod bundle;
 mod candidate;
 mod clean;
-mod drift;
 mod evidence;
 mod json;
 mod key;
@@ -36,7 +35,6 @@ mod statement;
 mod untrusted;
 mod verify;
 
-pub use drift::{SignerChange, SignerDrift, Statement, compare};
 pub use evidence::{CosignLayer, Evidence, Subject, SubjectError};
 pub use key::{KeyError, PublicKey};
 pub use pattern::{IdentityPattern, PatternError};

@@ -2,9 +2,10 @@
 //!
 //! Must not hold: signatures. A payload says what it is about; others verify that it was signed.
 
+use std::fmt;
+
 use serde::Deserialize;
 
-use crate::drift::Statement;
 use crate::evidence::Subject;
 use crate::json;
 use crate::limits::{JSON_VALUES_MAX, STATEMENT_VALUES_MAX};
@@ -21,6 +22,27 @@ const PROVENANCE: [&str; 2] = ["https://slsa.dev/provenance/v1", "https://slsa.d
 const SBOMS: [&str; 2] = ["https://spdx.dev/Document", "https://cyclonedx.org/bom"];
 /// `critical.type` of a simple signing payload by cosign.
 const SIMPLE_SIGNING: &str = "cosign container image signature";
+
+/// A kind of signed statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Statement {
+    /// A signature of the manifest.
+    Signature,
+    /// A SLSA provenance.
+    Provenance,
+    /// An SBOM.
+    Sbom,
+}
+
+impl fmt::Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Signature => "signature",
+            Self::Provenance => "provenance",
+            Self::Sbom => "SBOM",
+        })
+    }
+}
 
 /// Reads an in-toto statement, v0.1 or v1, about the subject. Several subjects may be named.
 pub(crate) fn in_toto(payload: &[u8], subject: &Subject) -> Result<Statement, Reason> {

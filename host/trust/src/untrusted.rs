@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::clean::clean;
-use crate::drift::Statement;
+use crate::statement::Statement;
 
 /// Nothing that a rule requires was signed by those it allows.
 #[derive(Clone, Debug, PartialEq, Eq)]

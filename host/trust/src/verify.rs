@@ -2,12 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::drift::Statement;
 use crate::evidence::{Evidence, Subject};
 use crate::limits::{EVIDENCE_MAX, EVIDENCE_TOTAL_BYTES_MAX, SIGNED_BY_MAX};
 use crate::root::TrustedRoot;
 use crate::rule::TrustRule;
 use crate::signer::{self, Verified, VerifiedSigner};
+use crate::statement::Statement;
 use crate::untrusted::{Reason, Refusal, Untrusted, Weight};
 use crate::{candidate, keyed, keyless};
 

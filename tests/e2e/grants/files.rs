@@ -399,14 +399,16 @@ fn check_shows_what_files_a_tool_reaches() {
 fn enclosing(mount: &str) -> Folder {
     let tables = format!(
         "[server]\nstate = \"kept\"\nstate_key = \"file:keys/state/key\"\n[audit]\nfile = \"log/audit.jsonl\"\n\
+         [alerts]\nurl = \"https://hook.example/\"\nsecret = \"file:keys/alerts/key\"\n\
          [http]\ntokens = \"keys/tokens/none/yet.jsonl\"\ncertificate = \"keys/tls/chain.pem\"\nkey = \"keys/tls/key.pem\"\n\
          [{{c}}.filesystem]\n\"/m\" = {mount}\n"
     );
     let staged = filled(&tables);
-    for path in ["keys/state", "keys/tls", "keys/tokens", "kept", "log", "ways"] {
+    for path in ["keys/alerts", "keys/state", "keys/tls", "keys/tokens", "kept", "log", "ways"] {
         staged.make(path);
     }
     staged.write("keys/state/key", "0123456789abcdef0123456789abcdef");
+    staged.write("keys/alerts/key", "0123456789abcdef0123456789abcdef");
     staged.write("keys/tls/key.pem", "none");
     staged.link("alias", staged.path());
     staged.link("ways/keys", "../keys");
@@ -419,7 +421,8 @@ fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
     for (mount, words) in [
         // Through a link, through `..` from elsewhere, by an absolute path, through a parent
         // folder, and as the file itself.
-        ("{ path = \"ways/keys\" }", &["the file of tokens", "the key of TLS", "state_key"][..]),
+        ("{ path = \"ways/keys\" }", &["the file of tokens", "the key of TLS", "the key of [alerts]", "state_key"][..]),
+        ("{ path = \"keys/alerts\" }", &["the key of [alerts]"]),
         ("{ path = \"alias/keys/tls\" }", &["the key of TLS"]),
         ("{ path = \"ways/tls/key.pem\" }", &["the key of TLS"]),
         ("{ path = \"data/../alias/ways/keys/state\" }", &["state_key"]),

@@ -104,7 +104,22 @@ fn labels_are_names_of_the_catalog_and_words_of_this_program() {
     host.request("tools/call", json!({"name": "chosen", "arguments": {}}));
     host.request("tools/call", json!({"name": "echo", "arguments": {}, "_meta": {"traceparent": "chosen"}}));
     let figures = host.figures();
-    let known = ["capability", "code", "component", "era", "le", "method", "outcome", "tool", "version"];
+    let known = [
+        "capability",
+        "code",
+        "component",
+        "digest",
+        "era",
+        "le",
+        "method",
+        "outcome",
+        "reason",
+        "rule",
+        "signer",
+        "source",
+        "tool",
+        "version",
+    ];
     assert_eq!(figures.labels(), BTreeSet::from(known));
     let names: BTreeSet<String> = host.list().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
     assert_eq!(figures.values_of("tool"), names.iter().map(String::as_str).collect());

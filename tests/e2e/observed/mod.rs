@@ -1,5 +1,6 @@
 //! The operator's view of a host: figures, the log, traces of calls.
 
+mod alerts;
 mod deployed;
 mod figures;
 mod log;

@@ -28,6 +28,10 @@ struct Kept {
     /// Digests, by repository and tag.
     tags: BTreeMap<(String, String), String>,
     uploads: usize,
+    /// Its word on packages' namespaces.
+    metadata: Option<String>,
+    /// The page of servers of its catalogue.
+    servers: Option<String>,
 }
 
 impl Registry {
@@ -75,6 +79,16 @@ impl Registry {
         self.kept().tags.insert((repository.to_owned(), tag.to_owned()), digest.to_owned());
     }
 
+    /// Has the registry say this of namespaces of packages.
+    pub fn say_of_packages(&self, metadata: &Value) {
+        self.kept().metadata = Some(metadata.to_string());
+    }
+
+    /// Has it be a registry of MCP servers as well, with this page.
+    pub fn list_servers(&self, page: &str) {
+        self.kept().servers = Some(page.to_owned());
+    }
+
     /// Forgets all that is attached to manifests of a repository.
     pub fn forget_attached(&self, repository: &str) {
         let is_attached = |bytes: &[u8]| json_of(bytes).get("subject").is_some();
@@ -114,6 +128,12 @@ impl Kept {
     fn answer(&mut self, seen: &Seen) -> Scripted {
         let target = seen.target();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if path == "/.well-known/wasm-pkg/registry.json" {
+            return self.metadata.as_ref().map_or_else(missing, |said| found("application/json", said.as_bytes()));
+        }
+        if path == "/v0.1/servers" {
+            return self.servers.as_ref().map_or_else(missing, |page| found("application/json", page.as_bytes()));
+        }
         let rest = path.trim_start_matches("/v2/");
         if let Some((repository, upload)) = rest.split_once("/blobs/uploads") {
             return self.upload(seen, repository, upload, query);

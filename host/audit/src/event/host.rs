@@ -32,6 +32,12 @@ pub struct ComponentLoaded<'a> {
     pub policy_digest: &'a str,
     /// The names of its tools, as clients see them.
     pub tools: &'a [&'a str],
+    /// Where it comes from: its file, or its place in a registry with the digest of its manifest.
+    /// Records of earlier versions have none.
+    pub source: Clipped<'a>,
+    /// Those who signed it, a line each, where the manifest asks for them; left out where not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<Clipped<'a>>,
 }
 
 /// A component was not loaded.

@@ -2,19 +2,25 @@
 //!
 //! Events borrow what they name: making one allocates nothing.
 
+mod alert;
 mod call;
 mod catalog;
+mod console;
 mod host;
 mod outcome;
+mod request;
 mod resource;
 mod text;
 
 use serde::Serialize;
 
+pub use alert::AlertRaised;
 pub use call::{CallAsked, CallDenied, CallFinished, CallRefused, CallStarted};
 pub use catalog::{CatalogRefused, CatalogReplaced, ComponentApproved, ComponentQuarantined};
+pub use console::ConsoleDecided;
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
 pub use outcome::{Outcome, Usage};
+pub use request::RequestRefused;
 pub use resource::ResourceRead;
 pub use text::{ARGUMENTS_BYTES_MAX, ArgumentsText, Clipped, TEXT_BYTES_MAX};
 
@@ -46,6 +52,12 @@ pub enum Event<'a> {
     /// A client had a file read as a resource.
     #[serde(rename = "resource.read")]
     ResourceRead(ResourceRead<'a>),
+    /// Something failed or was denied so often that somebody should look.
+    #[serde(rename = "alert.raised")]
+    AlertRaised(AlertRaised<'a>),
+    /// Requests were refused before they were calls.
+    #[serde(rename = "request.refused")]
+    RequestRefused(RequestRefused<'a>),
     /// A call is about to run.
     #[serde(rename = "call.started")]
     CallStarted(CallStarted<'a>),
@@ -61,6 +73,9 @@ pub enum Event<'a> {
     /// A call ended.
     #[serde(rename = "call.finished")]
     CallFinished(CallFinished<'a>),
+    /// An operator decided something in the console, or entered it.
+    #[serde(rename = "console.decided")]
+    ConsoleDecided(ConsoleDecided<'a>),
     /// The process ends.
     #[serde(rename = "host.stopped")]
     HostStopped(HostStopped<'a>),

@@ -3,14 +3,23 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::CodeCacheArgs;
+use super::{CodeCacheArgs, ManifestArg};
 
 /// `toolcell inspect`.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell inspect weather.wasm
+  toolcell inspect oci://ghcr.io/acme/weather:1.2.0 --json
+
+A component of a registry is pulled into the store and added to nothing. Who signed it is checked where [trust] of the
+manifest has a rule for it; one that the rule does not take is not looked into. Its wishes are its own words.")]
 pub struct InspectArgs {
-    /// The component
-    #[arg(value_name = "FILE.wasm")]
+    /// The component's file, or oci://HOST/REPOSITORY:TAG
+    #[arg(value_name = "COMPONENT")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -20,13 +29,30 @@ pub struct InspectArgs {
 
 /// `toolcell annotate`.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell annotate weather.wasm --wit wit/
+  toolcell annotate weather.wasm --wants wants.toml
+
+wants.toml has the keys with which a manifest narrows a tool, all of which may be left out:
+  env = [\"UNITS\"]
+  config = [\"theme\"]
+  secrets = [\"API_KEY\"]
+  keyvalue = true
+  filesystem = { \"/data\" = { access = \"read\" } }
+  network = { http = [\"GET https://api.example.com/v1/*\"] }
+
+Wishes grant nothing: they are shown to whoever adds the component, who is warned of grants beyond them.")]
 pub struct AnnotateArgs {
     /// The component
     #[arg(value_name = "FILE.wasm")]
     pub component: PathBuf,
     /// The `.wit` file or folder that it was built of
-    #[arg(long, value_name = "PATH")]
-    pub wit: PathBuf,
+    #[arg(long, value_name = "PATH", required_unless_present = "wants")]
+    pub wit: Option<PathBuf>,
+    /// A file with all that it would like to reach, at most 16 KiB of TOML
+    #[arg(long, value_name = "FILE")]
+    pub wants: Option<PathBuf>,
     /// Where to write it; in place of the component by default
     #[arg(short, long, value_name = "FILE.wasm")]
     pub output: Option<PathBuf>,

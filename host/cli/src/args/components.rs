@@ -12,11 +12,13 @@ Examples:
   toolcell add word_count                           serves what is built there
   toolcell add https://example.com/a.wasm@sha256:…  downloads these very bytes
   toolcell add oci://ghcr.io/acme/weather:1.2.0     pulls and pins it
+  toolcell add acme:weather@1.2.0                   pulls it as [packages] says
 
 The manifest is made where there is none, and the lock pins the component. It reaches nothing until `toolcell grant`
 says so. A linked component is pinned only where there is a lock already, since its code is still worked on.")]
 pub struct AddArgs {
-    /// A component's file, a project's folder, oci://HOST/REPOSITORY:TAG, or URL@sha256:DIGEST
+    /// A component's file, a project's folder, oci://HOST/REPOSITORY:TAG,
+    /// NAMESPACE:NAME@VERSION, or URL@sha256:DIGEST
     #[arg(value_name = "SOURCE")]
     pub source: String,
     /// The component's name in the manifest [default: made of the file's]

@@ -7,9 +7,10 @@ use super::AskArgs;
 /// The log of a process that serves.
 #[derive(Debug, ClapArgs)]
 pub struct LogArgs {
-    /// What to write to stderr; `toolcell log-level` changes it while it serves
-    #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
-    pub log: LogFilter,
+    /// What to write to stderr; `toolcell log-level` changes it while it serves [default: as the
+    /// manifest says, else info]
+    #[arg(long, value_name = "LEVEL", env = "TOOLCELL_LOG")]
+    pub log: Option<LogFilter>,
     /// In which form: lines for people, or a JSON object a line
     #[arg(long, value_name = "FORMAT", default_value = "text", env = "TOOLCELL_LOG_FORMAT")]
     pub log_format: LogFormat,

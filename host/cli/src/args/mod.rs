@@ -11,16 +11,17 @@ mod registries;
 mod secret_login;
 mod secrets;
 mod sketch;
+mod top;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use toolcell_server::CodeCacheOptions;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
 use toolcell_server::lock::SeenDigest;
 use toolcell_server::reload::Watch;
+use toolcell_server::{CodeCacheOptions, ConsoleAddress};
 
 pub use authors::{AnnotateArgs, Example, InspectArgs, Language, NewArgs, Shape};
 pub use bundle::{BundleArgs, ManArgs};
@@ -34,12 +35,13 @@ pub use records::{
     PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
 pub use registries::{
-    OutdatedArgs, PullArgs, PushArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs, StoreImportArgs,
-    StoreListArgs, UpdateArgs,
+    OutdatedArgs, PullArgs, PushArgs, SearchArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs,
+    StoreImportArgs, StoreListArgs, UpdateArgs,
 };
 pub use secret_login::{SecretLoginArgs, SecretLogoutArgs};
 pub use secrets::{SecretArgs, SecretCommand, SecretListArgs, SecretRemoveArgs, SecretSetArgs};
 pub use sketch::{ServeCommandArgs, SketchRights};
+pub use top::TopArgs;
 
 /// The manifest's default name.
 pub const MANIFEST: &str = "toolcell.toml";
@@ -87,6 +89,10 @@ pub enum Command {
     Check(CheckArgs),
     /// Show the state of the processes that serve a manifest
     Status(AskArgs),
+    /// Show calls, denials and approvals on this terminal, and decide
+    Top(TopArgs),
+    /// Print a link into the console of a serving process
+    Console(AskArgs),
     /// Make the processes that serve a manifest reload it now
     Reload(AskArgs),
     /// Show or change the log level of processes that serve
@@ -119,6 +125,8 @@ pub enum Command {
     ClientConfig(ClientConfigArgs),
     /// Put a component into the manifest
     Add(AddArgs),
+    /// Search a registry of MCP servers for components
+    Search(SearchArgs),
     /// Bring what the manifest needs of registries into the store
     Pull(PullArgs),
     /// Show components of registries that have newer versions
@@ -231,6 +239,10 @@ pub struct ServeArgs {
     /// says, if it does]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
+    /// Serve the console, a page for operators, here: 127.0.0.1:9465; without ADDRESS where the
+    /// manifest says, or on a free port of 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
+    pub console: Option<ConsoleAddress>,
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -282,7 +294,7 @@ pub struct DevArgs {
     pub command: Vec<String>,
 }
 
-/// `toolcell status` and `toolcell reload`.
+/// `toolcell status`, `toolcell reload` and others that ask.
 #[derive(Debug, ClapArgs)]
 pub struct AskArgs {
     #[command(flatten)]

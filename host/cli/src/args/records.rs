@@ -65,11 +65,14 @@ pub struct AuditFilterArgs {
     /// Only records of this tool
     #[arg(long, value_name = "NAME")]
     pub tool: Option<String>,
+    /// Only records of this caller
+    #[arg(long, value_name = "NAME")]
+    pub caller: Option<String>,
     /// Only calls that ended so: ok, trap, deadline, invalid_input, …
     #[arg(long, value_name = "OUTCOME", value_parser = outcomes(), hide_possible_values = true)]
     pub outcome: Option<String>,
-    /// Only records since then: 30m, 12h, 7d, or a time in UTC such as 2026-01-12 or
-    /// 2026-01-12T15:00
+    /// Only records since then: 30m, 12h, 7d, or a time such as 2026-01-12,
+    /// 2026-01-12T15:00 (both in UTC) or 2026-01-12T15:00:00+02:00
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Only records of the call with this number; numbers begin anew with every process
@@ -88,10 +91,12 @@ pub struct AuditFilterArgs {
 #[command(after_help = "\
 Examples:
   toolcell audit show --tool fetch_page --since 2026-01-12
+  toolcell audit show --caller ann --outcome deadline
   toolcell audit show --denials         each with the line that would allow it
   toolcell audit show --json --outcome out_of_fuel | jq .usage.fuel
 
-A call is one line, once it ended; with --json its start and its end are records of their own. Times are in UTC.")]
+A call is one line, once it ended; with --json its start and its end are records of their own. Components that are
+loaded again as they were are one line together. Times are in UTC.")]
 pub struct AuditShowArgs {
     /// The audit
     #[arg(value_name = "FILE", default_value = AUDIT)]

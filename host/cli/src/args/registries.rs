@@ -1,10 +1,37 @@
-//! The command lines that talk to registries and keep what comes from them: `pull`, `push`,
-//! `update`, `outdated` and `store`.
+//! The command lines that talk to registries and keep what comes from them: `search`, `pull`,
+//! `push`, `update`, `outdated` and `store`.
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::{CodeCacheArgs, ConsentArg, ManifestArg};
+
+/// `toolcell search`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell search weather
+  toolcell search weather --registry https://registry.example.com --json
+
+The word and nothing else goes to the registry, by default https://registry.modelcontextprotocol.io. It looks for the
+word in names of servers. Shown are entries that say of an OCI package that it is a component, with the command that
+adds it. Nothing is pulled. Ends with 3 where no network is.")]
+pub struct SearchArgs {
+    /// A part of a server's name
+    #[arg(value_name = "WORD")]
+    pub word: String,
+    /// Search this registry: one with the API of the MCP registry
+    #[arg(long, value_name = "URL")]
+    pub registry: Option<String>,
+    /// Show OCI packages that do not say what they are, too
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// `toolcell pull`.
 #[derive(Debug, ClapArgs)]

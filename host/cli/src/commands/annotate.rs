@@ -1,9 +1,10 @@
 //! `toolcell annotate COMPONENT --wit PATH`: puts the comments of WIT into a component, since
-//! builds leave them out.
+//! builds leave them out. With `--wants FILE` it puts in what the component would like to reach.
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, annotate};
+use toolcell_policy::{Source, WISHES_BYTES_MAX, Wishes, render_all};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, annotate, with_wishes};
 use toolcell_server::file::{plain, read_bounded};
 use toolcell_server::wit;
 
@@ -17,13 +18,17 @@ const COMPONENT_PREAMBLE: &[u8] = b"\0asm\x0d\0\x01\0";
 /// Packages whose comments stay out: what a component imports from its host.
 const HOSTS: [&str; 2] = ["wasi", "toolcell"];
 
-/// Writes the annotated component, and prints the number of its descriptions.
+/// The first bytes of a component or a module.
+const WASM: &[u8] = b"\0asm";
+
+/// Writes the annotated component, and prints what it has now.
 pub fn run(args: &AnnotateArgs) -> anyhow::Result<Exit> {
     let output = args.output.as_ref().unwrap_or(&args.component);
-    match annotated(args).and_then(|(component, count)| write(output, &component).map(|()| count)) {
-        Ok(count) => {
+    let written = annotated(args).and_then(|(component, lines)| write(output, &component).map(|()| lines));
+    match written {
+        Ok(lines) => {
             let output = toolcell_mcp::sanitize::line(&output.display().to_string()).into_owned();
-            terminal::print(&format!("{output}: {count} descriptions of functions, types and their parts\n"))?;
+            terminal::print(&lines.iter().map(|line| format!("{output}: {line}\n")).collect::<String>())?;
             Ok(Exit::Done)
         }
         Err((problem, hint)) => {
@@ -35,23 +40,59 @@ pub fn run(args: &AnnotateArgs) -> anyhow::Result<Exit> {
 
 type Problem = (String, Option<&'static str>);
 
-fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, usize), Problem> {
+/// The component with all that is put into it, and a line for each.
+fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Problem> {
     let shown = args.component.display();
-    let component =
+    let mut component =
         read_bounded(&args.component, COMPONENT_BYTES_MAX).map_err(|problem| (format!("{shown} {problem}"), None))?;
+    let mut lines = Vec::new();
+    if let Some(wit) = &args.wit {
+        let count;
+        (component, count) = described(&component, args, wit)?;
+        lines.push(format!("{count} descriptions of functions, types and their parts"));
+    }
+    if let Some(wants) = &args.wants {
+        let count;
+        (component, count) = wishing(&component, args, wants)?;
+        lines.push(match count {
+            0 => "it would like to reach nothing".to_owned(),
+            count => format!("{count} wishes"),
+        });
+    }
+    Ok((component, lines))
+}
+
+/// The component with the comments of WIT, and their number.
+fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u8>, usize), Problem> {
     if !component.starts_with(COMPONENT_PREAMBLE) {
-        return Err((format!("{shown} is not a WebAssembly component"), Some("name a built component")));
+        let problem = format!("{} is not a WebAssembly component", args.component.display());
+        return Err((problem, Some("name a built component")));
     }
     // Models read of a component's own functions; what it imports is described elsewhere.
-    let texts =
-        wit::read(&args.wit, &args.wit.display().to_string()).map_err(|problem| (problem, None))?.without(&HOSTS);
+    let texts = wit::read(wit, &wit.display().to_string()).map_err(|problem| (problem, None))?.without(&HOSTS);
     match texts.count() {
         0 => Err((
-            format!("{} describes nothing", args.wit.display()),
+            format!("{} describes nothing", wit.display()),
             Some("write comments of three slashes before functions, types, fields and cases"),
         )),
-        count => Ok((annotate(&component, &texts), count)),
+        count => Ok((annotate(component, &texts), count)),
     }
+}
+
+/// The component with the wishes of a file, and their number. The text goes in as it is.
+fn wishing(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u8>, usize), Problem> {
+    if !component.starts_with(WASM) {
+        let problem = format!("{} is not WebAssembly", args.component.display());
+        return Err((problem, Some("name a built .wasm component")));
+    }
+    let name = wants.display().to_string();
+    let text = read_bounded(wants, WISHES_BYTES_MAX as u64).map_err(|problem| (format!("{name} {problem}"), None))?;
+    let text = String::from_utf8(text).map_err(|_| (format!("{name} is not UTF-8 text"), None))?;
+    let wishes = Wishes::parse(&text).map_err(|problems| {
+        terminal::say(&render_all(&Source { name: &name, text: &text }, &problems, terminal::stderr_style()));
+        (format!("{name} has no wishes that can be read"), Some("it has the keys with which a tool is narrowed"))
+    })?;
+    Ok((with_wishes(component, &text), wishes.rights().len()))
 }
 
 /// Writes a draft, then renames it over the old file, so that readers see one or the other.

@@ -1,10 +1,14 @@
 //! `toolcell grant` and `toolcell revoke`: rights of a component, added to the manifest or taken
 //! out of it in place.
 use toolcell_policy::edit::{ManifestEdit, ManifestEntry};
+use toolcell_policy::{Source, parse, render_all};
+use toolcell_server::catalog::folder_of;
+use toolcell_server::{ManifestFile, wishes};
 
 use crate::args::{GrantArgs, RevokeArgs};
 use crate::edit::{self, apply_or_say, rights};
 use crate::exit::{Exit, Failure};
+use crate::terminal;
 
 /// Adds rights.
 pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
@@ -24,8 +28,24 @@ pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
         Ok((file, edit))
     });
     match edited {
-        Ok((file, edit)) => apply_or_say(&file, &edit.text(), args.consent.consent()),
+        Ok((file, edit)) => {
+            warn_beyond(&file, &edit.text(), &args.component);
+            apply_or_say(&file, &edit.text(), args.consent.consent())
+        }
         Err(failure) => failure.tell(false),
+    }
+}
+
+/// Warns of rights that the component does not wish for. Its code is not looked at besides; one
+/// that cannot be read, and a text that is no manifest, are others' to report.
+fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
+    let source = Source { name: file.name(), text };
+    let Ok(manifest) = parse(&source).map(|parsed| parsed.manifest) else { return };
+    let Some(policy) = manifest.component(component) else { return };
+    let Some(carried) = wishes::carried_by(&manifest, policy, &folder_of(file.path())) else { return };
+    let warnings = wishes::check(policy, &carried);
+    if !warnings.is_empty() {
+        terminal::say(&render_all(&source, &warnings, terminal::stderr_style()));
     }
 }
 
@@ -58,7 +78,12 @@ pub fn revoke(args: &RevokeArgs) -> anyhow::Result<Exit> {
 }
 
 /// Adds a right, and what it needs beside it.
-fn grant(edit: &mut ManifestEdit, component: &str, right: &str, entry: &ManifestEntry) -> Result<(), String> {
+pub(super) fn grant(
+    edit: &mut ManifestEdit,
+    component: &str,
+    right: &str,
+    entry: &ManifestEntry,
+) -> Result<(), String> {
     edit.add(component, entry)?;
     rights::private(component, right).iter().try_for_each(|entry| edit.add(component, entry))
 }

@@ -1,9 +1,11 @@
 //! `toolcell list`: the tools, and all that clients get beside them, for people or for scripts.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, ResourceReader, Revision, Skill, Tool, sanitize};
-use toolcell_policy::Limits;
-use toolcell_server::catalog::{App, Catalog};
+use toolcell_policy::{Limits, SourceRef};
+use toolcell_server::catalog::{App, Catalog, LoadedComponent};
 
 use crate::args::{ListArgs, SketchRights};
 use crate::exit::Exit;
@@ -46,6 +48,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
             + &listed_skills(&skills)
             + &listed_views(&views)
             + &read_by_tools(&others)
+            + &pulled(&catalog)
     };
     terminal::print(&text)?;
     Ok(Exit::Done)
@@ -173,6 +176,27 @@ fn read_by_tools(resources: &[&DeclaredResource]) -> String {
     text
 }
 
+/// Components of registries, printed below all else: where each is from, and who signed it.
+fn pulled(catalog: &Catalog) -> String {
+    let style = terminal::stdout_style();
+    let of_registry = |component: &&Arc<LoadedComponent>| matches!(component.policy().source(), SourceRef::Registry(_));
+    let pulled: Vec<_> = catalog.components().iter().filter(of_registry).collect();
+    let width = pulled.iter().map(|component| component.name().len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for component in pulled {
+        let before = if text.is_empty() { "\n" } else { "" };
+        let name = terminal::bold(&format!("{:width$}", component.name()), style);
+        let source = component.policy().source().to_string();
+        let signed = match component.signed().by.as_slice() {
+            [] => "nobody vouches for it".to_owned(),
+            by => sanitize::line(&by.join("; ")).into_owned(),
+        };
+        let origin = terminal::faint(&format!("[component, {signed}]"), style);
+        text.push_str(&format!("{before}{name}  {} {origin}\n", sanitize::line(&source)));
+    }
+    text
+}
+
 fn first_line(description: &str) -> String {
     let text = sanitize::text(description);
     let line = text.lines().next().unwrap_or_default();
@@ -225,7 +249,16 @@ fn all(
             "uri": app.uri(), "title": app.title(), "description": app.description(), "file": app.file(), "tools": tools,
         })
     });
+    let components = catalog.components().iter().map(|component| {
+        json!({
+            "name": component.name(),
+            "source": component.policy().source().to_string(),
+            "digest": component.digest(),
+            "signed_by": component.signed().by,
+        })
+    });
     json!({
+        "components": components.collect::<Vec<_>>(),
         "tools": tools.collect::<Vec<_>>(),
         "prompts": prompts,
         "resources": resources.collect::<Vec<_>>(),

@@ -7,23 +7,19 @@ use serde_json::{Value, json};
 use toolcell_policy::Reference;
 use toolcell_registry::{Artifact, AttachedArtifact, AttachedLayer};
 use toolcell_sandbox::COMPONENT_BYTES_MAX;
-use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::file::read_bounded;
 use toolcell_server::registries::Registries;
 use toolcell_trust::limits::{KEY_PEM_BYTES_MAX, SBOM_BYTES_MAX};
 use toolcell_trust::{BUNDLE_MEDIA_TYPE, COSIGN_SIGN, SignError, SigningKey, Subject};
 
-use super::registries::{failed, manifest_of};
-use crate::args::{MANIFEST, PushArgs};
+use super::registries::{failed, manifest_if_any};
+use crate::args::PushArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{self, Progress};
 
 /// The variable with the password of an encrypted key.
 const PASSWORD: &str = "TOOLCELL_KEY_PASSWORD";
-
-/// The manifest where there is none: registries are reached as they are by default.
-const EMPTY: &str = "version = 1\n";
 
 /// The first bytes of a component or a module.
 const WASM: &[u8] = b"\0asm";
@@ -66,14 +62,8 @@ fn push(args: &PushArgs) -> Result<Value, Failure> {
     artifact.annotations = annotations(args)?;
     let digest = artifact.digest();
     let attached = attached(args, &reference, digest.as_str())?;
-    let path = args.manifest.manifest.as_path();
-    let file = match path == Path::new(MANIFEST) && !path.exists() {
-        true => ManifestFile::unwritten(path, EMPTY.to_owned()),
-        false => ManifestFile::read(path)
-            .map_err(|problem| Failure::at_fault(problem, "name the manifest with --manifest"))?,
-    };
-    let manifest = manifest_of(&file)?;
-    let folder = folder_of(path);
+    let (_, manifest) = manifest_if_any(&args.manifest.manifest)?;
+    let folder = folder_of(&args.manifest.manifest);
     let registries = Registries::open(&manifest, &folder).map_err(failed)?;
     let progress = Progress::new("pushing", 1);
     let pushed = registries.push(&reference, &artifact, &attached);

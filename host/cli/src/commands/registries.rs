@@ -8,8 +8,12 @@ use toolcell_server::registries::{Pulled, Registries};
 use toolcell_server::secrets::Fault;
 use toolcell_server::trust::Signed;
 
+use crate::args::MANIFEST;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{self, Progress};
+
+/// The manifest where there is none: registries are reached as they are by default.
+const EMPTY: &str = "version = 1\n";
 
 /// Bytes of one step of the progress.
 const STEP_BYTES: u64 = 1024;
@@ -30,6 +34,16 @@ pub fn manifest_of(file: &ManifestFile) -> Result<Manifest, Failure> {
     })
 }
 
+/// The manifest for a command that needs none: without the file of the default name, an empty one.
+pub fn manifest_if_any(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
+    if path != Path::new(MANIFEST) || path.exists() {
+        return read_manifest(path);
+    }
+    let file = ManifestFile::unwritten(path, EMPTY.to_owned());
+    let manifest = manifest_of(&file)?;
+    Ok((file, manifest))
+}
+
 /// A problem and advice as a failure.
 pub fn failed((problem, hint): Fault) -> Failure {
     Failure::at_fault(problem, hint)
@@ -37,9 +51,15 @@ pub fn failed((problem, hint): Fault) -> Failure {
 
 /// Pulls a component, with progress if it takes long.
 pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled, Fault> {
+    fetch(registries, reference)?;
+    registries.read(reference)
+}
+
+/// Brings a component into the store, whoever signed it, with progress if it takes long.
+pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<(), Fault> {
     let steps = |bytes: u64| usize::try_from(bytes / STEP_BYTES).unwrap_or(usize::MAX);
     let bar = std::sync::OnceLock::new();
-    registries.pull(reference, &|at| {
+    registries.fetch(reference, &|at| {
         bar.get_or_init(|| Progress::new("downloading, KiB", steps(at.total))).at(steps(at.bytes));
     })
 }

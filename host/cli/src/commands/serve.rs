@@ -103,6 +103,7 @@ fn serve_loaded(args: &ServeArgs, loaded: Loaded, log: &Log, build: Option<Proje
         watch: args.watch.into(),
         control: args.control.clone(),
         metrics: args.metrics,
+        console: args.console.clone(),
         log: Some(Arc::new(log.control())),
         build,
         signals: true,

@@ -4,6 +4,7 @@ use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
 use toolcell_server::lock;
 
+use super::inspect::REGISTRY;
 use crate::args::AskArgs;
 use crate::exit::Exit;
 use crate::terminal;
@@ -67,6 +68,11 @@ fn page(status: &Value) -> String {
     if let Some(hits) = status["limits_hit"].as_object().filter(|hits| !hits.is_empty()) {
         let hits: Vec<String> = hits.iter().map(|(limit, count)| format!("{limit} {count}")).collect();
         text.push_str(&format!("  limits hit: {}\n", hits.join(", ")));
+    }
+    for component in components.iter().filter(|component| line(&component["source"]).starts_with(REGISTRY)) {
+        text.push_str(&format!("  component {}: {}\n", line(&component["name"]), line(&component["source"])));
+        let signed = component["signed_by"].as_array().into_iter().flatten();
+        signed.for_each(|signed| text.push_str(&format!("    {}\n", line(signed))));
     }
     push_lines(&mut text, "waits for the next start", &status["waits_for_start"]);
     push_lines(&mut text, "differs from the lock", &status["lock_differs"]);

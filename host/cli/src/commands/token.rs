@@ -1,17 +1,11 @@
 //! `toolcell token`: makes, lists and revokes the tokens of callers over HTTP.
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
-use toolcell_server::http::{TokenEntry, TokenFile, hash, new_token};
+use toolcell_server::http::{TokenEntry, TokenFile};
 
 use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
 use crate::exit::Exit;
 use crate::terminal;
-
-/// Longest name of a caller, in characters.
-const NAME_CHARS_MAX: usize = 64;
-
-/// Names that stand for callers without a token.
-const TAKEN: [&str; 2] = ["local", "anyone"];
 
 /// Runs one of its commands.
 pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
@@ -33,21 +27,8 @@ pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
 }
 
 fn new(name: &str, scopes: &[String], file: &TokenFileArg) -> Result<String, String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
-    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) || TAKEN.contains(&name) {
-        let taken = TAKEN.join(" and ");
-        return Err(format!(
-            "{name:?} cannot be a caller's name: 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @, and not {taken}"
-        ));
-    }
     let file = opened(file)?;
-    let mut entries = if file.path().exists() { file.read()? } else { Vec::new() };
-    if entries.iter().any(|entry| entry.name == name) {
-        return Err(format!("{name} has a token already; `toolcell token revoke {name}` takes it away"));
-    }
-    let token = new_token()?;
-    entries.push(TokenEntry { name: name.to_owned(), hash: hash(&token), scopes: scopes.to_vec() });
-    file.write(&entries)?;
+    let token = file.add(name, scopes)?;
     terminal::say(&format!(
         "the token of {name}, which is shown only now; {} keeps its hash:\n",
         file.path().display()

@@ -125,7 +125,8 @@ fn lock_note(manifest: &Path) -> &'static str {
     }
 }
 
-fn agrees(question: &str) -> std::io::Result<bool> {
+/// Asks a person on the terminal. Anything but yes is no.
+pub fn agrees(question: &str) -> std::io::Result<bool> {
     let mut stderr = std::io::stderr();
     stderr.write_all(question.as_bytes())?;
     stderr.flush()?;

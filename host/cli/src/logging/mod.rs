@@ -4,7 +4,7 @@ mod escape;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use toolcell_server::{LogLevel, OperatorLog};
 use tracing::level_filters::LevelFilter;
@@ -36,6 +36,8 @@ struct LogState {
     handle: reload::Handle<LevelFilter, Registry>,
     /// Index of the level in [`LEVELS`].
     level: AtomicU8,
+    /// True once somebody has chosen a level: then the manifest's is none to follow.
+    is_chosen: AtomicBool,
     format: LogFormat,
     errors: ErrorCounter,
 }
@@ -47,6 +49,16 @@ impl Log {
     }
 }
 
+impl LogControl {
+    fn apply(&self, level: LogLevel) -> bool {
+        let set = self.0.handle.reload(filter(level)).is_ok();
+        if set {
+            self.0.level.store(place(level), Ordering::Relaxed);
+        }
+        set
+    }
+}
+
 impl OperatorLog for LogControl {
     fn level(&self) -> LogLevel {
         let place = usize::from(self.0.level.load(Ordering::Relaxed));
@@ -54,11 +66,15 @@ impl OperatorLog for LogControl {
     }
 
     fn set_level(&self, level: LogLevel) -> bool {
-        let set = self.0.handle.reload(filter(level)).is_ok();
-        if set {
-            self.0.level.store(place(level), Ordering::Relaxed);
+        self.0.is_chosen.store(true, Ordering::Relaxed);
+        self.apply(level)
+    }
+
+    fn follow(&self, level: LogLevel) {
+        if !self.0.is_chosen.load(Ordering::Relaxed) && level != self.level() {
+            // A log that cannot change stays as it is.
+            let _ = self.apply(level);
         }
-        set
     }
 
     fn lines_dropped(&self) -> u64 {
@@ -82,7 +98,7 @@ pub fn start(args: &LogArgs) -> Log {
     let (writer, guard) =
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(std::io::stderr());
     let errors = writer.error_counter();
-    let level = LogLevel::from(args.log);
+    let level = args.log.map_or(LogLevel::Info, LogLevel::from);
     let (layer, handle) = reload::Layer::new(filter(level));
     let log = tracing_subscriber::registry().with(layer);
     let is_coloured = args.log_format == LogFormat::Text
@@ -98,7 +114,8 @@ pub fn start(args: &LogArgs) -> Log {
         }
     };
     let (level, format) = (AtomicU8::new(place(level)), args.log_format);
-    Log { control: LogControl(Arc::new(LogState { handle, level, format, errors })), _guard: guard }
+    let is_chosen = AtomicBool::new(args.log.is_some());
+    Log { control: LogControl(Arc::new(LogState { handle, level, is_chosen, format, errors })), _guard: guard }
 }
 
 /// Every level, the quietest first.

@@ -15,6 +15,7 @@ use super::resources::ResourceRead;
 use super::task_calls::PlannedTask;
 use super::{OpenRequest, Shared, State};
 use crate::asking::{Asking, Round, RoundInput, Rounds};
+use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 use crate::completion::Completing;
 use crate::content::CallResult;
@@ -61,6 +62,9 @@ pub(super) enum Becomes {
 
 /// A tool, and its place in the whole list.
 type Found<'t> = (usize, &'t Arc<Tool>);
+
+/// The answer to a call of `call_tool` that stands for none, and the name that is unknown.
+type NoInner = (Box<CallResult>, Option<String>);
 
 /// A call that was read and has not begun.
 pub(super) struct QueuedCall<C> {
@@ -113,20 +117,20 @@ impl Becomes {
 
 impl CallTarget {
     /// The call that this call of `call_tool` stands for, and its tool; or the answer where it
-    /// stands for none.
-    fn inner<'t>(self, call: &Tool, tools: &'t ToolList) -> Result<(Self, Found<'t>), Box<CallResult>> {
-        let InnerCall { name, arguments } = InnerCall::read(call, &self.arguments)?;
-        let found = tools
-            .find(&name)
-            .filter(|(_, entry)| entry.is_tool())
-            .ok_or_else(|| Box::new(InnerCall::unknown(&name)))?;
+    /// stands for none, with the name that is unknown.
+    fn inner<'t>(self, call: &Tool, tools: &'t ToolList) -> Result<(Self, Found<'t>), NoInner> {
+        let refused = |refusal: Box<CallResult>| (refusal, None);
+        let InnerCall { name, arguments } = InnerCall::read(call, &self.arguments).map_err(refused)?;
+        let Some(found) = tools.find(&name).filter(|(_, entry)| entry.is_tool()) else {
+            return Err((Box::new(InnerCall::unknown(&name)), Some(name)));
+        };
         let arguments = arguments.filter(|arguments| arguments.get() != "null");
         let arguments = match arguments {
             Some(arguments) if !scan::is_object(arguments.get()) => {
-                return Err(Box::new(call.refuse_arguments(&"- /arguments must be an object")));
+                return Err(refused(Box::new(call.refuse_arguments(&"- /arguments must be an object"))));
             }
             Some(arguments) => arguments,
-            None => raw("{}".to_owned()).map_err(|error| Box::new(CallResult::error(error.message)))?,
+            None => raw("{}".to_owned()).map_err(|error| refused(Box::new(CallResult::error(error.message))))?,
         };
         Ok((Self { name, arguments, is_inner: true, ..self }, found))
     }
@@ -237,7 +241,10 @@ impl<H: Host> Shared<H> {
                     target = inner;
                     Some(found)
                 }
-                Err(refusal) => {
+                Err((refusal, unknown)) => {
+                    if let Some(name) = unknown {
+                        self.observe_unseen(&**catalog, &context.caller, &name, &Becomes::ToolResult);
+                    }
                     self.observe_refused(Method::CallTool, &context, &RpcError::params("refused"));
                     return permit.settle_result(&refusal, peer.revision);
                 }
@@ -246,6 +253,7 @@ impl<H: Host> Shared<H> {
         };
         let Some((index, tool)) = found else {
             let error = target.becomes.unknown(&target.name);
+            self.observe_unseen(&**catalog, &context.caller, &target.name, &target.becomes);
             self.observe_refused(target.becomes.method(), &context, &error);
             let frame = error_frame(Some(&permit.id), &error);
             permit.settle(frame);
@@ -287,6 +295,14 @@ impl<H: Host> Shared<H> {
         let elsewhere = catalog.runs_elsewhere(index);
         let work = Box::pin(StartedCall { permit, catalog, tool, becomes, call, task }.run());
         if elsewhere { self.executor.run_waiting(work) } else { self.executor.run(work) }
+    }
+
+    /// Tells the observer of a name that the caller's list does not have.
+    pub(super) fn observe_unseen(&self, catalog: &H::Catalog, caller: &Caller, name: &str, becomes: &Becomes) {
+        if let Some(observer) = self.server.host.observer() {
+            let hidden = catalog.tools().find(name).filter(|(_, entry)| becomes.is_of(entry));
+            observer.unseen(caller, hidden.map(|(_, entry)| entry.definition().name.as_str()));
+        }
     }
 
     /// Tells the observer of a call that the catalog does not see.

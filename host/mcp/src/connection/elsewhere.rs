@@ -1,6 +1,7 @@
 //! A session whose client other processes answer too: the parts of it that belong to another
 //! process, and those that another process passes on. Must not hold: the way between them.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::{Connection, Session, Shared};
@@ -8,6 +9,9 @@ use crate::asking::{AskName, ReplyText};
 use crate::frame::RequestId;
 use crate::host::Host;
 use crate::meta::{LogLevel, Peer};
+
+/// Completes once other processes know.
+pub(crate) type Known = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The other processes that answer the client of one session.
 pub(crate) trait Elsewhere: Send + Sync {
@@ -17,8 +21,9 @@ pub(crate) trait Elsewhere: Send + Sync {
     /// Cancels a request that this process does not have.
     fn cancel(&self, id: &RequestId);
 
-    /// Watches a resource everywhere, or no more.
-    fn watch(&self, uri: &str, watches: bool);
+    /// Watches a resource everywhere, or no more. It completes once the others know, or a bounded
+    /// time later.
+    fn watch(&self, uri: &str, watches: bool) -> Known;
 
     /// Sets the session's log level everywhere.
     fn set_log_level(&self, level: LogLevel);

@@ -33,7 +33,7 @@ use crate::server::{ListChanges, Server};
 use crate::task::{StoredTask, TaskOptions};
 
 use calls::{OpenCall, QueuedCall};
-pub(crate) use elsewhere::Elsewhere;
+pub(crate) use elsewhere::{Elsewhere, Known};
 use reply::{BatchReplies, Reply};
 use task_news::TaskWatch;
 use watched::WatchedUris;

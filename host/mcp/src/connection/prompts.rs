@@ -35,7 +35,11 @@ impl<H: Host> Shared<H> {
             let view = catalog.view(&self.caller);
             let entries = view.as_deref().unwrap_or_else(|| catalog.tools());
             let prompt = entries.find(&path).and_then(|(_, entry)| entry.prompt());
-            prompt.ok_or_else(|| unknown(&name))?.check(&arguments)?;
+            let Some(prompt) = prompt else {
+                self.observe_unseen(&**catalog, &self.caller, &path, &Becomes::Prompt);
+                return Err(unknown(&name));
+            };
+            prompt.check(&arguments)?;
         }
         self.start(
             exchange,

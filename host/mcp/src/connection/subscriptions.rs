@@ -164,23 +164,35 @@ impl<H: Host> Shared<H> {
     }
 
     /// Watches a resource for a legacy session. There need not be one yet.
-    pub(super) fn subscribe(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn subscribe(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         self.watch(&uri)?;
-        if let Some(elsewhere) = self.elsewhere.get() {
-            elsewhere.watch(&uri, true);
-        }
-        exchange.acknowledge()
+        self.acknowledge_watch(exchange, &uri, true)
     }
 
     /// Watches a resource no more.
-    pub(super) fn unsubscribe(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn unsubscribe(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         self.watch_no_more(&uri);
-        if let Some(elsewhere) = self.elsewhere.get() {
-            elsewhere.watch(&uri, false);
-        }
-        exchange.acknowledge()
+        self.acknowledge_watch(exchange, &uri, false)
+    }
+
+    /// Answers once the other processes know too: the one with the client's stream tells it of
+    /// changes.
+    fn acknowledge_watch(
+        self: &Arc<Self>,
+        exchange: &Exchange<'_, H>,
+        uri: &str,
+        watches: bool,
+    ) -> Result<(), RpcError> {
+        let Some(elsewhere) = self.elsewhere.get() else { return exchange.acknowledge() };
+        let known = elsewhere.watch(uri, watches);
+        let id = exchange.id().clone();
+        self.answer_later(exchange, async move {
+            known.await;
+            Ok(result_frame(&id, |out| out.extend_from_slice(b"{}")))
+        });
+        Ok(())
     }
 
     pub(super) fn watch(&self, uri: &str) -> Result<(), RpcError> {

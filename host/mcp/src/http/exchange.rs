@@ -15,18 +15,19 @@
 //!
 //! Messages are sealed under the server's key, so only replicas write and read them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::replicas::{HeardItem, Recipient, Replicas, ReplicasAway};
 use super::session::{KeptFrames, Sessions};
 use crate::asking::ReplyText;
-use crate::connection::Elsewhere;
+use crate::connection::{Elsewhere, Known};
 use crate::frame::RequestId;
 use crate::host::Host;
 use crate::meta::LogLevel;
@@ -46,12 +47,26 @@ const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5 * 60);
 /// Pause after a question that nobody answered. Sessions are in use meanwhile.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
+/// Longest wait until all replicas know of a stream, or of what is watched. 1 s: a message between
+/// replicas takes under a millisecond, and a client waits meanwhile.
+pub(super) const KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
 /// The exchange with the other replicas.
 pub(super) struct Exchange {
     pub(super) replicas: Arc<dyn Replicas>,
     key: StateKey,
+    /// Requests that wait until all replicas know what a session watches. There are as many as
+    /// requests are open.
+    unknown: Mutex<Vec<UnknownWatch>>,
     /// Streams opened here so far.
     opened: AtomicU64,
+}
+
+/// A request that is answered once this replica hears its own message: so have the others.
+struct UnknownWatch {
+    session: String,
+    uri: String,
+    known: oneshot::Sender<()>,
 }
 
 /// A message about one session.
@@ -81,7 +96,7 @@ pub(super) enum SessionNews {
 
 impl Exchange {
     pub(super) fn new(replicas: Arc<dyn Replicas>, key: StateKey) -> Arc<Self> {
-        Arc::new(Self { replicas, key, opened: AtomicU64::new(0) })
+        Arc::new(Self { replicas, key, unknown: Mutex::default(), opened: AtomicU64::new(0) })
     }
 
     /// Sends news of a session of this caller. Without randomness nothing is sealed, nor sent.
@@ -91,6 +106,23 @@ impl Exchange {
         if let Some(sealed) = sealed {
             self.replicas.send(to, caller, sealed);
         }
+    }
+
+    /// Begins to wait until this replica hears what it says of a resource.
+    fn await_watch(&self, session: &str, uri: &str) -> oneshot::Receiver<()> {
+        let (known, heard) = oneshot::channel();
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those who gave up are forgotten.
+        unknown.retain(|watch| !watch.known.is_closed());
+        unknown.push(UnknownWatch { session: session.to_owned(), uri: uri.to_owned(), known });
+        heard
+    }
+
+    /// All replicas have heard what this one said of a resource.
+    fn confirm_watch(&self, session: &str, uri: &str) {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who waits learns of it as its sender is dropped.
+        unknown.retain(|watch| watch.session != session || watch.uri != uri);
     }
 
     /// The name of a new stream.
@@ -147,8 +179,11 @@ impl Elsewhere for SessionElsewhere {
         self.send(Recipient::All, news);
     }
 
-    fn watch(&self, uri: &str, watches: bool) {
+    fn watch(&self, uri: &str, watches: bool) -> Known {
+        let heard = self.exchange.await_watch(&self.session, uri);
         self.send(Recipient::All, SessionNews::Watch(uri.to_owned(), watches));
+        // While the others are away, those who have this replica are served.
+        Box::pin(async move { drop(timeout(KNOWN_WITHIN, heard).await) })
     }
 
     fn set_log_level(&self, level: LogLevel) {
@@ -220,6 +255,7 @@ fn take<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, note: Note) {
                 exchange.send(Recipient::Replica(&from), (&key, session.caller().name()), news);
             }
         }
+        SessionNews::Watch(uri, _) if is_own => exchange.confirm_watch(&key, &uri),
         _ if is_own => {}
         SessionNews::Ended => {}
         SessionNews::Closed(stream) => session.outbox.closed_elsewhere(&stream),

@@ -2,14 +2,13 @@
 //! name it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::time::timeout;
 
 use super::accept::Accepted;
 use super::body::ResponseContent;
-use super::exchange::{Exchange, SessionElsewhere, SessionNews};
+use super::exchange::{Exchange, KNOWN_WITHIN, SessionElsewhere, SessionNews};
 use super::executor::DrivingExecutor;
 use super::headers::{self, Era, SESSION_ID};
 use super::mailbox::{Ending, Mailbox, Next};
@@ -113,10 +112,6 @@ pub(super) fn begin<H: Host>(
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: context.accepted, style }))
 }
 
-/// Longest wait until all replicas know of a stream. 1 s: a message between replicas takes under a
-/// millisecond, and a client waits for its stream meanwhile.
-const STREAM_KNOWN_WITHIN: Duration = Duration::from_secs(1);
-
 /// Opens the stream for a session's messages that belong to no request. The answer begins once all
 /// replicas know of the stream: what the client opens then is a later one.
 pub(super) async fn listen<H: Host>(
@@ -154,7 +149,7 @@ pub(super) async fn listen<H: Host>(
     let stream = EventStream::new(mailbox, None, &service.limits, Box::new(lease));
     if is_shared {
         // Without the others, whose state is away, the stream serves those who have this replica.
-        let _ = timeout(STREAM_KNOWN_WITHIN, known).await;
+        let _ = timeout(KNOWN_WITHIN, known).await;
     }
     Ok(events(stream))
 }

@@ -33,6 +33,7 @@ mod traffic;
 mod watch;
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Instant;
 
@@ -114,6 +115,28 @@ pub enum AuthFailure {
     },
     /// Authentication is unavailable: 503.
     NotNow,
+}
+
+/// Hears of requests that are refused before anything of them is read, on the threads that answer
+/// them. It must not block.
+pub trait RefusalObserver: Send + Sync + 'static {
+    /// A request from this address was refused. There is no address over a Unix socket.
+    fn refused(&self, from: Option<IpAddr>, reason: RefusalReason);
+}
+
+/// The reason for a 401 or a 403.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The request shows no credential: 401.
+    NoCredential,
+    /// Its credential is not known, or no longer: 401.
+    UnknownCredential,
+    /// Its credential lacks a right: 403.
+    MissingRight,
+    /// It asks for a host that the server does not go by: 403.
+    Host,
+    /// It is of a web page whose origin is not allowed: 403.
+    Origin,
 }
 
 /// Admits everyone, as [`Caller::anyone`].

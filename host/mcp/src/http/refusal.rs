@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
-use super::AuthFailure;
 use super::body::ResponseContent;
 use super::quota::QuotaError;
+use super::{AuthFailure, RefusalReason};
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, error_frame};
 
 /// The methods of the endpoint, both eras together.
@@ -120,6 +120,18 @@ impl Refusal {
         match self {
             Self::Request(_, refusal) | Self::Nameless(refusal) => refusal.bare(),
             refusal => refusal,
+        }
+    }
+
+    /// The reason of a 401 or 403, of a request with or without a credential.
+    pub(super) const fn reason(&self, has_credential: bool) -> Option<RefusalReason> {
+        match self {
+            Self::AuthFailure(AuthFailure::Unknown { .. }) if has_credential => Some(RefusalReason::UnknownCredential),
+            Self::AuthFailure(AuthFailure::Unknown { .. }) => Some(RefusalReason::NoCredential),
+            Self::AuthFailure(AuthFailure::NotAllowed { .. }) => Some(RefusalReason::MissingRight),
+            Self::Host => Some(RefusalReason::Host),
+            Self::Origin => Some(RefusalReason::Origin),
+            _ => None,
         }
     }
 

@@ -19,7 +19,7 @@ use super::quota::Quotas;
 use super::replicas::Replicas;
 use super::service::{LiveRequests, Service};
 use super::traffic::{Load, Traffic};
-use super::{Gatekeeper, Readiness};
+use super::{Gatekeeper, Readiness, RefusalObserver};
 use crate::host::{Executor, Host};
 use crate::server::Server;
 
@@ -43,6 +43,8 @@ pub struct HttpOptions {
     pub gatekeeper: Arc<dyn Gatekeeper>,
     /// The counters.
     pub traffic: Arc<Traffic>,
+    /// Hears of requests that are refused with 401 or 403, if anybody does.
+    pub refusals: Option<Arc<dyn RefusalObserver>>,
     /// The check of what it needs besides itself, if anything.
     pub readiness: Option<Arc<dyn Readiness>>,
     /// The other replicas of this server; `None`: there are none. They share the server's key.
@@ -124,7 +126,8 @@ pub async fn serve<H: Host>(
     executor: impl Executor,
     shutdown: &Shutdown,
 ) {
-    let HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, readiness, replicas } = options;
+    let HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, refusals, readiness, replicas } =
+        options;
     let exchange = replicas.map(|replicas| Exchange::new(replicas, server.options.state_key.clone()));
     let service = Arc::new(Service {
         server: Arc::clone(server),
@@ -137,6 +140,7 @@ pub async fn serve<H: Host>(
         live: LiveRequests::default(),
         quotas: Quotas::new(&limits),
         traffic,
+        refusals,
         readiness,
         leaving: false.into(),
         ending: false.into(),

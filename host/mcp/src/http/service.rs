@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
@@ -29,7 +29,7 @@ use super::session::Sessions;
 use super::stream::{EventStream, Lease};
 use super::traffic::Traffic;
 use super::watch::RequestWatch;
-use super::{Admitted, CredentialValidity, Gatekeeper, Readiness};
+use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver};
 use super::{legacy, modern, sealed};
 use crate::caller::Caller;
 use crate::connection::Listener;
@@ -63,6 +63,7 @@ pub(super) struct Service<H: Host> {
     pub(super) live: LiveRequests,
     pub(super) quotas: Quotas,
     pub(super) traffic: Arc<Traffic>,
+    pub(super) refusals: Option<Arc<dyn RefusalObserver>>,
     pub(super) readiness: Option<Arc<dyn Readiness>>,
     /// True once the server is to end. It may still take requests.
     pub(super) leaving: AtomicBool,
@@ -173,9 +174,16 @@ impl<H: Host> Service<H> {
             return plain(status, text);
         }
         let origin = request.headers().get(ORIGIN).cloned();
+        let has_credential = request.headers().contains_key(AUTHORIZATION);
         let mut response = match self.route(request, arrival, open).await {
             Ok(response) => response,
-            Err(refusal) => refusal.response(),
+            Err(refusal) => {
+                let reason = refusal.reason(has_credential);
+                if let Some((refusals, reason)) = self.refusals.as_ref().zip(reason) {
+                    refusals.refused(arrival.peer, reason);
+                }
+                refusal.response()
+            }
         };
         self.origin_policy.expose(origin, &mut response);
         self.traffic.answered(response.status());

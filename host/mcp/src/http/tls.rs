@@ -72,6 +72,14 @@ impl Certificate {
         Ok(())
     }
 
+    /// Shakes hands for servers of the same process that speak HTTP/1.1 alone.
+    #[must_use]
+    pub fn http1_acceptor(&self) -> tokio_rustls::TlsAcceptor {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(config).into()
+    }
+
     pub(super) fn acceptor(&self) -> tokio_rustls::TlsAcceptor {
         Arc::clone(&self.config).into()
     }

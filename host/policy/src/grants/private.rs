@@ -44,17 +44,23 @@ impl PrivateRule {
     /// True if it names an address of a kind. Metadata services must be named alone, this host by
     /// its loopback addresses.
     fn names(&self, address: IpAddr, port: u16, class: AddressClass) -> bool {
-        let exact = self.net.prefix_len() == self.net.max_prefix_len();
         let enough = match class {
             AddressClass::Unspecified => false,
-            AddressClass::Metadata => exact,
+            AddressClass::Metadata => self.is_exact(),
             _ => true,
         };
         enough && self.ports.contains(port) && self.net.contains(&address)
     }
 
     pub(crate) fn lies_within(&self, wider: &Self) -> bool {
-        wider.net.contains(&self.net) && self.ports.lies_within(wider.ports)
+        // A range does not name the metadata services in it.
+        let named =
+            AddressClass::of(self.net.addr()) != Some(AddressClass::Metadata) || !self.is_exact() || wider.is_exact();
+        named && wider.net.contains(&self.net) && self.ports.lies_within(wider.ports)
+    }
+
+    fn is_exact(&self) -> bool {
+        self.net.prefix_len() == self.net.max_prefix_len()
     }
 
     /// True if every address it names is a public one anyway.

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use crate::diagnostic::Diagnostic;
 use crate::limits::{Spec, Unit};
-use crate::read::{Problems, Section, limits};
+use crate::read::{Entry, Problems, Section, limits};
 
 /// The calls of a tool that a person confirms through the client, from the fewest to all.
 /// `approval` in the manifest.
@@ -20,6 +21,17 @@ pub enum ApprovalPolicy {
     /// `"always"`: each.
     Always,
 }
+
+/// The places where calls are confirmed. `approve_in` in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApproveIn {
+    pub(crate) client: bool,
+    pub(crate) console: bool,
+}
+
+/// The words for `approve_in`.
+pub(crate) const CLIENT: &str = "client";
+pub(crate) const CONSOLE: &str = "console";
 
 /// The calls that are confirmed, and the time for which one confirmation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,6 +89,27 @@ impl ApprovalPolicy {
     }
 }
 
+impl Default for ApproveIn {
+    /// The client alone.
+    fn default() -> Self {
+        Self { client: true, console: false }
+    }
+}
+
+impl ApproveIn {
+    /// True if the person at the client is asked.
+    #[must_use]
+    pub const fn client(self) -> bool {
+        self.client
+    }
+
+    /// True if an operator is asked in the console.
+    #[must_use]
+    pub const fn console(self) -> bool {
+        self.console
+    }
+}
+
 impl Approval {
     /// The calls that are confirmed.
     #[must_use]
@@ -89,6 +122,29 @@ impl Approval {
     pub fn remember(&self) -> Option<Duration> {
         self.remember_ms.map(Duration::from_millis)
     }
+}
+
+/// The key `approve_in`.
+pub(crate) fn read_places(entry: &Entry<'_>, problems: &mut Problems) -> Option<ApproveIn> {
+    let mut places = ApproveIn { client: false, console: false };
+    let names = entry.strings(2, problems)?;
+    let is_empty = names.is_empty();
+    for (name, span) in names {
+        match name {
+            CLIENT => places.client = true,
+            CONSOLE => places.console = true,
+            other => {
+                let message = format!("{other:?} is no place to approve calls in");
+                let hint = format!("write \"{CLIENT}\" or \"{CONSOLE}\"");
+                problems.add(Diagnostic::error("server::approve_in", message).at(span).hint(hint));
+            }
+        }
+    }
+    if !is_empty {
+        return Some(places).filter(|places| places.client || places.console);
+    }
+    let problem = entry.error("server::approve_in", "nobody could approve a call");
+    problems.refuse(problem.hint(format!("write [\"{CLIENT}\"], or both \"{CLIENT}\" and \"{CONSOLE}\"")))
 }
 
 /// The approval that holds here; what the table leaves out is `inherited`.

@@ -20,6 +20,9 @@ pub(crate) const LOCAL: &str = "local";
 /// The caller over HTTP where callers need no token.
 pub(crate) const ANYONE: &str = "anyone";
 
+/// The caller of calls that operators try in the console.
+pub(crate) const CONSOLE: &str = "console";
+
 pub(crate) const RATE: Spec = Spec {
     key: "rate",
     unit: Unit::Rate,

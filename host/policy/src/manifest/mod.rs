@@ -1,10 +1,12 @@
 //! A manifest that has been checked: every default filled in, every limit resolved for every tool.
 //! Must not hold: how it was written, beyond the places that later problems point at.
 
+pub(crate) mod alerts;
 pub(crate) mod approval;
 pub(crate) mod apps;
 pub(crate) mod audit;
 pub(crate) mod callers;
+pub(crate) mod console;
 pub(crate) mod discovery;
 pub(crate) mod hints;
 pub(crate) mod http;
@@ -12,6 +14,7 @@ pub(crate) mod icons;
 pub(crate) mod instance;
 pub(crate) mod login;
 pub(crate) mod oauth;
+pub(crate) mod packages;
 pub(crate) mod prompts;
 pub(crate) mod registries;
 pub(crate) mod resources;
@@ -34,10 +37,12 @@ use crate::program::Program;
 use crate::reference::Reference;
 use crate::settings::accessors;
 
-pub use approval::{Approval, ApprovalPolicy};
+pub use alerts::AlertsPolicy;
+pub use approval::{Approval, ApprovalPolicy, ApproveIn};
 pub use apps::{APPS_MAX, AppRule, ToolView};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use callers::{Callable, CallerRule, Callers, Rights, ToolName, ToolPattern};
+pub use console::ConsolePolicy;
 pub use discovery::Discovery;
 pub use hints::Hints;
 pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
@@ -45,10 +50,11 @@ pub use icons::IconRule;
 pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy};
+pub use packages::PackageRegistry;
 pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
 pub use registries::RegistryPolicy;
 pub use resources::{MountFiles, RESOURCES_MAX, ResourceRule, StateEntries, ToolArguments, UriTemplate};
-pub use server::{Server, Walls};
+pub use server::{LogWord, Server, Walls};
 pub use skills::SkillsPolicy;
 pub use state::{RatesWhileAway, SharedServer, StatePolicy};
 pub use tasks::{TaskRule, TasksPolicy};
@@ -67,8 +73,12 @@ accessors! {
         pub(crate) http: Option<HttpPolicy> => Option<&HttpPolicy>,
         /// The section `[metrics]`, if the manifest has one.
         pub(crate) metrics: Option<MetricsPolicy> => Option<&MetricsPolicy>,
+        /// The section `[console]`, if the manifest has one.
+        pub(crate) console: Option<ConsolePolicy> => Option<&ConsolePolicy>,
         /// The section `[traces]`, if the manifest has one.
         pub(crate) traces: Option<TracesPolicy> => Option<&TracesPolicy>,
+        /// The section `[alerts]`, if the manifest has one.
+        pub(crate) alerts: Option<AlertsPolicy> => Option<&AlertsPolicy>,
         /// The section `[state]`, if the manifest has one.
         pub(crate) state: Option<StatePolicy> => Option<&StatePolicy>,
         /// The section `[tasks]`.
@@ -90,6 +100,8 @@ accessors! {
         pub(crate) apps: Vec<AppRule> => &[AppRule],
         /// The registries that are reached in another way, in the order of the file.
         pub(crate) registries: Vec<RegistryPolicy> => &[RegistryPolicy],
+        /// The registries of packages' namespaces, in the order of the file.
+        pub(crate) packages: Vec<PackageRegistry> => &[PackageRegistry],
         /// Who must have signed components, in the order of the file.
         pub(crate) trust: Vec<TrustPolicy> => &[TrustPolicy],
         /// The components, in the order of the file. Names are unique.
@@ -213,6 +225,12 @@ impl Manifest {
     #[must_use]
     pub fn login(&self, name: &str) -> Option<&Arc<LoginPolicy>> {
         self.logins.iter().find(|login| login.name() == name)
+    }
+
+    /// The registry of a namespace of packages.
+    #[must_use]
+    pub fn package_registry(&self, namespace: &str) -> Option<&str> {
+        self.packages.iter().find(|entry| entry.namespace() == namespace).map(PackageRegistry::registry)
     }
 
     /// Who must have signed a component of a registry: the rule with the longest beginning of its

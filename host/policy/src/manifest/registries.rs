@@ -111,7 +111,7 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
 }
 
 /// True for a host as `oci://` references name it: in lower case, with a port or not.
-fn is_registry(text: &str) -> bool {
+pub(super) fn is_registry(text: &str) -> bool {
     text.len() <= HOST_BYTES_MAX && is_host(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
 use crate::limits::Spec;
+use crate::manifest::approval::{self, ApproveIn};
 use crate::manifest::discovery::{self, Discovery};
 use crate::manifest::icons::{self, ICON, ICONS_MAX, IconRule};
 use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND};
@@ -161,10 +162,21 @@ settings! {
             "The default outlasts the pause of a model that thinks. A process that waits for its next call takes some \
              megabytes; another starts within milliseconds."
         ), {"examples": ["30s"]};
+        /// The part of the log that is written: `"off"`; `"error"`, what went wrong in the host,
+        /// and errors that tools log; `"warn"`, traps as well; `"info"`, what tools print as well;
+        /// `"debug"`, everything. `--log LEVEL` and `toolcell log-level` win.
+        log: LogWord => LogWord = "log" (Words(&LOG_WORDS), log, else LogWord::Info),
+            {"default": "info", "examples": ["warn"]};
         /// True ends running calls whose tool may reach less after the manifest changed. With false
         /// they run on as they began.
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
             {"default": true, "examples": [false]};
+        /// The places where calls that need approval are decided: `"client"`, by the person at the
+        /// client; `"console"`, by an operator. With both, whoever answers first decides.
+        approve_in: ApproveIn => ApproveIn = "approve_in" (
+            List(&Words(&[approval::CLIENT, approval::CONSOLE])), approval::read_places, else ApproveIn::default()
+        ), {"minItems": 1, "maxItems": 2, "uniqueItems": true, "default": [approval::CLIENT],
+            "examples": [[approval::CLIENT, approval::CONSOLE]]};
         /// The source of the key that seals what clients of 2026-07-28 hand back between two rounds
         /// of a call; at least 32 bytes. Made at each start by default: several processes that
         /// answer the same clients need the same.
@@ -173,7 +185,7 @@ settings! {
     }
     other names {
         "website_url" => "website", "websiteUrl" => "website", "url" => "website", "icon" => "icons",
-        "listens_max" => "subscriptions_max",
+        "listens_max" => "subscriptions_max", "log_level" => "log",
     }
 }
 
@@ -188,6 +200,25 @@ pub enum Walls {
     /// `"required"`: sandbox processes with every wall; without one the host does not start.
     Required,
 }
+
+/// The part of the log that is written. `log` in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogWord {
+    /// `"off"`: nothing.
+    Off,
+    /// `"error"`: failures of the host, and errors that tools log.
+    Error,
+    /// `"warn"`: also traps and warnings.
+    Warn,
+    /// `"info"`, the default: also lines that tools print.
+    #[default]
+    Info,
+    /// `"debug"`: everything.
+    Debug,
+}
+
+/// The words for `log`, in the order of their meanings.
+const LOG_WORDS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
 
 /// The words for `walls`.
 const NONE: &str = "none";
@@ -211,6 +242,16 @@ fn walls(entry: &Entry<'_>, problems: &mut Problems) -> Option<Walls> {
             problems.refuse(entry.error("server::walls", message))
         }
     }
+}
+
+fn log(entry: &Entry<'_>, problems: &mut Problems) -> Option<LogWord> {
+    let text = entry.string(problems)?;
+    let meanings = [LogWord::Off, LogWord::Error, LogWord::Warn, LogWord::Info, LogWord::Debug];
+    let found = LOG_WORDS.into_iter().zip(meanings).find(|(word, _)| *word == text);
+    found.map(|(_, meaning)| meaning).or_else(|| {
+        let message = format!("log must be one of \"{}\", not {text:?}", LOG_WORDS.join("\", \""));
+        problems.refuse(entry.error("server::log", message))
+    })
 }
 
 fn line(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::callers::{ANYONE, CONCURRENCY, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern};
+use crate::manifest::callers::{ANYONE, CONCURRENCY, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern};
 use crate::manifest::{ComponentPolicy, HttpPolicy};
 use crate::names::{check_component, check_tool, did_you_mean};
 use crate::table::table;
@@ -73,6 +73,15 @@ pub(crate) fn read(
     let context = Context { http, components };
     let rules = section.entries().into_iter().filter_map(|entry| rule(&entry, &context, &mut seen, problems));
     Callers::new(rules.collect())
+}
+
+/// The reason why no caller of this name can show a token, and a hint.
+pub(crate) fn without_token(http: Option<&HttpPolicy>, name: &str) -> Option<(String, &'static str)> {
+    if name.is_empty() || matches!(name, LOCAL | ANYONE | CONSOLE) {
+        let hint = "name a caller that `toolcell token new NAME` makes, or one of an issuer: ISSUER:SUBJECT";
+        return Some((format!("no token is of {name:?}"), hint));
+    }
+    Context { http, components: &[] }.nobody(name)
 }
 
 /// The parts of the manifest that rules refer to.

@@ -16,5 +16,6 @@ mod scratch;
 pub(crate) mod secrets;
 mod section;
 pub(crate) mod texts;
+pub(crate) mod wishes;
 
 pub(crate) use section::{Entry, Problems, Section};

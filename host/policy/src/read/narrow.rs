@@ -141,7 +141,7 @@ fn narrowed_network(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems)
     network.wider = Some(Arc::new(component.clone()));
     let Some(section) = entry.section(problems) else { return network };
     section.check_keys(&NETWORK_OF_TOOL, problems);
-    network::read_rules(&section, &mut network, problems);
+    network::read_rules(&section, &mut network, RULES_MAX, problems);
     if section.get("private").is_some() {
         network.private_section = Arc::from(grants.subject.narrowed_section("network"));
     }

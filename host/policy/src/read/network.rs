@@ -52,7 +52,7 @@ table! {
 pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Network {
     let mut network = Network::sealed(Arc::clone(subject));
     let Some(section) = entry.table(&NETWORK, problems) else { return network };
-    read_rules(&section, &mut network, problems);
+    read_rules(&section, &mut network, RULES_MAX, problems);
     network.ca = section.get("ca").map(|entry| ca(&entry, problems)).unwrap_or_default();
     network.proxy = section.get("proxy").and_then(|entry| proxy(&entry, problems));
     if network.http.is_empty() && section.get("http").is_none_or(|entry| entry.is_empty_list()) {
@@ -64,14 +64,14 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
     network
 }
 
-/// The lists that a component and a tool have both.
-pub(crate) fn read_rules(section: &Section<'_>, network: &mut Network, problems: &mut Problems) {
+/// The lists that a component, a tool and wishes have, each with at most this many rules.
+pub(crate) fn read_rules(section: &Section<'_>, network: &mut Network, rules_max: usize, problems: &mut Problems) {
     let errors = problems.errors();
-    network.http = list(section, "http", RULES_MAX, HttpRule::parse, problems);
-    network.tcp = list(section, "tcp", RULES_MAX, SocketRule::parse, problems);
-    network.udp = list(section, "udp", RULES_MAX, SocketRule::parse, problems);
+    network.http = list(section, "http", rules_max, HttpRule::parse, problems);
+    network.tcp = list(section, "tcp", rules_max, SocketRule::parse, problems);
+    network.udp = list(section, "udp", rules_max, SocketRule::parse, problems);
     if section.get("private").is_some() {
-        network.private = list(section, "private", PRIVATE_MAX, PrivateRule::parse, problems).into();
+        network.private = list(section, "private", rules_max.min(PRIVATE_MAX), PrivateRule::parse, problems).into();
     }
     // With a rule left out, others may seem to lead nowhere.
     if problems.errors() == errors {

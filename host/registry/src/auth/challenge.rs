@@ -44,7 +44,8 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<Challenge> {
 
 type Parameters = Vec<(String, String)>;
 
-/// The challenges of one header (RFC 9110, section 11.6.1). What is not understood ends it.
+/// The challenges of one header (RFC 9110, section 11.6.1). The first that is not understood ends
+/// it.
 fn challenges(text: &str) -> Vec<(&str, Parameters)> {
     let mut found: Vec<(&str, Parameters)> = Vec::new();
     let mut rest = text;

@@ -32,8 +32,9 @@ pub(crate) const MANIFEST_ACCEPT: &str = concat!(
 /// Version of an image layout (image specification 1.1, "Image Layout").
 pub(crate) const LAYOUT_VERSION: &str = "1.0.0";
 
-/// End of the tag under which cosign 2 keeps signatures.
-pub(crate) const SIGNATURE_TAG: &str = ".sig";
+/// Ends of the tags under which cosign 2 keeps signatures, and attestations: records of the build,
+/// and lists of parts.
+pub(crate) const COSIGN_TAGS: [&str; 2] = [".sig", ".att"];
 
 /// Layers that are components.
 const LAYERS: [&str; 3] = [

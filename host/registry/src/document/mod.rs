@@ -14,7 +14,7 @@ use toolcell_policy::Digest;
 
 pub use bounded::{ANNOTATION_BYTES_MAX, ANNOTATIONS_MAX, LAYERS_MAX};
 pub use media_types::{COMPONENT_LAYER, EMPTY_CONFIG, OCI_INDEX, OCI_MANIFEST, WASM_CONFIG};
-pub(crate) use media_types::{LAYOUT_VERSION, MANIFEST_ACCEPT, SIGNATURE_TAG};
+pub(crate) use media_types::{COSIGN_TAGS, LAYOUT_VERSION, MANIFEST_ACCEPT};
 pub(crate) use select::{component_layer, manifest_of_index, starts_compressed};
 
 /// Largest manifest or index, in bytes: the size that registries have to take (distribution

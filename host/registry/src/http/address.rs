@@ -67,7 +67,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 
 /// Connects to the first address of the host that is in reach and answers.
 pub(crate) async fn connect(url: &Url, reach: Reach, within: Duration) -> Result<TcpStream, PullError> {
-    let late = |_| PullError::Late { host: shown(url), step: "take a connection", within };
+    let late = |_| PullError::Late { host: shown(url), step: crate::error::CONNECTING, within };
     tokio::time::timeout(within, dial(url, reach)).await.map_err(late)?
 }
 

@@ -39,6 +39,8 @@ async fn artifacts_are_found_by_list_by_tag_and_by_cosigns_tag() {
         of_cosign.as_object_mut().unwrap().remove("artifactType");
         of_cosign["layers"][0]["annotations"] = json!({"dev.cosignproject.cosign/signature": "MEUC"});
         place.server.add_manifest(Some(&format!("sha256-{}.sig", of.hex())), of_cosign.to_string().as_bytes());
+        // One manifest under both tags is one artifact.
+        place.server.add_manifest(Some(&format!("sha256-{}.att", of.hex())), of_cosign.to_string().as_bytes());
         let pulled = place.pull(&reference).await.unwrap();
         assert_eq!((pulled.attached, pulled.skipped.as_slice(), pulled.not_looked_at), (2, &[][..], 0));
         let mut attached = place.store().attached(of).unwrap();
@@ -55,6 +57,39 @@ async fn artifacts_are_found_by_list_by_tag_and_by_cosigns_tag() {
         assert_eq!(place.client().referrers(&reference).await.unwrap().found.len(), 2);
         assert_eq!(place.store().verify().unwrap(), []);
     }
+}
+
+#[tokio::test]
+async fn attestations_of_cosign_2_are_found_under_their_tag_within_the_same_bounds() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    let of = reference.digest().unwrap();
+    let attestation = |layers: &[(&[u8], u64)]| {
+        let mut manifest = attached_to(&place, of.as_str(), b"");
+        manifest.as_object_mut().unwrap().remove("subject");
+        manifest["layers"] = layers
+            .iter()
+            .map(|(text, size)| {
+                json!({
+                    "mediaType": "application/vnd.dsse.envelope.v1+json", "digest": place.server.add_blob(text),
+                    "size": size, "annotations": {"predicateType": "https://slsa.dev/provenance/v1"},
+                })
+            })
+            .collect();
+        place.server.add_manifest(Some(&format!("sha256-{}.att", of.hex())), manifest.to_string().as_bytes());
+    };
+    attestation(&[(b"provenance", 10), (b"sbom", 4)]);
+    let pulled = place.pull(&reference).await.unwrap();
+    assert_eq!((pulled.attached, pulled.skipped.as_slice()), (1, &[][..]));
+    let attached = place.store().attached(of).unwrap();
+    let texts: Vec<_> = attached[0].layers.iter().map(|layer| layer.bytes.as_slice()).collect();
+    assert_eq!(texts, [b"provenance".as_slice(), b"sbom"]);
+    assert_eq!(attached[0].layers[0].annotations["predicateType"], "https://slsa.dev/provenance/v1");
+    attestation(&[(b"large", (8 << 20) + 1)]);
+    let again = place.client().referrers(&reference).await.unwrap();
+    assert_eq!((again.found.len(), again.skipped.len()), (0, 1));
+    let reason = &again.skipped[0].reason;
+    assert!(reason.contains("a layer of an attached artifact"), "{reason}");
 }
 
 #[tokio::test]

@@ -5,8 +5,10 @@
 mod attached;
 mod lies;
 mod network;
+mod packages;
 mod pulling;
 mod pushing;
+mod searching;
 mod secrets;
 mod server;
 mod stores;

@@ -85,6 +85,8 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
         "many questions" => FromSandbox::Ask(call, (0..1_000).map(|_| inquiry()).collect()),
         "no question waits" => FromSandbox::TakeBack(call),
         "start code of no component" => FromSandbox::NotAhead(u32::MAX, String::new()),
+        "usage of no call" => FromSandbox::Used { call: u64::MAX, fuel: 1, memory_bytes: 1 },
+        "usage without end" => FromSandbox::Used { call, fuel: u64::MAX, memory_bytes: u64::MAX },
         "start code" => FromSandbox::NotAhead(0, "forged".to_owned()),
         "start code with a long name" => FromSandbox::NotAhead(0, "x".repeat(513)),
         "a door" => FromSandbox::OpenDoor(call, 1_000),

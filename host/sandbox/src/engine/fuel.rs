@@ -8,6 +8,10 @@ use wasmtime::Trap;
 /// price, a guest that only calls the host would have eighty times the time of one that computes.
 const HOST_CALL_FUEL: u64 = 1_000;
 
+/// Ticks of the clock between two reports of what a call has used. About a quarter of a second of
+/// computing: people look at them.
+const REPORT_TICKS: u32 = 250;
+
 /// Fuel that host functions took since the budget was last filled up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostFuel {
@@ -17,11 +21,13 @@ pub(crate) struct HostFuel {
     work: u64,
     /// The call's whole budget.
     budget: u64,
+    /// Ticks of the clock at which the guest computed.
+    ticks: u32,
 }
 
 impl HostFuel {
     pub(crate) fn new(budget: u64) -> Self {
-        Self { calls: 0, work: 0, budget }
+        Self { calls: 0, work: 0, budget, ticks: 0 }
     }
 
     /// Counts one call of a host function.
@@ -37,6 +43,17 @@ impl HostFuel {
     /// Fuel of all calls and their work.
     pub(crate) fn spent(&self) -> u64 {
         self.calls.saturating_mul(HOST_CALL_FUEL).saturating_add(self.work)
+    }
+
+    /// Counts a tick of the clock. True where the caller is told what the call has used.
+    pub(crate) fn tick(&mut self) -> bool {
+        self.ticks = self.ticks.wrapping_add(1);
+        self.ticks.is_multiple_of(REPORT_TICKS)
+    }
+
+    /// Fuel that the call has used, where so much of its budget is left to its guest.
+    pub(crate) fn used(&self, left: u64) -> u64 {
+        self.budget.saturating_sub(left).saturating_add(self.spent())
     }
 
     /// Takes fuel for the work that a host function is about to do.

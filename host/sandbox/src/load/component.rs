@@ -13,6 +13,7 @@ use super::precompiled::{self, CodeOrigin};
 use super::sandbox::Sandbox;
 use super::start_code::StartCode;
 use super::survey::Survey;
+use super::wishes::{CarriedWishes, carried_wishes};
 use crate::failure::one_line;
 use crate::shape::typed::LeftOut;
 use crate::shape::{Shape, ShapeName};
@@ -31,6 +32,7 @@ pub struct ToolComponent {
     survey: Survey,
     start: StartCode,
     entry: Option<String>,
+    wishes: CarriedWishes,
 }
 
 /// Facts about a component that are not in its code.
@@ -160,6 +162,7 @@ impl ToolComponent {
             survey,
             start: StartCode::default(),
             entry,
+            wishes: carried_wishes(bytes),
         })
     }
 
@@ -198,6 +201,12 @@ impl ToolComponent {
     #[must_use]
     pub fn shape(&self) -> ShapeName {
         self.shape.name()
+    }
+
+    /// The wishes that it carries. None of a component that was linked without its bytes.
+    #[must_use]
+    pub fn wishes(&self) -> &CarriedWishes {
+        &self.wishes
     }
 
     /// Functions of a typed component that are no tools, as JSON cannot carry their parameters or

@@ -10,6 +10,7 @@ use super::component::{CodeFacts, ToolComponent};
 use super::digest::Digest;
 use super::inspect::Inspection;
 use super::precompiled::CodeOrigin;
+use super::wishes::CarriedWishes;
 use crate::bindings::contract;
 use crate::failure::Failure;
 use crate::run::call::{CallInput, CallReport};
@@ -51,6 +52,7 @@ pub(crate) struct ComponentFacts {
     left_out: Vec<LeftOut>,
     functions: Option<u64>,
     describable: Option<Vec<String>>,
+    wishes: CarriedWishes,
 }
 
 impl ComponentFacts {
@@ -63,6 +65,7 @@ impl ComponentFacts {
             left_out: component.left_out().to_vec(),
             functions: component.functions().map(|functions| functions as u64),
             describable: component.describable(),
+            wishes: component.wishes().clone(),
         }
     }
 }
@@ -138,6 +141,15 @@ impl HeldComponent {
         match &self.0 {
             Held::Here(component) => component.shape(),
             Held::Elsewhere(elsewhere) => elsewhere.facts.shape,
+        }
+    }
+
+    /// The wishes that it carries.
+    #[must_use]
+    pub fn wishes(&self) -> &CarriedWishes {
+        match &self.0 {
+            Held::Here(component) => component.wishes(),
+            Held::Elsewhere(elsewhere) => &elsewhere.facts.wishes,
         }
     }
 

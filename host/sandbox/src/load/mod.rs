@@ -13,6 +13,7 @@
 //! | `start_code.rs` | a component's start code, as far as it is known |
 //! | `error.rs`, `file_kind.rs` | the reasons why a file is no tool component |
 //! | `inspect.rs`, `digest.rs` | exports, imports, size and digest of a component |
+//! | `sections.rs`, `wishes.rs` | custom sections, and the one with a component's wishes |
 //! | `imports.rs` | the interfaces that a component may import |
 pub(crate) mod cache;
 pub(crate) mod compile;
@@ -29,5 +30,7 @@ pub(crate) mod inspect;
 pub(crate) mod precompiled;
 pub(crate) mod preview1;
 pub(crate) mod sandbox;
+pub(crate) mod sections;
 pub(crate) mod start_code;
 pub(crate) mod survey;
+pub(crate) mod wishes;

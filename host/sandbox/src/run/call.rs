@@ -302,7 +302,7 @@ async fn run<T>(
             failed
         }
     };
-    let mut usage = instance.usage(limits, started.elapsed());
+    let mut usage = instance.usage(started.elapsed());
     // An answer that cost too much is refused, or the same call would pass or not depending on the
     // last tick.
     let outcome =

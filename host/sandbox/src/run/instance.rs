@@ -4,7 +4,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcell_audit::Usage;
-use toolcell_policy::Limits;
 use wasmtime::Store;
 
 use crate::caller::asking::AskBudget;
@@ -52,12 +51,11 @@ impl Instance {
     }
 
     /// The resources used since the fuel was last filled up.
-    pub(crate) fn usage(&self, limits: &Limits, duration: Duration) -> Usage {
+    pub(crate) fn usage(&self, duration: Duration) -> Usage {
         let state = self.store.data();
-        let computed = limits.fuel().saturating_sub(self.store.get_fuel().unwrap_or(0));
         let (egress_bytes, ingress_bytes) = state.traffic_bytes();
         Usage {
-            fuel: computed.saturating_add(state.fuel.spent()),
+            fuel: state.fuel.used(self.store.get_fuel().unwrap_or(0)),
             memory_peak_bytes: state.limiter.peak_bytes(),
             duration,
             log_bytes: state.log.charged_bytes(),
@@ -129,6 +127,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::pin::pin;
     use std::task::{Context, Waker};
+
+    use toolcell_policy::Limits;
 
     use super::*;
     use crate::load::sandbox::{Sandbox, SandboxOptions};

@@ -23,14 +23,18 @@ pub(crate) fn fresh(engine: &Engine, terms: &Terms<'_>) -> wasmtime::Result<Stor
     store.limiter(|state| &mut state.limiter);
     fill_budgets(&mut store, limits)?;
     store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(|store| {
+    store.epoch_deadline_callback(|mut store| {
         // The store knows the fuel left at the last call that the guest made: a guest that only
         // calls is stopped here.
-        if store.get_fuel()? < store.data().fuel.spent() {
-            Err(Trap::OutOfFuel.into())
-        } else {
-            Ok(UpdateDeadline::Yield(1))
+        let left = store.get_fuel()?;
+        let state = store.data_mut();
+        if left < state.fuel.spent() {
+            return Err(Trap::OutOfFuel.into());
         }
+        if state.fuel.tick() {
+            state.caller.used(state.fuel.used(left), state.limiter.peak_bytes());
+        }
+        Ok(UpdateDeadline::Yield(1))
     });
     Ok(store)
 }

@@ -293,6 +293,12 @@ pub(crate) enum FromSandbox {
     NotAhead(ComponentId, String),
     /// The call wants a door to the outside, and gives it this number.
     OpenDoor(CallId, u32),
+    /// The call computes, and has used so much so far.
+    Used {
+        call: CallId,
+        fuel: u64,
+        memory_bytes: u64,
+    },
 }
 
 impl FromSandbox {
@@ -305,6 +311,7 @@ impl FromSandbox {
             | Self::Progress { call, .. }
             | Self::Log { call, .. }
             | Self::Denied { call, .. }
+            | Self::Used { call, .. }
             | Self::Updated(call, _)
             | Self::Ask(call, _)
             | Self::TakeBack(call)

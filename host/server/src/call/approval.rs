@@ -10,7 +10,9 @@ use toolcell_shared::{Away, Claim, SharedState};
 
 use super::StartedCall;
 use super::execute::EndedCall;
+use super::operators::Asking;
 use super::questions::named;
+use crate::activity::CallPhase;
 
 /// Key of the question. No guest can use it.
 const KEY: &str = "toolcell.approval";
@@ -63,7 +65,19 @@ impl StartedCall<'_> {
             return Ok(free);
         }
         let wait = self.target.limits.ask_wait();
-        let asked = self.ask_person(call, approval, wait).await;
+        self.live().into_iter().for_each(|live| live.enter(CallPhase::Asking));
+        let asked = match self.operators() {
+            Some(queue) => self.ask_operators(queue, call, approval).await,
+            None => Asking::Client(self.ask_person(call, approval, wait).await),
+        };
+        self.live().into_iter().for_each(|live| live.enter(CallPhase::Waiting));
+        let asked = match asked {
+            Asking::Client(asked) => asked,
+            Asking::Operator(answer) => {
+                return self.decided_by(&answer, approval, &what).await.map(|()| free);
+            }
+            Asking::NoRoom => return Err(self.not_approved("refused", "too many calls wait for an operator")),
+        };
         let answer = match asked {
             Some(Asked::Answered(answers)) => answers.into_iter().next(),
             Some(Asked::Refused(error)) => return Err(self.cannot_ask(&error)),
@@ -116,7 +130,7 @@ impl StartedCall<'_> {
     }
 
     /// Asks; `None` if nobody answers in time, or the call is cancelled.
-    async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<Asked> {
+    pub(super) async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<Asked> {
         let message = self.message(call, approval);
         let ask = Ask { key: KEY.to_owned(), question: Question::Form { message, schema_json: FORM.to_owned() } };
         let need = self.need();
@@ -134,14 +148,24 @@ impl StartedCall<'_> {
         }
     }
 
-    fn message(&self, call: &Call, approval: Approval) -> String {
+    /// The question, without the arguments.
+    pub(super) fn question(&self) -> String {
         let (tool, component) = (self.name(), self.target.component.name());
-        let (shown, left_out) =
+        format!("Allow the tool {tool:?} of the component {component:?} to run?")
+    }
+
+    /// The call's arguments for a person, without values of secrets.
+    pub(super) fn shown_arguments(&self, call: &Call) -> String {
+        let (mut shown, left_out) =
             shown(&self.target.capabilities.redactor().text(call.arguments.get()), ARGUMENTS_CHARS_MAX);
-        let mut text = format!("Allow the tool {tool:?} of the component {component:?} to run?\nArguments: {shown}");
         if left_out > 0 {
-            text.push_str(&format!("… ({left_out} characters more)"));
+            shown.push_str(&format!("… ({left_out} characters more)"));
         }
+        shown
+    }
+
+    fn message(&self, call: &Call, approval: Approval) -> String {
+        let mut text = format!("{}\nArguments: {}", self.question(), self.shown_arguments(call));
         if let Some(time) = approval.remember() {
             let time = show_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
             text.push_str(&format!(
@@ -183,12 +207,12 @@ impl StartedCall<'_> {
         format!("nobody approved {:?} within {wait}: it was not run (limit \"ask_wait\")", self.name())
     }
 
-    fn not_approved(&self, answer: &str, text: &str) -> EndedCall {
+    pub(super) fn not_approved(&self, answer: &str, text: &str) -> EndedCall {
         self.note_approval(answer, Some(text));
         EndedCall::refused(Outcome::NotApproved, text.to_owned())
     }
 
-    fn note_approval(&self, answer: &str, detail: Option<&str>) {
+    pub(super) fn note_approval(&self, answer: &str, detail: Option<&str>) {
         self.record.asks(self.target).write("approval", KEY, answer, detail);
     }
 }

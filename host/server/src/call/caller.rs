@@ -16,6 +16,7 @@ use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
 use super::telling::Telling;
+use crate::activity::{CallPhase, LiveCall};
 use crate::catalog::pace;
 use crate::traces::CallTrace;
 
@@ -30,6 +31,8 @@ pub struct McpCaller {
     progress: Mutex<Allowance>,
     /// Ends the call once its tool is narrowed.
     narrowed: Option<Cancellation>,
+    /// The call in the console, if there is one.
+    live: Option<Arc<LiveCall>>,
     /// Trace of the call.
     trace: Option<Arc<CallTrace>>,
     /// News of resources that it changes.
@@ -49,6 +52,7 @@ impl McpCaller {
             consenting: None,
             progress,
             narrowed: None,
+            live: None,
             trace: None,
             telling: None,
             state_away: OnceLock::new(),
@@ -77,6 +81,11 @@ impl McpCaller {
         Self { narrowed, ..self }
     }
 
+    /// Also shows what it does in the console, whose operators may end it.
+    pub fn shown_as(self, live: Option<Arc<LiveCall>>) -> Self {
+        Self { live, ..self }
+    }
+
     /// Records the call's times in this trace.
     pub fn traced(self, trace: Option<Arc<CallTrace>>) -> Self {
         Self { trace, ..self }
@@ -89,6 +98,19 @@ impl McpCaller {
         self.state_away.get().map(String::as_str)
     }
 
+    /// Shows where the call is. The phase of a question is left by its answer.
+    fn enter(&self, phase: CallPhase) {
+        self.live.iter().for_each(|live| live.enter(phase));
+    }
+
+    /// The guest has ended, and printed this text.
+    pub fn ran(&self, text: &str) {
+        if let Some(live) = self.live.as_ref().filter(|live| live.notes_parts()) {
+            live.ran();
+            text.lines().for_each(|line| live.printed(line));
+        }
+    }
+
     /// Name of the call in the log.
     pub fn call_name(&self) -> CallName<'_> {
         CallName::new(self.denials.id(), &self.context, self.denials.tool())
@@ -98,14 +120,26 @@ impl McpCaller {
 impl Caller for McpCaller {
     fn instantiated(&self) {
         self.trace.iter().for_each(|trace| trace.instantiated());
+        self.live.iter().for_each(|live| live.instantiated());
+    }
+
+    fn used(&self, fuel: u64, memory_bytes: u64) {
+        self.live.iter().for_each(|live| live.note_used(fuel, memory_bytes));
     }
 
     fn notes_requests(&self) -> bool {
-        self.trace.is_some()
+        self.trace.is_some() || self.live.as_ref().is_some_and(|live| live.notes_parts())
     }
 
     fn requested(&self, request: &Requested<'_>) {
         self.trace.iter().for_each(|trace| trace.requested(request));
+        if let Some(live) = self.live.as_ref().filter(|live| live.notes_parts()) {
+            // Paths may be private.
+            let ask = request.ask;
+            let name = format!("{} {}://{}", ask.method(), ask.scheme().name(), ask.host());
+            let failed = request.came.is_ok_and(|status| status >= 400) || request.came.is_err();
+            live.requested(&name, request.began, failed);
+        }
     }
 
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
@@ -129,6 +163,7 @@ impl Caller for McpCaller {
 
     fn log(&self, level: LogLevel, message: &str) {
         self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
+        self.live.iter().for_each(|live| live.printed(message));
         let (name, text) = (self.call_name(), sanitize::line(message));
         match level {
             LogLevel::Debug => log_call!(debug, name, "{text}"),
@@ -174,15 +209,21 @@ impl Caller for McpCaller {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.context.cancellation.is_cancelled() || self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled)
+        let is_stopped = self.live.as_ref().is_some_and(|live| live.is_stopped());
+        let is_narrowed = self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
+        self.context.cancellation.is_cancelled() || is_narrowed || is_stopped
     }
 
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let Some(narrowed) = &self.narrowed else { return Box::pin(self.context.cancellation.cancelled()) };
+        let (narrowed, stopped) = (self.narrowed.as_ref(), self.live.as_ref().map(|live| live.stopping()));
+        if narrowed.is_none() && stopped.is_none() {
+            return Box::pin(self.context.cancellation.cancelled());
+        }
         Box::pin(async move {
             tokio::select! {
                 () = self.context.cancellation.cancelled() => {}
-                () = narrowed.cancelled() => {}
+                () = cancelled(narrowed) => {}
+                () = cancelled(stopped) => {}
             }
         })
     }
@@ -196,7 +237,12 @@ impl Caller for McpCaller {
     }
 
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
-        Box::pin(self.questions.ask(asks))
+        Box::pin(async move {
+            self.enter(CallPhase::Asking);
+            let asked = self.questions.ask(asks).await;
+            self.enter(CallPhase::Running);
+            asked
+        })
     }
 
     fn has_consent(&self, offer: &Askable) -> bool {
@@ -224,6 +270,14 @@ impl Caller for McpCaller {
 
     fn extensions_json(&self) -> String {
         self.context.extensions.as_deref().unwrap_or("{}").to_owned()
+    }
+}
+
+/// Waits for this; for ever if there is none.
+async fn cancelled(cancellation: Option<&Cancellation>) {
+    match cancellation {
+        Some(cancellation) => cancellation.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -12,13 +12,14 @@ use super::caller::McpCaller;
 use super::consent::Consenting;
 use super::name::log_call;
 use super::telling::Telling;
+use crate::activity::{CallPhase, LiveCall};
 use crate::catalog::{CallTarget, content};
 
 /// Key in a result's `_meta` for the call's usage.
 pub const USAGE_KEY: &str = "toolcell/usage";
 
 /// Key in a result's `_meta` for the guest's denials, if the result is not an error.
-const DENIALS_KEY: &str = "toolcell/denials";
+pub const DENIALS_KEY: &str = "toolcell/denials";
 
 /// End of one call, for the audit.
 pub(super) struct EndedCall {
@@ -38,6 +39,10 @@ pub struct Beside {
     pub printed: Captured,
     /// Its first denials.
     pub denials: Vec<Denial>,
+    /// The host's number of the call; 0 if it was refused before it began.
+    pub id: u64,
+    /// Its outcome in the audit, if it began.
+    pub outcome: Option<Outcome>,
 }
 
 /// End of a measured call.
@@ -79,8 +84,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     // Nobody waits at a connection for a task.
     let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
     let source = target.instances.for_caller(context.caller.name());
-    let (denials, asks) =
-        (started.record.denials(target, started.catalog.observation.as_ref()), started.record.asks(target));
+    let (denials, asks) = (started.record.denials(target, started.catalog), started.record.asks(target));
     let consenting = target
         .capabilities
         .may_ask()
@@ -91,6 +95,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let caller = Arc::new(
         caller
             .narrowed_by(target.narrowed.as_ref().map(|narrowed| narrowed.cancellation().clone()))
+            .shown_as(started.live().map(Arc::clone))
             .traced(started.trace.clone()),
     );
     let input = CallInput {
@@ -102,6 +107,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         caller: Arc::<McpCaller>::clone(&caller),
         source: source.source(),
     };
+    started.live().into_iter().for_each(|live| live.enter(CallPhase::Running));
     let report = match started.catalog.walled.of_target(target) {
         Some((group, place)) => group.call_tool(place, input).await,
         // Nothing runs that nobody checks.
@@ -111,6 +117,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         None => target.component.component.call_tool(input).await,
     };
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
+    caller.ran(&report.captured.text);
     log_captured(&caller, &report.captured);
     let ended = EndedCall::of(&caller, started.tool, report, target.capabilities.redactor()).unless_narrowed(target);
     caller.ended(ended.outcome).await;
@@ -154,7 +161,14 @@ impl EndedCall {
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
         tell_denials(&denials, redactor, &mut result);
-        Self { outcome, usage, detail, result, unfit, beside: Beside { printed: captured, denials } }
+        Self {
+            outcome,
+            usage,
+            detail,
+            result,
+            unfit,
+            beside: Beside { printed: captured, denials, ..Beside::default() },
+        }
     }
 
     /// This end, unless narrowing the tool caused it.
@@ -163,6 +177,13 @@ impl EndedCall {
         let Some(detail) = narrowed else { return self };
         let result = CallResult::error(detail.as_str());
         Self { detail, result, ..self }
+    }
+
+    /// This end, unless an operator caused it.
+    pub(super) fn unless_stopped(self, live: &LiveCall) -> Self {
+        let stopped = live.stopped_text().filter(|_| self.outcome == Outcome::Cancelled);
+        let Some(text) = stopped else { return self };
+        Self { detail: text.to_owned(), result: CallResult::error(text), ..self }
     }
 
     /// Says in the audit that the guest was told that shared state is away, whatever it made of it.

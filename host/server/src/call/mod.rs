@@ -11,6 +11,7 @@ mod consent;
 mod execute;
 mod name;
 mod once;
+mod operators;
 mod questions;
 mod rates;
 mod reading;
@@ -31,8 +32,10 @@ use toolcell_policy::Limit;
 use toolcell_sandbox::Failure;
 use toolcell_shared::Place;
 
+use crate::activity::{Activity, LiveCall, TrackedCall};
 use crate::catalog::{CallPermit, CallTarget, Catalog, QueueRefusal};
 use crate::traces::{CallTrace, TracedCall};
+pub(crate) use execute::DENIALS_KEY;
 pub use execute::{Beside, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
 use name::{CallName, log_call};
@@ -46,6 +49,8 @@ struct StartedCall<'a> {
     record: CallRecord,
     /// Trace of the call, if it is sampled.
     trace: Option<Arc<CallTrace>>,
+    /// The call in the console, if there is one.
+    live: Option<TrackedCall>,
 }
 
 impl toolcell_mcp::Catalog for Catalog {
@@ -185,6 +190,24 @@ impl Catalog {
         self.run(call, true).await
     }
 
+    /// Runs a call that an operator makes in the console, as one of a client: it is checked, waits
+    /// and is approved like any other.
+    pub(crate) async fn call_as_operator(&self, call: Call) -> (CheckedResult, Beside) {
+        if let Some(failure) = self.targets.get(call.tool).and_then(|target| too_large(target, &call)) {
+            self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
+            return (CheckedResult::error(failure.to_string()), Beside::default());
+        }
+        let tool =
+            self.tools.tools().get(call.tool).filter(|_| !toolcell_mcp::Catalog::runs_elsewhere(self, call.tool));
+        if let Some(tool) = tool
+            && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
+        {
+            self.record_refused(&call, Outcome::InvalidInput, &problems.to_string());
+            return (CheckedResult::error(problems.to_string()), Beside::default());
+        }
+        self.run(call, false).await
+    }
+
     /// Records the start, asks for approval, waits for a slot, runs the guest, checks its result,
     /// records the end.
     async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, Beside) {
@@ -216,7 +239,11 @@ impl Catalog {
             log_call!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
-        Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace })
+        let record = record.alerting(self.alerts.as_ref(), &call.context.caller);
+        let caller = call.context.caller.name();
+        let track = |activity: &Arc<Activity>| activity.running.track((start.id, caller), start.tool, target);
+        let live = self.activity.as_ref().map(track);
+        Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace, live })
     }
 
     /// Begins the call's trace, if calls are traced.
@@ -243,6 +270,7 @@ impl Catalog {
     /// Counts and records a call that is refused before anything of it runs.
     fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
         self.tally.count(outcome);
+        self.activity.iter().for_each(|activity| activity.figures().ended(None, true));
         if let Some((target, start)) = self.start(call) {
             log_call!(debug, start.name(call), "refused: {}", outcome.name());
             target.meters.ended(outcome, &Usage::default());
@@ -270,11 +298,29 @@ impl StartedCall<'_> {
             Ok(once) => once,
             Err(ended) => return ended,
         };
-        let ended = self.run_approved(call).await;
+        let ended = self.run_unless_stopped(call).await;
         if let Some(once) = once {
             once.ended(&ended).await;
         }
         ended
+    }
+
+    /// Runs the call until an operator ends it. A guest that runs by then is ended by its own
+    /// means.
+    async fn run_unless_stopped(&self, call: Call) -> EndedCall {
+        let Some(live) = self.live() else { return self.run_approved(call).await };
+        tokio::select! {
+            biased;
+            ended = self.run_approved(call) => ended.unless_stopped(live),
+            () = live.stopped_while_waiting() => {
+                EndedCall::refused(Outcome::Cancelled, String::new()).unless_stopped(live)
+            }
+        }
+    }
+
+    /// The call in the console, if there is one.
+    fn live(&self) -> Option<&Arc<LiveCall>> {
+        self.live.as_ref().map(TrackedCall::call)
     }
 
     /// Runs the call if it needs no person, or one confirms it. It holds no slot while it waits for
@@ -363,7 +409,7 @@ impl StartedCall<'_> {
         cancellation: &Cancellation,
         name: Option<CallName<'_>>,
     ) -> (CheckedResult, Beside) {
-        let beside = std::mem::take(&mut ended.beside);
+        let mut beside = std::mem::take(&mut ended.beside);
         // A check is bounded by its steps, a tenth of a second of one core.
         let patience = Patience { until: None, given_up: Some(cancellation.given_up()) };
         if self.tool.finishing_takes_long(&ended.result) {
@@ -380,6 +426,10 @@ impl StartedCall<'_> {
             log_call!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
         }
         self.trace.iter().for_each(|trace| trace.end(outcome));
+        if let Some(mut live) = self.live {
+            live.ended(outcome);
+        }
+        (beside.id, beside.outcome) = (self.record.id(), Some(outcome));
         self.record.end(outcome, usage, &detail);
         (result.blaming_arguments(outcome == Outcome::InvalidInput), beside)
     }

@@ -7,12 +7,14 @@ use toolcell_audit::{
     ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink,
     SinkError, Usage,
 };
-use toolcell_mcp::{Call, Revision, Tool};
+use toolcell_mcp::{Call, Caller, Revision, Tool};
 use toolcell_policy::Denial;
 use toolcell_sandbox::{Digest, Redactor};
 
 use super::name::CallName;
-use crate::catalog::{CallTarget, LoadedComponent, Meters};
+use crate::activity::{Activity, DeniedRequest};
+use crate::alerts::Alerts;
+use crate::catalog::{CallTarget, Catalog, LoadedComponent, Meters};
 use crate::observation::Observation;
 
 /// State known when a call starts.
@@ -49,6 +51,8 @@ pub struct CallRecord {
     id: u64,
     tool: Arc<Tool>,
     meters: Arc<Meters>,
+    /// Hears of its failures and denials, with its caller.
+    alerts: Option<(Arc<Alerts>, Caller)>,
     ended: bool,
 }
 
@@ -72,7 +76,13 @@ impl CallRecord {
             sink.record(|| Event::CallStarted(started(start, call, &arguments_digest, arguments.as_deref())))?;
         }
         let (sink, tool, meters) = (Arc::clone(sink), Arc::clone(start.tool), Arc::clone(meters));
-        Ok(Self { sink, id: start.id, tool, meters, ended: false })
+        Ok(Self { sink, id: start.id, tool, meters, alerts: None, ended: false })
+    }
+
+    /// Also tells these alerts of its failures and denials.
+    pub fn alerting(mut self, alerts: Option<&Arc<Alerts>>, caller: &Caller) -> Self {
+        self.alerts = alerts.map(|alerts| (Arc::clone(alerts), caller.clone()));
+        self
     }
 
     /// The host's own number of the call.
@@ -80,11 +90,13 @@ impl CallRecord {
         self.id
     }
 
-    /// Records of the call's denials, also in the observation if there is one.
-    pub fn denials(&self, target: &CallTarget, observation: Option<&Arc<Observation>>) -> DenialRecords {
+    /// Records of the call's denials, also in the catalog's observation and console, if there are.
+    pub fn denials(&self, target: &CallTarget, catalog: &Catalog) -> DenialRecords {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
         let redactor = target.capabilities.redactor().clone();
-        DenialRecords { sink, id: self.id, tool, component, redactor, observation: observation.cloned() }
+        let (observation, activity) = (catalog.observation.clone(), catalog.activity.clone());
+        let alerts = self.alerts.clone();
+        DenialRecords { sink, id: self.id, tool, component, redactor, observation, activity, alerts }
     }
 
     /// Records of the call's questions.
@@ -107,6 +119,9 @@ impl CallRecord {
         if let Err(error) = self.sink.record(event) {
             tracing::error!(call = self.id, "the end of a call is missing in the audit: {error}");
         }
+        if let Some((alerts, caller)) = &self.alerts {
+            alerts.ended(tool, caller.name(), outcome);
+        }
     }
 }
 
@@ -126,6 +141,8 @@ pub struct DenialRecords {
     component: Arc<LoadedComponent>,
     redactor: Redactor,
     observation: Option<Arc<Observation>>,
+    alerts: Option<(Arc<Alerts>, Caller)>,
+    activity: Option<Arc<Activity>>,
 }
 
 impl DenialRecords {
@@ -154,6 +171,18 @@ impl DenialRecords {
         let (asked, reason) = (self.text(denial.asked()), self.text(&reason));
         let allow = denial.allow();
         let line = allow.map(|allow| self.text(allow.line()));
+        if let Some(activity) = &self.activity {
+            activity.figures().denied();
+            activity.denials.note(&DeniedRequest {
+                call: self.id,
+                tool: &self.tool,
+                component: self.component.name(),
+                capability: denial.capability().name(),
+                asked: &asked,
+                reason: &reason,
+                allow: allow.map(toolcell_policy::Allow::section).zip(line.as_deref()),
+            });
+        }
         let event = || {
             Event::CallDenied(CallDenied {
                 id: self.id,
@@ -168,6 +197,9 @@ impl DenialRecords {
         };
         if let Err(error) = self.sink.record(event) {
             tracing::error!(call = self.id, "a denial is missing in the audit: {error}");
+        }
+        if let Some((alerts, caller)) = &self.alerts {
+            alerts.denied(self.tool(), caller.name());
         }
     }
 }

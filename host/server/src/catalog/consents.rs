@@ -222,12 +222,20 @@ impl Consents {
     /// One sentence.
     pub fn write(&self, offer: &Askable) -> Result<(), String> {
         let path = self.manifest.get().ok_or("the manifest is not written to here")?;
+        self.write_tables(path, &offer.table())
+    }
+
+    /// Merges these tables into a manifest.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn write_tables(&self, path: &Path, tables: &str) -> Result<(), String> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let name = path.display().to_string();
         let bytes = read_bounded(path, MANIFEST_BYTES_MAX as u64).map_err(|problem| format!("{name} {problem}"))?;
         let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
         let mut edit = ManifestEdit::of(&text)?;
-        edit.merge(&offer.table())?;
+        edit.merge(tables)?;
         let changed = edit.text();
         if changed == text {
             return Ok(());

@@ -16,8 +16,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_policy::{
-    Access, ComponentPolicy, Delivery, Diagnostic, ListenAddress, Manifest, Mount, MountKind, SecretSource, SourceRef,
-    TrustPolicy,
+    Access, AlertsPolicy, ComponentPolicy, ConsolePolicy, Delivery, Diagnostic, ListenAddress, Manifest, Mount,
+    MountKind, SecretSource, SourceRef, TrustPolicy,
 };
 use toolcell_sandbox::Identity;
 
@@ -162,6 +162,13 @@ fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
             named.push(("the password of [state]", path, true));
         }
         named.extend(state.authorities().map(|path| ("the certificate authorities of [state]", path, false)));
+    }
+    if let Some(SecretSource::File(path)) = manifest.alerts().and_then(AlertsPolicy::secret) {
+        named.push(("the key of [alerts]", path, true));
+    }
+    if let Some(files) = manifest.console().and_then(ConsolePolicy::tls) {
+        named.push(("the certificate of the console", files.certificate(), false));
+        named.push(("the key of the console's TLS", files.key(), true));
     }
     let Some(http) = manifest.http() else { return named };
     named.extend(http.tokens().map(|path| ("the file of tokens", path, true)));

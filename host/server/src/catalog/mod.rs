@@ -34,6 +34,8 @@ use toolcell_policy::{Approval, Callable, Callers, ComponentPolicy, Grants, Limi
 use toolcell_sandbox::{Capabilities, CodeOrigin, HeldComponent, Inspection, ShapeName, export};
 use toolcell_shared::SharedState;
 
+use crate::activity::Activity;
+use crate::alerts::Alerts;
 use crate::boards::Boards;
 use crate::file_stamp::Stamps;
 use crate::folders::{FileReads, Folder};
@@ -84,6 +86,10 @@ pub struct Catalog {
     pub(crate) calls: Arc<AtomicU64>,
     pub(crate) observation: Option<Arc<Observation>>,
     pub(crate) traces: Option<Arc<Traces>>,
+    /// Present if the manifest has alerts raised.
+    pub(crate) alerts: Option<Arc<Alerts>>,
+    /// Calls as the console shows them, if there is one.
+    pub(crate) activity: Option<Arc<Activity>>,
     pub(crate) tally: Arc<Tally>,
     /// Consents of persons to requests that no rule allows.
     pub(crate) consents: Arc<Consents>,
@@ -233,6 +239,18 @@ impl Catalog {
         Self { traces, ..self }
     }
 
+    /// Has failures and denials of its calls counted there.
+    #[must_use]
+    pub(crate) fn alerting(self, alerts: Option<Arc<Alerts>>) -> Self {
+        Self { alerts, ..self }
+    }
+
+    /// Shows its calls there.
+    #[must_use]
+    pub(crate) fn watched(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
+    }
+
     /// Shares state with all who use this.
     #[must_use]
     pub fn sharing(self, state: &Arc<dyn SharedState>) -> Self {
@@ -295,7 +313,7 @@ impl Catalog {
         let (visibility, caller_queues) =
             (Visibility::new(Arc::clone(self.visibility.callers()), rules), Arc::clone(&self.caller_queues));
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
-        let (observation, traces) = (self.observation.clone(), self.traces.clone());
+        let (observation, traces, activity) = (self.observation.clone(), self.traces.clone(), self.activity.clone());
         let (consents, state) = (Arc::clone(&self.consents), Arc::clone(&self.state));
         let resources =
             DeclaredResources::of(&targets, &tools, self.resources.places()).holding(&skills, &apps, &tools);
@@ -311,6 +329,8 @@ impl Catalog {
             tally,
             observation,
             traces,
+            alerts: self.alerts.clone(),
+            activity,
             consents,
             state,
             visibility,

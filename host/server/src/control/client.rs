@@ -11,7 +11,7 @@ use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
 use super::socket_paths::{ControlSocket, SocketPaths};
 
 /// Longest wait for an answer: a reload compiles first, about a second per megabyte.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
+pub const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 
 /// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -31,29 +31,37 @@ pub enum Unreachable {
 
 /// Asks every process that serves this manifest, one after the other.
 pub fn ask_all(arg: &ControlSocket, manifest: &Path, request: &Request) -> Result<Vec<Value>, Unreachable> {
+    sockets(arg, manifest)?.iter().map(|path| ask(path, request, ANSWERS_WITHIN)).collect()
+}
+
+/// The sockets of the processes that serve this manifest; at least one.
+///
+/// # Errors
+/// No process serves it.
+pub fn sockets(arg: &ControlSocket, manifest: &Path) -> Result<Vec<PathBuf>, Unreachable> {
     let paths = match arg {
         ControlSocket::At(path) => vec![path.clone()],
         ControlSocket::Usual | ControlSocket::Off => {
             SocketPaths::of(manifest).map(|place| place.running()).unwrap_or_default()
         }
     };
-    if paths.is_empty() {
-        return Err(Unreachable::Nobody(manifest.to_owned()));
-    }
-    paths.iter().map(|path| ask(path, request)).collect()
+    if paths.is_empty() { Err(Unreachable::Nobody(manifest.to_owned())) } else { Ok(paths) }
 }
 
-/// Asks the process behind this socket.
-fn ask(path: &Path, request: &Request) -> Result<Value, Unreachable> {
-    converse(path, request).map_err(|error| Unreachable::Failed { path: path.to_owned(), error })
+/// Asks the process behind this socket, and waits this long for each part of its answer.
+///
+/// # Errors
+/// The exchange failed.
+pub fn ask(path: &Path, request: &Request, within: Duration) -> Result<Value, Unreachable> {
+    converse(path, request, within).map_err(|error| Unreachable::Failed { path: path.to_owned(), error })
 }
 
-fn converse(path: &Path, request: &Request) -> std::io::Result<Value> {
+fn converse(path: &Path, request: &Request, within: Duration) -> std::io::Result<Value> {
     let mut stream = UnixStream::connect(path)?;
     if socket_peercred(&stream)?.uid != rustix::process::geteuid() {
         return Err(std::io::Error::other("another user's process listens there"));
     }
-    stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    stream.set_read_timeout(Some(within))?;
     let mut line = serde_json::to_vec(&Envelope { toolcell: VERSION, request: request.clone() })?;
     line.push(b'\n');
     stream.write_all(&line)?;

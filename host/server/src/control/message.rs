@@ -1,6 +1,7 @@
 //! Requests over the control socket, with their JSON form.
 use serde::{Deserialize, Serialize};
 
+use super::activity::DecisionRequest;
 use crate::lock::Approval;
 use crate::log::LogLevel;
 
@@ -34,6 +35,12 @@ pub enum Request {
     Reload,
     /// Pin a quarantined component, and serve it.
     Approve(Approval),
+    /// Return a link into the console, which works once.
+    Console,
+    /// Return calls that run, denials, and calls that wait for a person.
+    Activity,
+    /// Do what an operator decided about them.
+    Decide(DecisionRequest),
     /// Return the log level, after setting it if one is given.
     LogLevel(Option<LogLevel>),
 }

@@ -14,7 +14,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use super::activity::DecisionRequest;
 use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
+use super::operators::Operators;
 use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use super::status::StatusSources;
 use crate::log::LogLevel;
@@ -26,6 +28,9 @@ const CONNECTIONS_MAX: usize = 8;
 /// Time of a connection to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Answer of a process without views. One with a control socket has them.
+const NO_ACTIVITY: &str = "this process keeps no activity";
+
 /// The socket; it is closed and removed when dropped.
 pub struct Control {
     path: PathBuf,
@@ -36,6 +41,7 @@ pub struct Control {
 /// State that answers come from.
 struct Responder {
     subject: StatusSources,
+    operators: Option<Operators>,
     orders: Orders,
 }
 
@@ -62,7 +68,8 @@ impl Control {
         }
         let listener = bind(runtime, &path)?;
         let inode = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.ino();
-        let answering = Arc::new(Responder { subject, orders });
+        let operators = subject.views.clone().map(|views| Operators::new(views, orders.clone()));
+        let answering = Arc::new(Responder { subject, operators, orders });
         let accepting = runtime.spawn(accept(listener, answering));
         Ok(Some(Self { path, inode, accepting }))
     }
@@ -164,6 +171,9 @@ impl Responder {
             Request::Status => return self.subject.status(),
             Request::Reload => self.orders.ask(),
             Request::LogLevel(wanted) => return self.log_level(wanted),
+            Request::Console => return self.link(),
+            Request::Activity => return self.activity().await,
+            Request::Decide(request) => return self.decide(request).await,
             Request::Approve(approval) => self.orders.approve(approval),
         };
         let Some(asked) = asked else { return json!({"error": "busy: too many reloads wait already"}) };
@@ -175,6 +185,30 @@ impl Responder {
 }
 
 impl Responder {
+    fn link(&self) -> Value {
+        let Some(doorman) = &self.subject.doorman else {
+            return json!({"pid": std::process::id(), "error": "this process serves no console"});
+        };
+        match doorman.link() {
+            Ok(link) => json!({"pid": std::process::id(), "link": link}),
+            Err(problem) => json!({"error": problem}),
+        }
+    }
+
+    async fn activity(&self) -> Value {
+        match &self.operators {
+            Some(operators) => operators.activity().await,
+            None => json!({"error": NO_ACTIVITY}),
+        }
+    }
+
+    async fn decide(&self, request: DecisionRequest) -> Value {
+        match &self.operators {
+            Some(operators) => operators.decide(request).await,
+            None => json!({"error": NO_ACTIVITY}),
+        }
+    }
+
     fn log_level(&self, wanted: Option<LogLevel>) -> Value {
         let log = &self.subject.log;
         let before = log.level();

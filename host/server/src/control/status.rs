@@ -10,6 +10,7 @@ use toolcell_mcp::{Catalog as _, Host as _};
 use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
+use crate::console::{Doorman, Sources};
 use crate::dev::LastBuild;
 use crate::log::OperatorLog;
 use crate::login;
@@ -32,6 +33,10 @@ pub struct StatusSources {
     pub log: Arc<dyn OperatorLog>,
     /// The project that is built beside it, if any.
     pub build: Option<LastBuild>,
+    /// Gives links into the console, if there is one.
+    pub(crate) doorman: Option<Arc<Doorman>>,
+    /// Views of its activity.
+    pub(crate) views: Option<Arc<Sources>>,
 }
 
 impl StatusSources {
@@ -90,6 +95,7 @@ fn components(catalog: &Catalog) -> Vec<Value> {
             "name": component.name(),
             "source": component.policy().source().to_string(),
             "digest": component.digest(),
+            "signed_by": component.signed().by,
             "policy_digest": component.policy_digest(),
             "tools": catalog.tools_of(component).len(),
         })

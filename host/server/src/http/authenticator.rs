@@ -9,6 +9,7 @@ use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
 
 use super::oauth::Oauth;
 use super::tokens::{TOKEN_PREFIX, Tokens};
+use crate::boards::Boards;
 
 /// Challenge for a caller without a token, if no issuer is configured.
 const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
@@ -27,8 +28,21 @@ impl Authenticator {
         Self { tokens, oauth }
     }
 
+    /// From now on replicas tell each other of tokens that are revoked.
+    pub fn share(&self, boards: &Arc<Boards>) {
+        self.tokens.iter().for_each(|tokens| tokens.share(boards));
+    }
+
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
         let token = bearer(headers).ok_or_else(|| self.unknown(None))?;
+        self.find(token).await
+    }
+
+    /// The caller with this token.
+    ///
+    /// # Errors
+    /// The token is not known, lacks a right, or cannot be checked now.
+    pub async fn find(&self, token: &str) -> Result<Admitted, AuthFailure> {
         if let Some(tokens) = &self.tokens
             && let Some(admitted) = tokens.find(token).await?
         {

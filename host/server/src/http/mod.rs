@@ -9,5 +9,9 @@ mod open;
 mod tokens;
 mod watch;
 
+pub(crate) use authenticator::Authenticator;
+pub(crate) use certificate::open as open_certificate;
+pub(crate) use open::authenticator;
 pub use open::{BoundTransport, HttpAddress, HttpSettings, open};
-pub use tokens::{TokenEntry, TokenFile, hash, new_token};
+pub use tokens::{TokenEntry, TokenFile};
+pub(crate) use watch::FilePolling;

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use toolcell_mcp::http::{
     AdmitEveryone, CallerLimits, Certificate, Gatekeeper, HttpLimits, HttpOptions, Listener, OriginPolicy,
 };
-use toolcell_policy::{Callers, HttpPolicy, ListenAddress, Manifest};
+use toolcell_policy::{HttpPolicy, ListenAddress, Manifest};
 
 use super::authenticator::Authenticator;
 use super::certificate;
@@ -82,8 +82,8 @@ pub struct BoundTransport {
     pub endpoints: Vec<String>,
     /// True if callers have to show a token.
     pub asks_for_tokens: bool,
-    /// Tokens of the manifest's file.
-    pub tokens: Option<Arc<Tokens>>,
+    /// Checks tokens, if callers have to show one.
+    pub authenticator: Option<Arc<Authenticator>>,
     /// Kept while it serves.
     pub guard: Guard,
 }
@@ -117,8 +117,11 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
         Some(files) => Some(certificate::open(&files, folder, &mut polling).map_err(Problem::new)?),
         None => None,
     };
-    let tokens = tokens(policy, folder, &mut polling)?;
-    let gatekeeper = gatekeeper(policy, manifest.callers(), tokens.clone())?;
+    let authenticator = authenticator(manifest, folder, &mut polling)?.map(Arc::new);
+    let gatekeeper: Arc<dyn Gatekeeper> = match &authenticator {
+        Some(authenticator) => Arc::<Authenticator>::clone(authenticator),
+        None => Arc::new(AdmitEveryone),
+    };
     let mut sockets = Sockets(Vec::new());
     let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
     let _inside = runtime.enter();
@@ -132,11 +135,12 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
     let origin_policy = origin_policy(policy).map_err(|error| Problem::new(error.to_string()))?;
     let traffic = Arc::default();
     let path = policy.path().to_owned();
-    let (readiness, replicas) = (None, None);
-    let options = HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, readiness, replicas };
-    let asks_for_tokens = asks_for_tokens(policy);
+    let (refusals, readiness, replicas) = (None, None, None);
+    let options =
+        HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, refusals, readiness, replicas };
+    let asks_for_tokens = authenticator.is_some();
     let guard = Guard { _sockets: sockets, _polling: polling };
-    Ok(BoundTransport { options, endpoints, asks_for_tokens, tokens, guard })
+    Ok(BoundTransport { options, endpoints, asks_for_tokens, authenticator, guard })
 }
 
 /// True if callers have to authenticate.
@@ -144,20 +148,21 @@ fn asks_for_tokens(policy: &HttpPolicy) -> bool {
     policy.tokens().is_some() || policy.oauth().is_some()
 }
 
-fn gatekeeper(
-    policy: &HttpPolicy,
-    callers: &Callers,
-    tokens: Option<Arc<Tokens>>,
-) -> Result<Arc<dyn Gatekeeper>, Problem> {
-    if !asks_for_tokens(policy) {
-        return Ok(Arc::new(AdmitEveryone));
-    }
-    let scopes: Vec<&str> = callers.rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
+/// Checks tokens as the manifest says; `None` where callers show none.
+pub fn authenticator(
+    manifest: &Manifest,
+    folder: &Path,
+    polling: &mut FilePolling,
+) -> Result<Option<Authenticator>, Problem> {
+    let Some(policy) = manifest.http().filter(|policy| asks_for_tokens(policy)) else { return Ok(None) };
+    let tokens = tokens(policy, folder, polling)?;
+    let scopes: Vec<&str> =
+        manifest.callers().rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
     let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(|message| Problem {
         message,
         hint: Some("issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE"),
     })?;
-    Ok(Arc::new(Authenticator::new(tokens, oauth)))
+    Ok(Some(Authenticator::new(tokens, oauth)))
 }
 
 /// The tokens of the manifest's file.

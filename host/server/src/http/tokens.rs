@@ -34,6 +34,12 @@ const TOKEN_BYTES: usize = 32;
 /// Prefix of every token, for scanners that look for leaked secrets.
 pub const TOKEN_PREFIX: &str = "toolcell_";
 
+/// Longest name of a caller, in characters.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Names that stand for callers without a token, and for calls from the console.
+const TAKEN: [&str; 3] = ["local", "anyone", "console"];
+
 /// One line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +80,25 @@ impl TokenFile {
         lines.map(entry).collect()
     }
 
+    /// Gives this caller a token, which is returned and kept nowhere. `Err` is one sentence.
+    pub fn add(&self, name: &str, scopes: &[String]) -> Result<String, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) || TAKEN.contains(&name) {
+            let taken = TAKEN.join(", ");
+            return Err(format!(
+                "{name:?} cannot be a caller's name: 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @, and none of {taken}"
+            ));
+        }
+        let mut entries = if self.0.exists() { self.read()? } else { Vec::new() };
+        if entries.iter().any(|entry| entry.name == name) {
+            return Err(format!("{name} has a token already; `toolcell token revoke {name}` takes it away"));
+        }
+        let token = new_token()?;
+        entries.push(TokenEntry { name: name.to_owned(), hash: hash(&token), scopes: scopes.to_vec() });
+        self.write(&entries)?;
+        Ok(token)
+    }
+
     /// Writes the file whole, or not at all. `Err` is one sentence.
     pub fn write(&self, entries: &[TokenEntry]) -> Result<(), String> {
         let wrong = |error: std::io::Error| format!("{} cannot be written: {error}", self.0.display());
@@ -94,7 +119,7 @@ impl TokenFile {
 }
 
 /// A new random token. `Err` is one sentence.
-pub fn new_token() -> Result<String, String> {
+fn new_token() -> Result<String, String> {
     let mut bytes = [0_u8; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random bytes: {error}"))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -102,7 +127,7 @@ pub fn new_token() -> Result<String, String> {
 }
 
 /// Hash of a token, which the file stores.
-pub fn hash(token: &str) -> String {
+fn hash(token: &str) -> String {
     Digest::of(token.as_bytes()).to_string()
 }
 

@@ -18,9 +18,11 @@ use toolcell_mcp::{Catalog as _, Host as _, Method};
 
 use super::process;
 use super::requests::RequestCounters;
+use crate::alerts::{AlertRule, Alerts};
 use crate::catalog::meters::Histogram;
 use crate::catalog::{Catalog, Offer, TEXTS};
 use crate::log::OperatorLog;
+use crate::refusals::Refusals;
 use crate::reload::{Current, Journal};
 use crate::traces::SpanCounters;
 
@@ -29,6 +31,9 @@ const PREFIX: &str = "toolcell";
 
 /// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
+
+/// Characters of a label that others wrote: a reference with its digest, or two signers.
+const LABEL_CHARS_MAX: usize = 400;
 
 /// The labels of a tool.
 type ToolLabels<'a> = [(&'static str, &'a str); 2];
@@ -46,6 +51,10 @@ pub struct MetricSources {
     pub traffic: Option<Arc<Traffic>>,
     /// Counters of spans, if calls are traced.
     pub traces: Option<Arc<SpanCounters>>,
+    /// Counters of refused requests.
+    pub refusals: Arc<Refusals>,
+    /// Alerts, if the manifest has them raised.
+    pub alerts: Option<Arc<Alerts>>,
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
     /// Time at which the process began to serve.
@@ -84,9 +93,16 @@ impl Collector for MetricSources {
         self.of_process(&mut figures)?;
         self.of_catalog(&mut figures, &catalog)?;
         of_requests(&mut figures, self.current.requests())?;
+        let refused = self.refusals.counts().map(|(reason, count)| ([("reason", reason.name())], count));
+        figures.counts(
+            "refused_requests",
+            "Requests that were refused before they were calls, by the reason",
+            refused,
+        )?;
         of_calls(&mut figures, &catalog)?;
         of_load(&mut figures, &catalog, &self.current.held())?;
         of_denials(&mut figures, &catalog)?;
+        of_alerts(&mut figures, self.alerts.as_deref())?;
         self.traces.as_ref().map_or(Ok(()), |sent| of_traces(&mut figures, sent))?;
         self.traffic.as_ref().map_or(Ok(()), |traffic| of_http(&mut figures, traffic))
     }
@@ -111,6 +127,7 @@ impl MetricSources {
     fn of_catalog(&self, figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
         figures.gauge("generation", "The number of the catalog that serves", catalog.tools().generation())?;
         figures.gauge("components", "Components that are served", catalog.components().len())?;
+        of_components(figures, catalog)?;
         let entries = catalog.tools().tools();
         let tools = entries.iter().filter(|entry| entry.is_tool()).count();
         figures.gauge("tools", "Tools that are served", tools)?;
@@ -130,6 +147,25 @@ impl MetricSources {
             reloads.map(|(outcome, count)| ([("outcome", outcome)], count)),
         )
     }
+}
+
+/// The origin of each component, as labels of a figure that is always 1.
+fn of_components(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
+    let infos = catalog.components().iter().map(|component| {
+        let source = label(&component.policy().source().to_string());
+        let signer = label(&component.signed().by.join("; "));
+        (component.name(), source, component.digest(), signer)
+    });
+    let infos: Vec<_> = infos.collect();
+    let labels = infos.iter().map(|(name, source, digest, signer)| {
+        [("component", *name), ("source", source.as_str()), ("digest", *digest), ("signer", signer.as_str())]
+    });
+    figures.infos("component", "The components that are served, and who signed them", labels)
+}
+
+/// A text of the manifest or of a signature as a label.
+fn label(text: &str) -> String {
+    text.chars().take(LABEL_CHARS_MAX).collect()
 }
 
 fn of_requests(figures: &mut FigureWriter<'_>, requests: &RequestCounters) -> fmt::Result {
@@ -198,6 +234,17 @@ fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result 
     figures.counts("denials", "What guests asked for and no grant allows", denials)
 }
 
+/// The alerts, all zero where the manifest has none raised: rules of Prometheus name them.
+fn of_alerts(figures: &mut FigureWriter<'_>, alerts: Option<&Alerts>) -> fmt::Result {
+    let count_of = |rule| alerts.and_then(|alerts| alerts.raised().find(|(known, _)| *known == rule));
+    let raised = AlertRule::ALL.map(|rule| ([("rule", rule.name())], count_of(rule).map_or(0, |(_, count)| count)));
+    figures.counts("alerts", "Alerts that were raised, by the rule", raised)?;
+    let messages = alerts
+        .map_or([("sent", 0), ("failed", 0), ("dropped", 0)], Alerts::messages)
+        .map(|(outcome, count)| ([("outcome", outcome)], count));
+    figures.counts("alert_messages", "Messages of alerts, by what became of them", messages)
+}
+
 fn of_traces(figures: &mut FigureWriter<'_>, sent: &SpanCounters) -> fmt::Result {
     let ends = [("taken", sent.taken()), ("dropped", sent.dropped()), ("refused", sent.refused())];
     figures.counts(
@@ -248,8 +295,19 @@ struct FigureWriter<'a>(DescriptorEncoder<'a>);
 
 impl FigureWriter<'_> {
     fn info(&mut self, name: &str, meaning: &str, labels: &[(&str, &str); 1]) -> fmt::Result {
+        self.infos(name, meaning, [*labels])
+    }
+
+    /// Figures that are always 1, each with labels that say something.
+    fn infos<'l, const LABELS: usize>(
+        &mut self,
+        name: &str,
+        meaning: &str,
+        all: impl IntoIterator<Item = [(&'l str, &'l str); LABELS]>,
+    ) -> fmt::Result {
         let name = named(name);
-        self.0.encode_descriptor(&name, meaning, None, MetricType::Info)?.encode_info(labels)
+        let mut figure = self.0.encode_descriptor(&name, meaning, None, MetricType::Info)?;
+        all.into_iter().try_for_each(|labels| figure.encode_info(&labels))
     }
 
     /// A gauge under a name that other programs use too.

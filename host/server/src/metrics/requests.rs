@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolcell_mcp::{ErrorCode, Method, ObservedRequest, Observer};
+use toolcell_mcp::{Caller, ErrorCode, Method, ObservedRequest, Observer};
 
+use crate::refusals::Refusals;
 use crate::traces::Traces;
 
 /// Of each method, the number of requests by era and of error replies by code.
@@ -20,12 +21,18 @@ pub struct RequestCounters {
     /// In the order of [`methods`].
     counts: [MethodCounts; Method::ALL.len() + 1],
     traces: Option<Arc<Traces>>,
+    refusals: Option<Arc<Refusals>>,
 }
 
 impl RequestCounters {
     /// Also traces them.
     pub fn traced(traces: Option<Arc<Traces>>) -> Self {
         Self { traces, ..Self::default() }
+    }
+
+    /// Also counts names that callers do not see there.
+    pub fn refusing(self, refusals: &Arc<Refusals>) -> Self {
+        Self { refusals: Some(Arc::clone(refusals)), ..self }
     }
 
     /// Number of requests, by method and era.
@@ -66,6 +73,12 @@ impl Observer for RequestCounters {
 
     fn requested(&self, method: Option<Method>, is_modern: bool) {
         count(self.of(method).and_then(|counts| counts.came.get(usize::from(is_modern))));
+    }
+
+    fn unseen(&self, caller: &Caller, hidden: Option<&str>) {
+        if let Some(refusals) = &self.refusals {
+            refusals.unseen(caller, hidden);
+        }
     }
 
     fn answered(&self, request: &ObservedRequest<'_>) {

@@ -22,6 +22,7 @@ use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Withheld, 
 use crate::catalog::{apps, skills, texts};
 use crate::file_stamp;
 use crate::lock::{self, Approval, Drift, Lock, LockPath, PinnedComponent, drift};
+use crate::log::OperatorLog;
 use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
 use crate::trust;
@@ -59,6 +60,8 @@ pub struct Setup {
     pub sink: Arc<Sink>,
     /// Remembers attempts.
     pub journal: Arc<Journal>,
+    /// The log, whose level the manifest may set.
+    pub log: Arc<dyn OperatorLog>,
     /// The watched files.
     pub files: WatchedFiles,
     /// Path of the lock, if only pinned components may be served.
@@ -149,6 +152,7 @@ impl Reloader {
         };
         self.say_what_waits(&proposal.manifest);
         self.server = proposal.manifest.server().clone();
+        self.setup.log.follow(self.server.log().into());
         self.say_warnings(&proposal.warnings);
         if Difference::is_none(&old, &proposal.catalog) {
             return ReloadOutcome::Unchanged;

@@ -7,8 +7,9 @@ use toolcell_policy::Manifest;
 pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
     let http = started.http() != now.http();
+    let console = started.console() != now.console();
     let (metrics, traces) = (started.metrics() != now.metrics(), started.traces() != now.traces());
-    let state = started.state() != now.state();
+    let (state, alerts) = (started.state() != now.state(), started.alerts() != now.alerts());
     let (started, now) = (started.server(), now.server());
     let keys = [
         ("name", started.name() != now.name()),
@@ -32,8 +33,11 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("wall_idle", started.wall_idle() != now.wall_idle()),
         ("[audit]", audit),
         ("[http]", http),
+        ("approve_in", started.approve_in() != now.approve_in()),
         ("[metrics]", metrics),
+        ("[console]", console),
         ("[traces]", traces),
+        ("[alerts]", alerts),
         ("[state]", state),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
@@ -73,6 +77,7 @@ mod tests {
             ("stack", "\"64KiB\""),
             ("walls", "\"none\""),
             ("wall_idle", "\"1s\""),
+            ("approve_in", "[\"console\"]"),
         ] {
             assert_eq!(waiting(&started, &server(&format!("{key} = {value}"))), [key]);
         }
@@ -80,8 +85,11 @@ mod tests {
         assert_eq!(waiting(&started, &server("narrow_cancels = false")), [""; 0]);
         assert_eq!(waiting(&started, &server("[http]\nbody = '1MiB'")), ["[http]"]);
         assert_eq!(waiting(&started, &server("[metrics]\nlisten = '127.0.0.1:9464'")), ["[metrics]"]);
+        assert_eq!(waiting(&started, &server("[console]\ndecide = true")), ["[console]"]);
         assert_eq!(waiting(&started, &server("[traces]\nendpoint = 'http://127.0.0.1:4318'")), ["[traces]"]);
         let state = "state_key = 'env:KEY'\n[state]\nshared = 'redis://127.0.0.1'";
         assert_eq!(waiting(&started, &server(state)), ["[state]"]);
+        assert_eq!(waiting(&started, &server("[alerts]\nrefusals = 5")), ["[alerts]"]);
+        assert_eq!(waiting(&started, &server("log = \"warn\"")), [""; 0]);
     }
 }

@@ -64,6 +64,8 @@ pub(super) fn record_start(sink: &Sink, opened: &OpenedAs, catalog: &Catalog) ->
 pub(crate) fn record_components(sink: &Sink, catalog: &Catalog, which: impl Fn(&str) -> bool) -> Result<(), SinkError> {
     for component in catalog.components().iter().filter(|component| which(component.name())) {
         let tools = catalog.tools_of(component);
+        let source = component.policy().source().to_string();
+        let signed_by = component.signed().by.join("; ");
         sink.record(|| {
             Event::ComponentLoaded(ComponentLoaded {
                 generation: catalog.tools().generation(),
@@ -72,6 +74,8 @@ pub(crate) fn record_components(sink: &Sink, catalog: &Catalog, which: impl Fn(&
                 size_bytes: component.inspection().size_bytes(),
                 policy_digest: component.policy_digest(),
                 tools: &tools,
+                source: Clipped(&source),
+                signed_by: (!signed_by.is_empty()).then_some(Clipped(&signed_by)),
             })
         })?;
     }

@@ -102,6 +102,7 @@ fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &Watche
         boards: serving.boards.clone(),
         sink: Arc::clone(&serving.sink),
         journal: Arc::clone(&serving.journal),
+        log: Arc::clone(&serving.log),
         files: files.clone(),
         lock: serving.opened.locked.then(|| lock::path_beside(path)),
     }
@@ -123,6 +124,8 @@ fn control(
         locked: serving.opened.locked,
         log: Arc::clone(&serving.log),
         build: options.build.as_ref().map(|build| build.job.last_build.clone()),
+        doorman: serving.doorman.clone(),
+        views: serving.views.clone(),
     };
     let runtime = serving.machine.runtime.handle();
     match Control::start(runtime, &options.control, subject, orders.clone()) {

@@ -2,6 +2,7 @@
 mod audit;
 mod background;
 mod identity;
+mod operators;
 mod transport;
 
 use std::net::SocketAddr;
@@ -12,17 +13,20 @@ use std::time::{Duration, SystemTime};
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{End, StdioError};
-use toolcell_policy::{Manifest, Walls};
+use toolcell_policy::{ConsolePolicy, Manifest, Walls};
 use toolcell_sandbox::SLOT_RESETS;
 use toolcell_shared::EmbeddedBus;
 
+use crate::activity::Activity;
+use crate::alerts::Alerts;
 use crate::boards::Boards;
 use crate::catalog::{Catalog, folder_of};
+use crate::console::{BoundConsole, Console, ConsoleAddress, Doorman, ServedConsole, Sources};
 use crate::control::ControlSocket;
 use crate::dev::ProjectBuild;
 use crate::error::{StartError, StepExt as _};
 use crate::file::plain;
-use crate::http::HttpAddress;
+use crate::http::{HttpAddress, TokenFile};
 use crate::lock::{self, Lock};
 use crate::log::{NoLog, OperatorLog};
 use crate::machine::Machine;
@@ -30,6 +34,7 @@ use crate::metrics::{BoundPage, MetricSources, Page, RequestCounters, ServedPage
 use crate::observation::Observation;
 use crate::open::{OpenedAs, Ready};
 use crate::readiness::Readiness;
+use crate::refusals::{RefusalRecords, Refusals};
 use crate::reload::{Announcements, Current, Journal, Orders, Watch};
 use crate::shared::{self, Shared};
 use crate::tasks::KeptTasks;
@@ -59,6 +64,8 @@ pub struct ServerOptions {
     pub control: ControlSocket,
     /// Address of the metrics page; the manifest's by default.
     pub metrics: Option<SocketAddr>,
+    /// Address of the console; by default the manifest's, and none where it names none.
+    pub console: Option<ConsoleAddress>,
     /// The program's log; none by default.
     pub log: Option<Arc<dyn OperatorLog>>,
     /// The project that is built beside the server; none by default.
@@ -92,6 +99,7 @@ pub struct Running {
     orders: Orders,
     background: Background,
     metrics: Option<ServedPage>,
+    console: Option<ServedConsole>,
 }
 
 /// The current catalog, and everything that observes the server.
@@ -110,6 +118,12 @@ struct Serving {
     log: Arc<dyn OperatorLog>,
     traces: Option<Arc<Traces>>,
     tasks: Arc<KeptTasks>,
+    refusals: (Arc<Refusals>, RefusalRecords),
+    alerts: Option<Arc<Alerts>>,
+    /// Views of calls, for the console and `toolcell top`; none if nobody could look.
+    views: Option<Arc<Sources>>,
+    /// Gives links into the console.
+    doorman: Option<Arc<Doorman>>,
 }
 
 /// Records of denied attempts with their file, if the operator asked for one.
@@ -148,13 +162,31 @@ impl Server {
             }
             None => (catalog, builder, None),
         };
+        let alerts = manifest
+            .alerts()
+            .map(|policy| Alerts::start(policy, &folder_of(&opened.path), &sink, machine.runtime.handle()))
+            .transpose()?;
+        let refusals = Arc::new(Refusals::new(&sink, alerts.clone()));
+        transport.tell_refused(&refusals);
+        let runtime = machine.runtime.handle();
+        let folder = folder_of(&opened.path);
+        let mut console = BoundConsole::open(options.console.as_ref(), manifest.console(), (&folder, runtime))?;
+        let is_watched = console.is_some() || options.control != ControlSocket::Off;
+        let activity = Some(activity(&manifest, console.as_ref(), began)?).filter(|_| is_watched);
+        let boards = replicas.as_ref().map(|(_, (boards, _))| boards);
+        let checks = operators::Checks { folder: &folder, transport: &transport, refusals: &refusals, boards };
+        let operators = console.as_mut().map(|bound| operators::open(&manifest, bound, &checks)).transpose()?.flatten();
+        let doorman = console.as_ref().map(|bound| Doorman::new(bound.url(), bound.port(), bound.has_tls()));
+        let doorman = doorman.map(|doorman| Arc::new(doorman.admitting(operators)));
         let catalog = catalog.observed(observed.observation()).traced(traces.clone());
+        let catalog = catalog.alerting(alerts.clone()).watched(activity.clone());
+        log.follow(manifest.server().log().into());
         // Over HTTP nobody has the manifest written. Where only a lock is served it would change
         // nothing.
         if matches!(options.transport, TransportOptions::Stdio) && !opened.locked {
             catalog.may_write_manifest(&opened.path);
         }
-        let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone())));
+        let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone()).refusing(&refusals)));
         let server = identity::server(&manifest, state_key, &current);
         let runtime = machine.runtime.handle();
         let (bus, others) = replicas.unzip();
@@ -168,6 +200,9 @@ impl Server {
         let announcements = bus.and_then(|bus| Announcements::start(&server, &current, bus, runtime)).map(Arc::new);
         let bound = BoundPage::open(options.metrics, manifest.metrics(), options.insecure_public)?;
         let journal = Arc::new(Journal::default());
+        let written = refusals.start(machine.runtime.handle());
+        let shown = ShownManifest::of(&manifest);
+        let views = activity.map(|activity| Arc::new(shown.views(&opened, activity, (&current, &journal, &sink))));
         let serving = Serving {
             opened,
             machine,
@@ -181,13 +216,18 @@ impl Server {
             log,
             traces,
             tasks,
+            refusals: (refusals, written),
+            alerts,
+            views,
+            doorman,
         };
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;
         let stop = transport.stop();
         let beginning = InitialState { manifest, builder, began };
         let (background, orders) = Background::start(options, &serving, beginning, Arc::clone(&stop))?;
         tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
-        Ok(Running { serving, transport, stop, orders, background, metrics })
+        let console = console.map(|bound| serving.show_console(bound, shown.name, orders.clone())).transpose()?;
+        Ok(Running { serving, transport, stop, orders, background, metrics, console })
     }
 }
 
@@ -213,12 +253,76 @@ impl Running {
     /// # Errors
     /// Stdin or stdout failed.
     pub fn serve(self) -> Result<End, StartError> {
-        let Self { serving, transport, background, metrics, .. } = self;
+        let Self { serving, transport, background, metrics, console, .. } = self;
         let end = transport.serve(&serving);
         drop(background);
-        drop(metrics);
+        drop((metrics, console));
         serving.end(end)
     }
+}
+
+/// Settings of the manifest at the start that the console keeps.
+struct ShownManifest {
+    /// The server's name for people.
+    name: String,
+    decide: bool,
+    /// The file of tokens.
+    tokens: Option<String>,
+}
+
+impl ShownManifest {
+    fn of(manifest: &Manifest) -> Self {
+        let server = manifest.server();
+        Self {
+            name: server.title().unwrap_or(server.name()).to_owned(),
+            decide: manifest.console().is_some_and(ConsolePolicy::decide),
+            tokens: manifest.http().and_then(|http| http.tokens()).map(str::to_owned),
+        }
+    }
+
+    /// Views of this activity.
+    fn views(
+        &self,
+        opened: &OpenedAs,
+        activity: Arc<Activity>,
+        (current, journal, sink): (&Arc<Current>, &Arc<Journal>, &Arc<Sink>),
+    ) -> Sources {
+        Sources {
+            current: Arc::clone(current),
+            journal: Arc::clone(journal),
+            sink: Arc::clone(sink),
+            activity,
+            tokens: self.tokens.as_ref().map(|file| TokenFile::at(folder_of(&opened.path).join(file))),
+            manifest: opened.path.clone(),
+            is_written: opened.given.is_none() && self.decide,
+            locked: opened.locked,
+            decide: self.decide,
+        }
+    }
+}
+
+/// Calls as operators see them.
+fn activity(
+    manifest: &Manifest,
+    console: Option<&BoundConsole>,
+    began: SystemTime,
+) -> Result<Arc<Activity>, StartError> {
+    let places = manifest.server().approve_in();
+    if places.console() && console.is_none() {
+        let message = "calls are to be approved in the console, and none is served";
+        let hint = "serve it with --console, or take \"console\" out of approve_in";
+        return Err(StartError::refused(message).hint_if(Some(hint)));
+    }
+    let decides = manifest.console().is_some_and(ConsolePolicy::decide);
+    if places.console() && !decides {
+        let message = "calls are to be approved in the console, and it only shows";
+        return Err(StartError::refused(message).hint_if(Some("write decide = true into [console]")));
+    }
+    let activity = Activity::new(began);
+    if places.console() {
+        activity.approvals.open(places.client());
+    }
+    Ok(Arc::new(activity))
 }
 
 /// Starts the sandbox processes, where the manifest wants them, and says which walls do not stand.
@@ -285,6 +389,8 @@ impl Serving {
             journal: Arc::clone(&self.journal),
             sink: Arc::clone(&self.sink),
             traffic: transport.traffic(),
+            refusals: Arc::clone(&self.refusals.0),
+            alerts: self.alerts.clone(),
             log: Arc::clone(&self.log),
             traces: self.traces.as_ref().map(|traces| Arc::clone(traces.sent())),
             started,
@@ -292,6 +398,22 @@ impl Serving {
         let listening = bound.serve(page, self.machine.runtime.handle()).step("the metrics cannot be served")?;
         self.log.announce(&format!("metrics at {url}"));
         Ok(listening)
+    }
+
+    /// Serves the console, and says where it is.
+    fn show_console(&self, bound: BoundConsole, name: String, orders: Orders) -> Result<ServedConsole, StartError> {
+        let (Some(views), Some(doorman)) = (&self.views, &self.doorman) else {
+            return Err(StartError::refused("the console has nothing to show"));
+        };
+        views.activity.running.recent().open();
+        let entrance = (Arc::clone(doorman), bound.doors());
+        let means = (orders, self.machine.workers.executor());
+        let console = Arc::new(Console::new(Arc::clone(views), entrance, means, name));
+        let link = doorman.link().map_err(StartError::refused)?;
+        let served = bound.serve(console, self.machine.runtime.handle()).step("the console cannot be served")?;
+        self.log
+            .announce(&format!("console at {link} (works once, for ten minutes; `toolcell console` gives another)"));
+        Ok(served)
     }
 
     /// Records the end, and joins the guest threads.
@@ -302,6 +424,9 @@ impl Serving {
             Ok(End::OutputClosed) => "output closed".to_owned(),
             Err(error) => error.to_string(),
         };
+        let (refusals, written) = self.refusals;
+        drop(written);
+        refusals.write();
         audit::record_end(&self.sink, &reason, self.current.snapshot().calls_started());
         self.observed.say(self.log.as_ref());
         // First all know that they have ended, then they end.

@@ -11,8 +11,9 @@ use super::{ServerOptions, Serving, TransportOptions};
 use crate::boards::Boards;
 use crate::catalog::folder_of;
 use crate::error::{StartError, StepExt as _};
-use crate::http::{self, BoundTransport};
+use crate::http::{self, Authenticator, BoundTransport};
 use crate::machine::Machine;
+use crate::refusals::Refusals;
 use crate::replicas::SharedReplicas;
 
 /// Transport of clients.
@@ -63,7 +64,15 @@ impl Transport {
     /// Has a token that one replica saw revoked count for none.
     pub(super) fn share_revoked(&self, boards: &Arc<Boards>) {
         if let Self::Http { bound, .. } = self {
-            bound.tokens.iter().for_each(|tokens| tokens.share(boards));
+            bound.authenticator.iter().for_each(|authenticator| authenticator.share(boards));
+        }
+    }
+
+    /// Checks tokens of callers; `None` over stdio, and where callers show none.
+    pub(super) fn authenticator(&self) -> Option<&Arc<Authenticator>> {
+        match self {
+            Self::Stdio { .. } => None,
+            Self::Http { bound, .. } => bound.authenticator.as_ref(),
         }
     }
 
@@ -87,6 +96,13 @@ impl Transport {
     pub(super) fn ready_with(&mut self, readiness: Arc<dyn web::Readiness>) {
         if let Self::Http { bound, .. } = self {
             bound.options.readiness = Some(readiness);
+        }
+    }
+
+    /// Counts what it refuses there.
+    pub(super) fn tell_refused(&mut self, refusals: &Arc<Refusals>) {
+        if let Self::Http { bound, .. } = self {
+            bound.options.refusals = Some(Arc::<Refusals>::clone(refusals));
         }
     }
 

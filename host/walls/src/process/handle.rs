@@ -6,6 +6,7 @@ use std::{
     os::unix::process::ExitStatusExt,
     process::ExitStatus,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use rustix::process::Pid;
@@ -88,6 +89,29 @@ impl Process {
         let running = matches!(child.try_wait(), Ok(None));
         running.then(|| Memory::of(self.child.pid)).flatten()
     }
+
+    /// The time that its threads have waited for a processor so far, added up. `None` once it has
+    /// ended, and where the system does not say.
+    pub fn waited(&self) -> Option<Duration> {
+        let mut child = self.child.lock();
+        let running = matches!(child.try_wait(), Ok(None));
+        running.then(|| waited_by(self.child.pid)).flatten()
+    }
+}
+
+/// Most threads of a process that are looked at. A sandbox process has one for each processor, and
+/// a few beside these.
+const THREADS_MAX: usize = 1_024;
+
+/// `schedstat` of each thread has the nanoseconds that it ran, and those that it waited to run.
+fn waited_by(pid: Pid) -> Option<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_pid())).ok()?.flatten().take(THREADS_MAX);
+    let waited = threads.filter_map(|thread| {
+        // A thread may end meanwhile.
+        let line = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        line.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+    });
+    Some(waited.fold(Duration::ZERO, Duration::saturating_add))
 }
 
 impl Drop for Process {

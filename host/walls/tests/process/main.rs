@@ -120,6 +120,7 @@ async fn a_process_killed_while_frames_are_under_way_ends_the_link() {
     assert_eq!(process.end(), Some(&end));
     assert!(!is_a_process(process.pid()));
     assert_eq!(process.memory(), None);
+    assert_eq!(process.waited(), None);
     process.kill();
 }
 
@@ -198,11 +199,13 @@ async fn memory_grows_with_what_a_process_takes() {
     let (process, sender, mut receiver) = start(&starter, "grow").await;
     assert_eq!(first_word(&mut receiver).await, "small");
     let before = process.memory().expect("the system says");
+    let waited = process.waited().expect("the system says");
     sender.send(b"grow", &[]).expect("room");
     assert_eq!(first_word(&mut receiver).await, "large");
     let after = process.memory().expect("the system says");
     assert!(after.own >= before.own + (64 << 20), "{before:?} {after:?}");
     assert!(after.resident >= after.own, "{after:?}");
+    assert!(process.waited().expect("the system says") >= waited);
 }
 
 #[tokio::test]

@@ -6,12 +6,13 @@
 mod placing;
 mod source;
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
-use toolcell_policy::names;
+use toolcell_policy::{Source, names, parse};
 use toolcell_sandbox::ShapeName;
 use toolcell_server::catalog::{Catalog, folder_of};
 use toolcell_server::lock::{self, Lock, LockPath};
@@ -21,7 +22,8 @@ use toolcell_server::{ManifestFile, OpenOptions};
 use crate::args::AddArgs;
 use crate::commands::inspect::entry;
 use crate::commands::inspect::{self, Inspected};
-use crate::edit::{self, Screen, agree};
+use crate::commands::{grant, wishes};
+use crate::edit::{self, Consent, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::manifest::{open_file_or_say, say_note};
 use crate::sandbox_process;
@@ -69,8 +71,12 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
         let problem = format!("{} cannot have it: {problem}", file.name());
         return Ok(Err(Failure::at_fault(problem, "give it another name with --name")));
     }
+    let consent = args.consent.consent();
+    if consent == Consent::Asked && !args.json {
+        addition.ask_for_wishes(&mut edit)?;
+    }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
-    if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), screen)? {
+    if let Err(failure) = agree(&file, &edit.text(), consent, screen)? {
         return Ok(Err(failure));
     }
     addition.write(args, &file, &edit)
@@ -159,6 +165,7 @@ impl Addition {
             [] => text.push_str("  asks for nothing that a manifest grants\n"),
             needs => text.push_str(&format!("  can ask for {}; nothing of it is granted\n", needs.join(", "))),
         }
+        text.push_str(&wishes::text(&self.inspected.wishes));
         for line in &self.found.signers {
             text.push_str(&format!("  {}\n", sanitize::line(line)));
         }
@@ -167,6 +174,32 @@ impl Addition {
         }
         text.push('\n');
         text
+    }
+
+    /// Asks a person for each wish that says all that granting it needs, and adds those that are
+    /// answered yes. Without a terminal nobody is asked, and nothing is granted.
+    fn ask_for_wishes(&self, edit: &mut ManifestEdit) -> anyhow::Result<()> {
+        let Ok(Some(wishes)) = &self.inspected.wishes else { return Ok(()) };
+        if !std::io::stdin().is_terminal() {
+            return Ok(());
+        }
+        for right in wishes.rights().iter().filter(|right| wishes::is_whole(right)) {
+            let Some(granted) = self.granting(edit, right) else { continue };
+            if edit::agrees(&format!("Grant it {}? [y/N] ", wishes::clipped(right)))? {
+                *edit = granted;
+            }
+        }
+        Ok(())
+    }
+
+    /// The manifest with a right; `None` where the component could not use it.
+    fn granting(&self, edit: &ManifestEdit, right: &str) -> Option<ManifestEdit> {
+        let mut granted = ManifestEdit::of(&edit.text()).ok()?;
+        grant::grant(&mut granted, &self.name, right, &edit::rights::read(right).ok()?).ok()?;
+        let text = granted.text();
+        let manifest = parse(&Source { name: "", text: &text }).ok()?.manifest;
+        let imports = self.inspected.found.inspection.imports();
+        manifest.component(&self.name)?.check_imports(imports).is_empty().then_some(granted)
     }
 
     /// Places the file, checks the whole manifest, writes the lock and at last the manifest.
@@ -210,7 +243,10 @@ impl Addition {
             Some(_) => format!("{manifest}: {} is added, and pinned in {}\n", self.name, locked.path.display()),
             None => format!("{manifest}: {} is added; `toolcell lock` pins it\n", self.name),
         });
-        if let Some(need) = entry::needs(self.inspected.found.inspection.imports()).next() {
+        let commands = wishes::commands(&self.name, &args.manifest.manifest, &self.inspected.wishes);
+        if !commands.is_empty() {
+            terminal::say(&format!("\nhint: grant of its wishes what you agree with, and nothing else:\n{commands}"));
+        } else if let Some(need) = entry::needs(self.inspected.found.inspection.imports()).next() {
             terminal::say(&format!(
                 "\nhint: allow it something with `toolcell grant {} \"{}\"`\n",
                 self.name, need.right
@@ -221,7 +257,7 @@ impl Addition {
     fn json(&self, locked: &WrittenLock, manifest: &Path) -> Value {
         let inspection = &self.inspected.found.inspection;
         let tools: Vec<&str> = self.inspected.found.tools.iter().flatten().map(|tool| tool.name.as_str()).collect();
-        json!({
+        let mut json = json!({
             "ok": true,
             "component": self.name,
             "source": self.entry.text("source"),
@@ -235,7 +271,11 @@ impl Addition {
             "signed_by": self.found.signers,
             "manifest": manifest,
             "lock": locked.after.is_some().then_some(&*locked.path),
-        })
+        });
+        if let Some(members) = json.as_object_mut() {
+            members.extend(wishes::json(&self.inspected.wishes).map(|(name, value)| (name.to_owned(), value)));
+        }
+        json
     }
 }
 

@@ -2,8 +2,8 @@
 //! hold: what is done with them.
 use std::path::{Component, Path, PathBuf};
 
-use toolcell_policy::Reference;
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
+use toolcell_policy::{PackageName, Reference};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest};
 use toolcell_server::ManifestFile;
 use toolcell_server::download::download;
@@ -12,13 +12,10 @@ use toolcell_server::machine::Machine;
 use toolcell_server::registries::Registries;
 
 use crate::args::{AddArgs, MANIFEST};
-use crate::commands::inspect::entry;
+use crate::commands::inspect::{REGISTRY, entry};
 use crate::commands::registries::{failed, manifest_of, pull, signers};
 use crate::exit::Failure;
 use crate::terminal::Progress;
-
-/// Beginning of a place in a registry.
-const REGISTRY: &str = "oci://";
 
 /// Mark between an address and its digest.
 const DIGEST: &str = "@sha256:";
@@ -70,6 +67,10 @@ pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Res
         return fetch(source, machine);
     }
     let path = Path::new(source);
+    // A file wins over a package of the same name.
+    if source.contains(':') && !source.contains('/') && !path.exists() {
+        return of_package(args, text, folder);
+    }
     if path.is_dir() {
         return project(path, folder);
     }
@@ -88,15 +89,34 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     })
 }
 
+fn check_no_link(args: &AddArgs) -> Result<(), Failure> {
+    let hint = "leave it out: what is pulled is in the store";
+    if args.link { Err(Failure::usage("--link is for files", hint)) } else { Ok(()) }
+}
+
 /// Brings a component from its registry into the store. The tag is looked up this once.
 fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failure> {
-    if args.link {
-        return Err(Failure::usage("--link is for files", "leave it out: what is pulled is in the store"));
-    }
+    check_no_link(args)?;
     let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST behind it";
     let reference = Reference::parse(&args.source).map_err(|error| Failure::usage(error.to_string(), hint))?;
     let manifest = manifest_of(&ManifestFile::unwritten(&args.manifest.manifest, text.to_owned()))?;
     let registries = Registries::open(&manifest, folder).map_err(failed)?;
+    pulled(&registries, reference)
+}
+
+/// Looks up where a package is, and brings it into the store. Only that place is kept.
+fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failure> {
+    check_no_link(args)?;
+    let hint = "write NAMESPACE:NAME@VERSION, as in acme:weather@1.2.0, or a file that is there";
+    let package = PackageName::parse(&args.source).map_err(|error| Failure::usage(error.to_string(), hint))?;
+    let manifest = manifest_of(&ManifestFile::unwritten(&args.manifest.manifest, text.to_owned()))?;
+    let registries = Registries::open(&manifest, folder).map_err(failed)?;
+    let reference = registries.package(&package).map_err(failed)?;
+    pulled(&registries, reference)
+}
+
+/// A component that is in the store now.
+fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<Found, Failure> {
     let reference = match reference.digest() {
         Some(_) => reference,
         None => {
@@ -104,7 +124,7 @@ fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failu
             reference.with_digest(digest)
         }
     };
-    let pulled = pull(&registries, &reference).map_err(failed)?;
+    let pulled = pull(registries, &reference).map_err(failed)?;
     let name = reference.repository().rsplit('/').next().unwrap_or_default();
     Ok(Found {
         shown: reference.to_string(),

@@ -1,5 +1,6 @@
 //! `toolcell audit`: checks and shows the audit of `toolcell serve`.
 mod filter;
+mod loads;
 mod printer;
 mod row;
 mod show;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde_json::Value;
+use toolcell_audit::Filter;
 use toolcell_policy::Style;
 
-use super::filter::Filter;
+use super::loads::Loads;
 use super::row::{self, StartedCall};
 use crate::terminal;
 
@@ -15,24 +16,26 @@ use crate::terminal;
 const STARTED_MAX: usize = 10_000;
 
 /// Prints records.
-pub struct Printer<'a> {
-    filter: Filter<'a>,
+pub struct Printer {
+    filter: Filter,
     is_json: bool,
     style: Style,
     started: BTreeMap<u64, StartedCall>,
+    loads: Loads,
     headed: bool,
     unreadable: u64,
     out: BufWriter<StdoutLock<'static>>,
 }
 
-impl<'a> Printer<'a> {
-    pub fn new(filter: Filter<'a>, is_json: bool) -> Self {
+impl Printer {
+    pub fn new(filter: Filter, is_json: bool) -> Self {
         let (style, out) = (terminal::stdout_style(), BufWriter::new(io::stdout().lock()));
-        Self { filter, is_json, style, started: BTreeMap::new(), headed: false, unreadable: 0, out }
+        let (started, loads) = (BTreeMap::new(), Loads::default());
+        Self { filter, is_json, style, started, loads, headed: false, unreadable: 0, out }
     }
 
     /// Its filter.
-    pub const fn filter(&self) -> &Filter<'a> {
+    pub const fn filter(&self) -> &Filter {
         &self.filter
     }
 
@@ -45,28 +48,57 @@ impl<'a> Printer<'a> {
         if !self.is_json {
             return self.row(&record);
         }
-        if self.filter.takes(&record) {
+        let (id, event) = (id(&record), row::text(&record, "event"));
+        if event == "host.started" {
+            // Numbers of calls begin anew.
+            self.started.clear();
+        }
+        let takes = self.takes(&record, id);
+        match event.as_str() {
+            "call.started" => self.start(id, &record, takes),
+            "call.finished" => drop(self.started.remove(&id)),
+            _ => {}
+        }
+        if takes {
             self.out.write_all(line)?;
             self.out.write_all(b"\n")?;
         }
         Ok(())
     }
 
+    fn takes(&self, record: &Value, id: u64) -> bool {
+        // A number says which call a record belongs to; others have none.
+        let caller = self.started.get(&id).map(|started| started.caller.as_str());
+        self.filter.takes(record, caller)
+    }
+
     /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
+        self.loaded()?;
         self.out.flush()
     }
 
     /// Prints calls without an end; returns the number of lines that are no records.
     pub fn end(mut self) -> io::Result<u64> {
-        self.unfinished()?;
+        self.loaded()?;
+        if !self.is_json {
+            self.unfinished()?;
+        }
         self.out.flush()?;
         Ok(self.unreadable)
     }
 
     fn row(&mut self, record: &Value) -> io::Result<()> {
-        let id = record.get("id").and_then(Value::as_u64).unwrap_or_default();
-        let takes = self.filter.takes(record);
+        let id = id(record);
+        let takes = self.takes(record, id);
+        let event = record.get("event").and_then(Value::as_str).unwrap_or_default();
+        if event == "component.loaded" {
+            if takes && !self.filter.is_about_calls() {
+                self.loads.add(record);
+            }
+            return Ok(());
+        }
+        self.loaded()?;
         let row = match record.get("event").and_then(Value::as_str).unwrap_or_default() {
             "call.started" => {
                 // Its end may pass the filter though its start does not.
@@ -78,7 +110,11 @@ impl<'a> Printer<'a> {
                 takes.then(|| row::finished(record, started.as_ref(), self.style))
             }
             "call.refused" => takes.then(|| row::refused(record, self.style)),
-            "call.denied" => takes.then(|| row::denied(record, self.style)),
+            "call.denied" => {
+                let caller = self.started.get(&id).map_or("", |started| &started.caller);
+                takes.then(|| row::denied(record, caller, self.style))
+            }
+            "request.refused" => takes.then(|| row::refused_requests(record, self.style)),
             event => {
                 if event == "host.started" {
                     self.unfinished()?;
@@ -91,11 +127,19 @@ impl<'a> Printer<'a> {
 
     fn start(&mut self, id: u64, record: &Value, takes: bool) {
         let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
-        let (time, tool) = (row::text(record, "time"), row::text(record, "tool"));
-        self.started.insert(id, StartedCall { time, tool, arguments_bytes, is_asked_for: takes });
+        let [time, tool, caller] = ["time", "tool", "caller"].map(|key| row::text(record, key));
+        self.started.insert(id, StartedCall { time, tool, caller, arguments_bytes, is_asked_for: takes });
         if self.started.len() > STARTED_MAX {
             self.started.pop_first();
         }
+    }
+
+    /// Prints the components that were loaded since the last other record.
+    fn loaded(&mut self) -> io::Result<()> {
+        for row in self.loads.rows(self.style) {
+            self.print(&row)?;
+        }
+        Ok(())
     }
 
     /// Prints calls that started and did not end.
@@ -114,4 +158,9 @@ impl<'a> Printer<'a> {
         }
         self.out.write_all(row.as_bytes())
     }
+}
+
+/// The number of the call that a record belongs to; no call has 0.
+fn id(record: &Value) -> u64 {
+    record.get("id").and_then(Value::as_u64).unwrap_or_default()
 }

@@ -13,10 +13,14 @@ const DETAIL_CHARS: usize = 160;
 /// Characters of a time that are shown: up to milliseconds.
 const TIME_CHARS: usize = "2026-01-12T15:00:58.000".len();
 
+/// Characters of a caller that are shown; the record has the rest.
+const CALLER_CHARS: usize = 18;
+
 /// State of a call at its start.
 pub struct StartedCall {
     pub time: String,
     pub tool: String,
+    pub caller: String,
     pub arguments_bytes: u64,
     /// True if the call is shown even without an end.
     pub is_asked_for: bool,
@@ -24,7 +28,7 @@ pub struct StartedCall {
 
 /// The head of the table.
 pub fn heading(style: Style) -> String {
-    let line = columns(["TIME (UTC)", "CALL", "OUTCOME", "TOOL"], ["TOOK", "FUEL", "MEMORY", "IN", "OUT"]);
+    let line = columns(["TIME (UTC)", "CALL", "OUTCOME", "CALLER", "TOOL"], ["TOOK", "FUEL", "MEMORY", "IN", "OUT"]);
     format!("{}\n", bold(line.trim_end(), style))
 }
 
@@ -33,6 +37,7 @@ pub fn finished(record: &Value, started: Option<&StartedCall>, style: Style) -> 
     let usage = |key: &str| record.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or_default();
     let time = started.map_or_else(|| text(record, "time"), |started| started.time.clone());
     let tool = text(record, "tool");
+    let caller = started.map_or("", |started| &started.caller);
     let amounts = [
         duration(usage("duration_us")),
         count(usage("fuel")),
@@ -40,7 +45,7 @@ pub fn finished(record: &Value, started: Option<&StartedCall>, style: Style) -> 
         started.map_or_else(String::new, |started| bytes(started.arguments_bytes)),
         bytes(usage("output_bytes")),
     ];
-    let mut line = call_line(&time, record, &tool, amounts.each_ref().map(String::as_str), style);
+    let mut line = call_line(&time, record, [caller, &tool], amounts.each_ref().map(String::as_str), style);
     let network = (usage("egress_bytes"), usage("ingress_bytes"));
     if network != (0, 0) {
         let _ = write!(line, "  net {} out, {} in", bytes(network.0), bytes(network.1));
@@ -57,7 +62,8 @@ pub fn finished(record: &Value, started: Option<&StartedCall>, style: Style) -> 
 pub fn refused(record: &Value, style: Style) -> String {
     let arguments = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
     let amounts = ["", "", "", &bytes(arguments), ""];
-    let mut line = call_line(&text(record, "time"), record, &text(record, "tool"), amounts, style);
+    let names = [&*text(record, "caller"), &text(record, "tool")];
+    let mut line = call_line(&text(record, "time"), record, names, amounts, style);
     push_detail(&mut line, &text(record, "detail"), style);
     line.push('\n');
     line
@@ -67,14 +73,17 @@ pub fn refused(record: &Value, style: Style) -> String {
 pub fn unfinished(id: u64, started: &StartedCall, style: Style) -> String {
     let id = id.to_string();
     let arguments = bytes(started.arguments_bytes);
-    let (left, right) = ([&*shown_time(&started.time), &id, "(no end)", &started.tool], ["", "", "", &arguments, ""]);
+    let (left, right) = (
+        [&*shown_time(&started.time), &id, "(no end)", &shown_caller(&started.caller), &started.tool],
+        ["", "", "", &arguments, ""],
+    );
     format!("{}\n", faint(columns(left, right).trim_end(), style))
 }
 
 /// A denied attempt of a guest.
-pub fn denied(record: &Value, style: Style) -> String {
+pub fn denied(record: &Value, caller: &str, style: Style) -> String {
     let (time, tool) = (shown_time(&text(record, "time")), text(record, "tool"));
-    let line = columns([&time, &id(record), "denied", &tool], [""; 5]);
+    let line = columns([&time, &id(record), "denied", &shown_caller(caller), &tool], [""; 5]);
     let (asked, reason) = (text(record, "asked"), text(record, "reason"));
     let said = if reason.contains(&asked) { reason } else { format!("{asked}: {reason}") };
     let mut line = format!("{}  {}: {said}", yellow(line.trim_end(), style), text(record, "capability"));
@@ -84,6 +93,19 @@ pub fn denied(record: &Value, style: Style) -> String {
     }
     line.push('\n');
     line
+}
+
+/// Requests that were refused before they were calls: their callers or addresses, and their number.
+pub fn refused_requests(record: &Value, style: Style) -> String {
+    let (time, tool) = (shown_time(&text(record, "time")), text(record, "tool"));
+    let is_others = record.get("others").and_then(Value::as_bool).unwrap_or_default();
+    let who = [text(record, "caller"), text(record, "address")].into_iter().find(|who| !who.is_empty());
+    let who = who.unwrap_or_else(|| if is_others { "(others)".to_owned() } else { String::new() });
+    let line = columns([&time, "-", "refused", &shown_caller(&who), &tool], [""; 5]);
+    let count = record.get("count").and_then(Value::as_u64).unwrap_or_default();
+    let (reason, first) = (text(record, "reason"), text(record, "first"));
+    let first = shown_time(&first);
+    format!("{}  {reason}, {count} since {first}\n", yellow(line.trim_end(), style))
 }
 
 /// Any other record: its name, and its fields as `key=value`.
@@ -101,9 +123,9 @@ pub fn other(record: &Value, style: Style) -> String {
     format!("{}\n", faint(&sanitize::line(&line), style))
 }
 
-fn call_line(time: &str, record: &Value, tool: &str, amounts: [&str; 5], style: Style) -> String {
+fn call_line(time: &str, record: &Value, [caller, tool]: [&str; 2], amounts: [&str; 5], style: Style) -> String {
     let outcome = text(record, "outcome");
-    let line = columns([&shown_time(time), &id(record), &outcome, tool], amounts);
+    let line = columns([&shown_time(time), &id(record), &outcome, &shown_caller(caller), tool], amounts);
     let line = line.trim_end();
     match outcome.as_str() {
         "ok" => line.to_owned(),
@@ -112,9 +134,9 @@ fn call_line(time: &str, record: &Value, tool: &str, amounts: [&str; 5], style: 
     }
 }
 
-fn columns([time, call, outcome, tool]: [&str; 4], [took, fuel, memory, input, output]: [&str; 5]) -> String {
+fn columns([time, call, outcome, caller, tool]: [&str; 5], [took, fuel, memory, input, output]: [&str; 5]) -> String {
     format!(
-        "{time:TIME_CHARS$}  {call:>5}  {outcome:14} {tool:24} {took:>9} {fuel:>8} {memory:>9} {input:>9} {output:>9}"
+        "{time:TIME_CHARS$}  {call:>5}  {outcome:14} {caller:CALLER_CHARS$} {tool:24} {took:>9} {fuel:>8} {memory:>9} {input:>9} {output:>9}"
     )
 }
 
@@ -131,6 +153,14 @@ pub fn text(record: &Value, key: &str) -> String {
 
 fn id(record: &Value) -> String {
     record.get("id").and_then(Value::as_u64).unwrap_or_default().to_string()
+}
+
+/// A caller's name, cut to its column.
+fn shown_caller(caller: &str) -> String {
+    if caller.chars().count() <= CALLER_CHARS {
+        return caller.to_owned();
+    }
+    caller.chars().take(CALLER_CHARS.saturating_sub(1)).chain(['…']).collect()
 }
 
 fn shown_time(time: &str) -> String {

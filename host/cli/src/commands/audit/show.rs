@@ -1,7 +1,7 @@
 //! `toolcell audit show`: the records, oldest first.
 use toolcell_audit::{Archive, ArchivedFile};
 
-use super::filter::Filter;
+use super::filter;
 use super::printer::Printer;
 use super::{say_unreadable, unreadable, wrong_filter};
 use crate::args::AuditShowArgs;
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 /// Prints the records.
 pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
-    let filter = match Filter::new(&args.filter) {
+    let filter = match filter::of(&args.filter) {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use toolcell_audit::Archive;
 
-use super::filter::Filter;
+use super::filter;
 use super::printer::Printer;
 use super::{say_unreadable, unreadable, wrong_filter};
 use crate::args::AuditTailArgs;
@@ -14,7 +14,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Prints the records.
 pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
-    let filter = match Filter::new(&args.filter) {
+    let filter = match filter::of(&args.filter) {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };

@@ -1,5 +1,6 @@
-//! `toolcell inspect FILE.wasm`: exports, imports and declarations of a component. Works without a
-//! manifest.
+//! `toolcell inspect COMPONENT`: exports, imports and declarations of a component, of a file or of
+//! a registry. Works without a manifest.
+mod artifact;
 pub(super) mod entry;
 
 use std::path::Path;
@@ -10,7 +11,9 @@ use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOut, ShapeName, contract};
 use toolcell_server::file::read_bounded;
 use toolcell_server::inspect::{Inspected as Found, inspect as look};
 use toolcell_server::machine::Machine;
+use toolcell_server::wishes::read as read_wishes;
 
+use super::wishes::{self, ReadWishes};
 use crate::args::InspectArgs;
 use crate::exit::Exit;
 use crate::manifest::say_note;
@@ -18,12 +21,17 @@ use crate::sandbox_process;
 use crate::terminal;
 pub use entry::name as component_name;
 
+/// Beginning of a place in a registry.
+pub(super) const REGISTRY: &str = "oci://";
+
 /// Values of an argument or a variable that are shown: a line of them.
 const VALUES_SHOWN: usize = 12;
 
 /// Findings about a component.
 pub(super) struct Inspected {
     pub(super) found: Found,
+    /// Its wishes, read.
+    pub(super) wishes: ReadWishes,
     /// The entry of a manifest that serves it.
     entry: String,
 }
@@ -31,6 +39,9 @@ pub(super) struct Inspected {
 /// Inspects and prints. A file that is not a component, or cannot be served, is at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
+    if name.starts_with(REGISTRY) {
+        return artifact::run(args, &name);
+    }
     let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
     machine.notes.iter().for_each(say_note);
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
@@ -57,13 +68,14 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
 pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
     let found = look(machine, &file.display().to_string(), bytes)?;
     let entry = entry::entry(file, found.inspection.imports(), !found.left_out.is_empty());
-    Ok(Inspected { found, entry })
+    let wishes = read_wishes(&found.wishes);
+    Ok(Inspected { found, wishes, entry })
 }
 
 impl Inspected {
     fn json(&self) -> Value {
         let tools = self.found.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
-        json!({
+        let mut json = json!({
             "ok": self.found.tools.is_ok(),
             "digest": self.found.inspection.digest().to_string(),
             "size_bytes": self.found.inspection.size_bytes(),
@@ -79,7 +91,11 @@ impl Inspected {
             "left_out": self.found.left_out.iter().map(left_out_json).collect::<Vec<_>>(),
             "manifest": self.found.tools.is_ok().then_some(&self.entry),
             "problem": self.found.tools.as_ref().err(),
-        })
+        });
+        if let Some(members) = json.as_object_mut() {
+            members.extend(wishes::json(&self.wishes).map(|(name, value)| (name.to_owned(), value)));
+        }
+        json
     }
 
     fn text(&self, name: &str) -> String {
@@ -110,6 +126,10 @@ impl Inspected {
                 };
                 text.push_str(&format!("  {}{note}\n", sanitize::line(name)));
             }
+        }
+        let wishes = wishes::text(&self.wishes);
+        if !wishes.is_empty() {
+            text.push_str(&format!("\n{}\n{wishes}", heading("wishes")));
         }
         text.push_str(&format!("\n{}\n", heading("tools")));
         match &self.found.tools {

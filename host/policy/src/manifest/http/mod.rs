@@ -77,8 +77,8 @@ pub enum ListenAddress {
 /// The files of TLS, relative to the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TlsFiles<'p> {
-    certificate: &'p str,
-    key: &'p str,
+    pub(super) certificate: &'p str,
+    pub(super) key: &'p str,
 }
 
 impl ListenAddress {
@@ -146,7 +146,7 @@ impl HttpPolicy {
 }
 
 /// Certificate and key: both, or neither.
-fn refuse_half_of_tls(section: &Section<'_>, problems: &mut Problems) {
+pub(super) fn refuse_half_of_tls(section: &Section<'_>, problems: &mut Problems) {
     let (entry, missing) = match (section.get("certificate"), section.get("key")) {
         (Some(entry), None) => (entry, "key"),
         (None, Some(entry)) => (entry, "certificate"),

@@ -163,6 +163,10 @@ impl Caller for RemoteCaller {
         self.mention(&FromSandbox::Progress { call: self.call, progress, total, message });
     }
 
+    fn used(&self, fuel: u64, memory_bytes: u64) {
+        self.mention(&FromSandbox::Used { call: self.call, fuel, memory_bytes });
+    }
+
     fn log(&self, level: LogLevel, message: &str) {
         self.mention(&FromSandbox::Log { call: self.call, level, message: cut(message, self.log_bytes_max) });
     }

@@ -8,19 +8,14 @@ use tokio::sync::oneshot;
 use toolcell_policy::Limit;
 use toolcell_walls::link::{LOOK_TIME_MAX, SendError};
 
-use super::pending::{PendingCall, Returned, finished};
-use super::{LATE, SandboxProcess};
+use super::SandboxProcess;
+use super::pending::{GIVES_BACK_WITHIN, PendingCall, Returned, finished};
 use crate::bindings::contract::CallResult;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::run::call::{CallInput, CallReport};
 use crate::wall::attention;
 use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox, WireTrace};
-
-/// Time that a process has, past a call's deadline or its caller's cancellation, to give the call
-/// back. Then it is ended, with all calls in it. A guest notices within two ticks of a millisecond;
-/// instantiation, which cannot be interrupted, is bounded to a few hundred.
-const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
 
 /// The component of a call.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +75,12 @@ impl SandboxProcess {
             Err(_) => {
                 let asks = if asks { limits.ask_wait() } else { Duration::ZERO };
                 let runs = limits.deadline().saturating_add(asks).saturating_add(limits.queue_wait());
-                let _ = pending.gives_back_by.set(began.checked_add(runs.saturating_add(GIVES_BACK_WITHIN)));
-                self.wait(id, &mut ended, caller.as_ref()).await
+                // A time that no clock reaches is none.
+                began
+                    .checked_add(runs.saturating_add(GIVES_BACK_WITHIN))
+                    .iter()
+                    .for_each(|by| pending.give_back_by(*by));
+                self.wait((id, &pending), &mut ended, caller.as_ref()).await
             }
         };
         guard.ended = true;
@@ -106,11 +105,11 @@ impl SandboxProcess {
         })
     }
 
-    /// Waits for the end of a call. A process that does not give it back in time is ended; where it
-    /// was not cancelled, by [`watch`](Self::watch).
+    /// Waits for the end of a call. [`watch`](Self::watch) ends a process that does not give it
+    /// back in time.
     async fn wait(
         self: &Arc<Self>,
-        id: CallId,
+        (id, pending): (CallId, &PendingCall),
         ended: &mut oneshot::Receiver<Returned>,
         caller: &dyn Caller,
     ) -> Returned {
@@ -120,13 +119,8 @@ impl SandboxProcess {
             () = caller.cancelled() => {}
         }
         let _ = self.say(&ToSandbox::Cancel(id), &[]);
-        match tokio::time::timeout(GIVES_BACK_WITHIN, &mut *ended).await {
-            Ok(report) => given(report),
-            Err(_) => {
-                self.kill(LATE);
-                given(ended.await)
-            }
-        }
+        pending.give_back_by(Instant::now() + GIVES_BACK_WITHIN);
+        given(ended.await)
     }
 }
 
@@ -149,17 +143,9 @@ impl Drop for Given<'_> {
         let _ = self.process.say(&ToSandbox::Cancel(self.id), &[]);
         if let Some(call) = self.process.lock().calls.get(&self.id) {
             call.take_back();
-        }
-        // Its messages are heard no more. It counts as a call of the process until that gives it
-        // back, or is ended for not doing so.
-        let (process, id) = (Arc::clone(self.process), self.id);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            drop(runtime.spawn(async move {
-                tokio::time::sleep(GIVES_BACK_WITHIN).await;
-                if process.lock().calls.contains_key(&id) {
-                    process.kill("it did not stop when its call was cancelled");
-                }
-            }));
+            // Its messages are heard no more. It counts as a call of the process until that gives
+            // it back, or is ended for not doing so.
+            call.give_back_by(Instant::now() + GIVES_BACK_WITHIN);
         }
     }
 }

@@ -64,6 +64,7 @@ impl SandboxProcess {
                 let capability = message::capability(capability).ok_or("it names no capability")?;
                 call.denials.add(call.capabilities.grants().denied_elsewhere(capability, &asked));
             }
+            FromSandbox::Used { fuel, memory_bytes, .. } => call.caller.used(fuel, memory_bytes),
             FromSandbox::Ask(_, asks) => self.ask(id, &call, asks)?,
             FromSandbox::OpenDoor(_, number) => self.open_door(id, &call, number)?,
             FromSandbox::TakeBack(_) => call.take_back(),

@@ -7,10 +7,12 @@
 //! | `calling.rs` | running a call in it |
 //! | `pending.rs` | a call that it runs, and the report |
 //! | `heard.rs` | what it says |
+//! | `starved.rs` | the time in which it had no processor |
 mod calling;
 mod heard;
 mod not_started;
 mod pending;
+mod starved;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,6 +33,7 @@ pub(crate) use calling::CalledComponent;
 pub(crate) use not_started::NotStarted;
 pub(super) use not_started::end_at_start;
 use pending::PendingCall;
+use starved::Starved;
 
 /// Interval at which a full link is tried again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -168,16 +171,18 @@ impl SandboxProcess {
     pub(crate) async fn watch(this: Weak<Self>, bytes_max: u64, rest_bytes: u64) {
         let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
         let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };
+        let mut starved = Starved::new(LOOK_EVERY, Instant::now());
         let mut memory_looks = 0;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let Some(this) = this.upgrade().filter(|this| !this.is_ended()) else { return };
             let now = Instant::now();
-            let is_late = |call: &Arc<PendingCall>| {
-                let by = call.gives_back_by.get().copied().flatten();
-                by.is_some_and(|by| by < now)
-            };
-            if this.lock().calls.values().any(is_late) {
+            let should_end: Vec<Arc<PendingCall>> =
+                this.lock().calls.values().filter(|call| call.should_end(now)).cloned().collect();
+            let waited = if should_end.is_empty() { None } else { this.process.waited() };
+            let before = starved.total();
+            starved.look(now, waited);
+            if should_end.iter().any(|call| call.is_late(now, before, starved.total())) {
                 this.kill(LATE);
             }
             memory_looks += 1;

@@ -1,12 +1,13 @@
 //! A call that a process runs, and its report. Must not hold: messages.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use toolcell_policy::{Denial, Limit, Limits};
 
+use super::starved::STARVED_MAX;
 use crate::bindings::contract::CallResult;
 use crate::caller::denials::Denials;
 use crate::caller::{Caller, LogLevel};
@@ -27,6 +28,11 @@ const MESSAGES_PER_SECOND: u64 = 100_000;
 /// Messages about one call that may come at once, beside those that its limits allow by their
 /// bytes: a tenth of a second's work.
 const MESSAGES_AT_ONCE: u64 = 100_000;
+
+/// Time that a process has, past a call's deadline or its caller's cancellation, to give the call
+/// back. Then it is ended, with all calls in it. A guest notices within two ticks of a millisecond;
+/// instantiation, which cannot be interrupted, is bounded to a few hundred.
+pub(super) const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
 
 /// The report of a call, or why its process gives none.
 pub(super) type Returned = Result<Box<WireReport>, String>;
@@ -49,7 +55,9 @@ pub(super) struct PendingCall {
     pub(super) done: Mutex<Option<oneshot::Sender<Returned>>>,
     /// Latest end of the call, once its caller does not wait for it on a thread. A timer for each
     /// call would wake the thread that drives them.
-    pub(super) gives_back_by: OnceLock<Option<Instant>>,
+    gives_back_by: Mutex<Option<Instant>>,
+    /// The time that its process was starved before the call had to end.
+    starved: OnceLock<Duration>,
     /// The message that ended the call is here: a thread that looks for it stops.
     pub(super) is_done: AtomicBool,
 }
@@ -75,7 +83,8 @@ impl PendingCall {
             ),
             asking: Mutex::default(),
             taken_back: Mutex::default(),
-            gives_back_by: OnceLock::new(),
+            gives_back_by: Mutex::default(),
+            starved: OnceLock::new(),
             done: Mutex::new(Some(done)),
             is_done: AtomicBool::new(false),
         }
@@ -83,6 +92,26 @@ impl PendingCall {
 
     pub(super) fn doors(&self) -> &CallDoors {
         self.doors.get_or_init(|| CallDoors::new(&self.capabilities, &self.limits, &self.caller))
+    }
+
+    /// The process has to give the call back by then, or earlier.
+    pub(super) fn give_back_by(&self, end: Instant) {
+        let mut by = self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
+        *by = Some(by.map_or(end, |by| by.min(end)));
+    }
+
+    /// True once the process was told to end the call, and has not.
+    pub(super) fn should_end(&self, now: Instant) -> bool {
+        let by = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
+        by.and_then(|by| by.checked_sub(GIVES_BACK_WITHIN)).is_some_and(|told| told < now)
+    }
+
+    /// True where the process, with the time that it was starved since it should have ended the
+    /// call, still keeps it too long. `before` is that at the look before, `starved` at this one.
+    pub(super) fn is_late(&self, now: Instant, before: Duration, starved: Duration) -> bool {
+        let by = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = starved.saturating_sub(*self.starved.get_or_init(|| before)).min(STARVED_MAX);
+        by.and_then(|by| by.checked_add(more)).is_some_and(|by| by < now)
     }
 
     pub(super) fn end(&self, report: Returned) {
@@ -185,5 +214,31 @@ fn problems(outcome: &mut Result<CallResult, Failure>) -> Option<&mut String> {
     match outcome {
         Err(Failure::Unfit { problems }) => Some(problems),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::NoCaller;
+
+    #[test]
+    fn a_starved_process_has_more_time_for_a_call_but_not_without_end() {
+        let caller: Arc<dyn Caller> = Arc::new(NoCaller);
+        let (done, _ended) = oneshot::channel();
+        let call = PendingCall::new((&caller, &Capabilities::sealed("tool")), &Limits::default(), 0, done);
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        assert!(!call.should_end(start + 100 * second) && !call.is_late(start + 100 * second, second, second));
+        call.give_back_by(start + 5 * second);
+        call.give_back_by(start + 9 * second);
+        assert!(!call.should_end(start + 5 * second - GIVES_BACK_WITHIN));
+        assert!(call.should_end(start + 4 * second));
+        // What was before does not count, and what comes after counts up to the bound.
+        let before = 50 * second;
+        assert!(!call.is_late(start + 5 * second, before, before));
+        assert!(call.is_late(start + 6 * second, before, before));
+        assert!(!call.is_late(start + 6 * second, before, before + 2 * second));
+        assert!(!call.is_late(start + 5 * second + STARVED_MAX, before, before + 100 * second));
+        assert!(call.is_late(start + 6 * second + STARVED_MAX, before, before + 100 * second));
     }
 }

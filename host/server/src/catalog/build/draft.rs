@@ -22,6 +22,7 @@ use super::problems::{
     PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_pooled, schemas_too_slow,
 };
 use super::{Basis, ListedComponent, typed};
+use crate::wishes;
 
 /// A component whose tools are being added.
 struct ComponentDraft<'a> {
@@ -96,6 +97,7 @@ impl CatalogDraft<'_> {
         problems.extend(policy.check_exports(&names));
         problems.extend(policy.check_imports(loaded.inspection().imports()));
         problems.extend(typed::check(policy, &loaded.component));
+        problems.extend(wishes::check(policy, loaded.component.wishes()));
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
         }
@@ -197,6 +199,7 @@ impl CatalogDraft<'_> {
             let entry = definition::reading(policy.name(), policy.load(), schemas.of_prompt());
             self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
         }
+        problems.extend(wishes::check(policy, loaded.component.wishes()));
         self.parts.components.push(loaded);
     }
 

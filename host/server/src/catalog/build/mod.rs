@@ -286,6 +286,8 @@ impl Builder {
             tally: Arc::clone(&self.tally),
             observation: before.and_then(|catalog| catalog.observation.clone()),
             traces: before.and_then(|catalog| catalog.traces.clone()),
+            alerts: before.and_then(|catalog| catalog.alerts.clone()),
+            activity: before.and_then(|catalog| catalog.activity.clone()),
             consents: Arc::clone(&self.consents),
             state: Arc::clone(&self.state),
             visibility: Visibility::new(callers, rules),

@@ -416,17 +416,17 @@ async fn a_packet_past_the_limit_is_not_sent() {
     let mut door = call.doors.knock();
     let opening = Opening::Udp(UdpWanted { six: false, options: Options::default() });
     door.write_all(&framed(0, &postcard::to_stdvec(&opening).unwrap())).await.unwrap();
+    // A length, a kind, `Done(Ok(Some(address)))` of IPv4. The first has its socket by now.
+    let mut bound = vec![0; 5];
+    door.read_exact(&mut bound).await.unwrap();
+    let mut rest = vec![0; usize::from(bound[0]) - 1];
+    door.read_exact(&mut rest).await.unwrap();
     let mut second = call.doors.knock();
     let opening = Opening::Udp(UdpWanted { six: false, options: Options::default() });
     second.write_all(&framed(0, &postcard::to_stdvec(&opening).unwrap())).await.unwrap();
     let mut said = Vec::new();
     second.read_to_end(&mut said).await.unwrap();
     assert_eq!(said[5..7], [0, 1], "refused: one socket");
-    // A length, a kind, `Done(Ok(Some(address)))` of IPv4.
-    let mut bound = vec![0; 5];
-    door.read_exact(&mut bound).await.unwrap();
-    let mut rest = vec![0; usize::from(bound[0]) - 1];
-    door.read_exact(&mut rest).await.unwrap();
     for (packet, done) in [(&b"hello"[..], [0, 0]), (b"!", [0, 1])] {
         let wants = super::message::UdpWants::Send(Some(to), crate::wasi::doors::bounded::Blob(packet.to_vec()));
         door.write_all(&framed(0, &postcard::to_stdvec(&wants).unwrap())).await.unwrap();

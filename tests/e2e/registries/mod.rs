@@ -1,5 +1,7 @@
 //! Components from registries: pushed, added by a tag, pinned by their digest, signed, and served
 //! from the store without any network.
+mod named;
+mod wishes;
 
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use serde_json::{Value, json};
@@ -314,4 +316,134 @@ fn a_registry_of_an_own_network_is_named_or_not_asked() {
         assert_eq!(refused.code(), 2, "{refused:?}");
         assert!(refused.stderr.contains(words), "{refused:?}");
     }
+}
+
+#[test]
+fn a_package_is_added_by_its_name_and_only_its_place_is_kept() {
+    let (registry, names) = (Registry::start(), Registry::start());
+    let of_names = format!("[registries.\"{0}\"]\nprivate = true\n[packages]\nacme = \"{0}\"\n", names.host());
+    let folder = folder_for(&registry, &of_names);
+    names.say_of_packages(&json!({"oci": {"registry": registry.host(), "namespacePrefix": "all/"}}));
+    for tag in ["1.2.0", "1.3.0"] {
+        let place = registry.reference("all/acme/good", tag);
+        let _ = run(&folder, &["push", &place, "good.wasm", "--annotation", &format!("n={tag}")]).succeeded();
+    }
+    let added = json_of(&run(&folder, &["add", "acme:good@1.2.0", "--yes", "--json"]));
+    let digest = registry.tag("all/acme/good", "1.2.0");
+    let source = format!("{}@{digest}", registry.reference("all/acme/good", "1.2.0"));
+    assert_eq!((&added["ok"], &added["source"], &added["component"]), (&json!(true), &json!(source), &json!("good")));
+    assert!(folder.read("toolcell.lock").contains(&source), "it is pinned");
+    let asked = names.asked().len();
+    assert_eq!(echo(&folder).succeeded(), "hi\n");
+    let _ = run(&folder, &["pull"]).succeeded();
+    assert_eq!(names.asked().len(), asked, "the name is looked up once");
+    let newest = run(&folder, &["add", "acme:good", "--name", "newest", "--prefix", "n_", "--yes", "--json"]);
+    assert!(json_of(&newest)["source"].as_str().unwrap().contains(":1.3.0@"), "{newest:?}");
+
+    let before = folder.read("toolcell.toml");
+    names.say_of_packages(&json!({"oci": {"registry": registry.host(), "namespacePrefix": "../all/"}}));
+    for (package, code, words) in [
+        ("other:good@1.2.0", 1, "no registry of the namespace other is named"),
+        ("acme:good@1.2", 2, "is no version"),
+        ("acme:Good@1.2.0", 2, "is no name of a namespace or a package"),
+        ("acme:good@1.2.0", 1, "the package metadata of"),
+    ] {
+        let refused = run(&folder, &["add", package, "--name", "x", "--yes"]);
+        assert_eq!(refused.code(), code, "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    assert_eq!(folder.read("toolcell.toml"), before);
+}
+
+/// An entry of a registry of MCP servers.
+fn listed(name: &str, description: &str, identifier: &str, runtime: Option<&str>) -> Value {
+    let package = json!({"registryType": "oci", "identifier": identifier, "runtimeHint": runtime});
+    json!({"server": {"name": name, "description": description, "version": "1.0.0", "packages": [package]}})
+}
+
+#[test]
+fn a_search_shows_what_says_that_it_is_a_component_and_how_to_add_it() {
+    let registry = Registry::start();
+    let folder = folder_for(&registry, "");
+    push(&folder, &registry, "1.0.0", "good.wasm", &[]);
+    let source = registry.reference(REPOSITORY, "1.0.0");
+    let identifier = source.trim_start_matches("oci://");
+    let servers = [
+        listed("io.example/good", "Echoes.", identifier, Some("wasmtime")),
+        listed("io.example/unsaid", "May be one.", "ghcr.io/acme/unsaid:1", None),
+        listed("io.example/image", "Is none.", "ghcr.io/acme/image:1", Some("docker")),
+        json!({"server": {"name": "io.example/npm", "packages": [{"registryType": "npm", "identifier": "x"}]}}),
+    ];
+    registry.list_servers(&json!({"servers": servers, "metadata": {"count": 4}}).to_string());
+    let address = format!("http://{}", registry.host());
+    let search = |more: &[&str]| run(&folder, &[&["search", "good", "--registry", &address], more].concat());
+    let shown = search(&[]);
+    let expected = format!("io.example/good 1.0.0\n  Echoes.\n  toolcell add {source}\n");
+    assert_eq!(shown.succeeded(), expected);
+    assert!(shown.stderr.contains("OCI packages that do not say what they are: 1; --all shows them"), "{shown:?}");
+    let all = search(&["--all"]);
+    assert!(all.stdout.contains("toolcell add oci://ghcr.io/acme/unsaid:1  (may be an image)"), "{all:?}");
+    assert!(!all.stdout.contains("acme/image"), "{all:?}");
+    let json = json_of(&search(&["--json"]));
+    assert_eq!((&json["looked_at"], &json["not_shown"], &json["complete"]), (&json!(4), &json!(1), &json!(true)));
+    assert_eq!(json["servers"][0]["packages"], json!([{"source": source, "says_component": true}]));
+    assert!(registry.asked().iter().any(|asked| asked.starts_with("GET /v0.1/servers?search=good&")));
+    let added = run(&folder, &["add", &source, "--name", "good", "--yes"]);
+    assert_eq!((added.code(), echo(&folder).succeeded()), (0, "hi\n"), "{added:?}");
+}
+
+#[test]
+fn a_hostile_registry_of_servers_writes_nothing_to_the_terminal_but_texts() {
+    let registry = Registry::start();
+    let folder = folder_for(&registry, "");
+    let address = format!("http://{}", registry.host());
+    let search = |more: &[&str]| run(&folder, &[&["search", "x", "--registry", &address], more].concat());
+    let escapes = "a\u{1b}[31m\u{1b}]0;b\u{7}\r\nc\u{202e}d\u{9b}e";
+    let mut entry = listed(escapes, &escapes.repeat(1_000), "ghcr.io/acme/x:1", Some("wasm"));
+    entry["server"]["version"] = json!(escapes);
+    registry.list_servers(&json!({"servers": [entry]}).to_string());
+    let shown = search(&[]);
+    let is_bad = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+    assert!(!shown.succeeded().contains(is_bad) && shown.stdout.len() < 10_000, "{shown:?}");
+    assert_eq!(shown.stdout.lines().count(), 3, "{shown:?}");
+    assert!(!search(&["--json"]).succeeded().contains(is_bad));
+    for (page, words) in [
+        ("<html>\u{1b}[31m", "is not understood"),
+        ("{\"servers\":[[[", "is not understood"),
+        (" ".repeat(2 << 20).as_str(), "has more than 1048576 bytes"),
+    ] {
+        registry.list_servers(page);
+        let refused = search(&[]);
+        assert_eq!(refused.code(), 1, "{refused:?}");
+        assert!(refused.stderr.contains(words) && !refused.stderr.contains("\u{1b}[31m"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_search_says_where_there_is_no_network() {
+    let registry = Registry::start();
+    let folder = folder_for(&registry, "");
+    let address = format!("http://{}", registry.host());
+    let missing = run(&folder, &["search", "x", "--registry", &address]);
+    assert_eq!(missing.code(), 1, "{missing:?}");
+    assert!(missing.stderr.contains("does not have the API of a registry of MCP servers"), "{missing:?}");
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    folder.write("toolcell.toml", format!("version = 1\n[registries.\"{gone}\"]\nprivate = true\n"));
+    let unreached = run(&folder, &["search", "x", "--registry", &format!("http://{gone}"), "--json"]);
+    assert_eq!(unreached.code(), 3, "{unreached:?}");
+    let json = json_of(&unreached);
+    assert!(json["problem"].as_str().unwrap().ends_with("a search needs a network"), "{json}");
+    assert!(json["hint"].as_str().unwrap().contains("toolcell store ls"), "{json}");
+    for (arguments, words) in [
+        (&["search", ""][..], "the word has 0 characters"),
+        (&["search", "x", "--registry", "file:///etc"], "is not only a host"),
+        (&["search", "x", "--registry", "https://user:secret@registry.example"], "is not only a host"),
+    ] {
+        let refused = run(&folder, arguments);
+        assert_eq!(refused.code(), 2, "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    let private = run(&folder, &["search", "x", "--registry", "https://127.0.0.1:1"]);
+    assert_eq!(private.code(), 1, "{private:?}");
+    assert!(private.stderr.contains("is not asked: 127.0.0.1"), "{private:?}");
 }

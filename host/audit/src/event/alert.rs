@@ -1,0 +1,18 @@
+//! Records of alerts. Must not hold: when one is raised.
+
+use serde::Serialize;
+
+use super::Clipped;
+
+/// Something failed or was denied so often that somebody should look.
+#[derive(Debug, Clone, Serialize)]
+pub struct AlertRaised<'a> {
+    /// The rule: `tool_failures`, `tool_denials`, `caller_failures`, `caller_denials`, `refusals`.
+    pub rule: &'a str,
+    /// The tool, the caller or the range of addresses.
+    pub subject: Clipped<'a>,
+    /// The number within the window.
+    pub count: u64,
+    /// The window, in seconds.
+    pub window_seconds: u64,
+}

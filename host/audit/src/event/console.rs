@@ -1,0 +1,26 @@
+//! Records of the console. Must not hold: what calls do after a decision.
+
+use serde::Serialize;
+
+use super::Clipped;
+
+/// An operator decided something in the console or on a terminal, or entered the console.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConsoleDecided<'a> {
+    /// Who decided. In the console the session: the beginning of a digest, which lets nobody in. On
+    /// a terminal `terminal of uid 1000`, as the kernel names the user.
+    pub session: &'a str,
+    /// The operator, as callers are called; `None` in a session that a link began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operator: Option<Clipped<'a>>,
+    /// The decision: `enter`, `leave`, `stop`, `grant`, `mute`, `unmute`, `approve`, `allow`,
+    /// `remember`, `decline`, `try`, `token`, `revoke`.
+    pub decision: &'a str,
+    /// The subject: a call's number, a rule, a component with its digest.
+    pub subject: Clipped<'a>,
+    /// True if it was done.
+    pub done: bool,
+    /// The outcome, or the reason why it was not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Clipped<'a>>,
+}

@@ -1,0 +1,190 @@
+//! `toolcell inspect oci://…`: the artifact of a component in a registry, what is attached to it,
+//! and who signed it. Must not hold: a look at the component itself, or trust in an annotation.
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use toolcell_mcp::sanitize;
+use toolcell_policy::Reference;
+use toolcell_registry::{Attached, Manifest, StoredComponent};
+use toolcell_server::catalog::folder_of;
+use toolcell_server::machine::Machine;
+use toolcell_server::registries::Registries;
+use toolcell_server::secrets::Fault;
+use toolcell_server::trust::{Signed, claimed_kind};
+
+use super::inspect;
+use crate::args::InspectArgs;
+use crate::commands::registries::{failed, fetch, manifest_if_any};
+use crate::exit::{Exit, Failure};
+use crate::manifest::say_note;
+use crate::sandbox_process;
+use crate::terminal;
+
+/// Annotations that are shown to people: JSON has all.
+const ANNOTATIONS_SHOWN: usize = 20;
+
+/// Attached artifacts that are shown to people.
+const ATTACHED_SHOWN: usize = 20;
+
+/// Characters of a text of the artifact that are shown to people: a publisher wrote it.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// An artifact of the store.
+struct Artifact {
+    reference: Reference,
+    component: StoredComponent,
+    manifest: Option<Manifest>,
+    attached: Vec<Attached>,
+    /// Those who signed it; `None` where the manifest of the command has no rule for it.
+    signed: Result<Option<Signed>, Fault>,
+}
+
+/// Pulls into the store, looks and prints.
+pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
+    let artifact = match Artifact::fetch(args, written) {
+        Ok(artifact) => artifact,
+        Err(failure) => return failure.tell(args.json),
+    };
+    // Bytes that the rule does not take reach no parser.
+    if let Err((problem, hint)) = &artifact.signed {
+        let mut json = artifact.json();
+        json.extend([("ok", json!(false)), ("problem", json!(problem)), ("hint", json!(hint))].map(named));
+        terminal::print(&if args.json { format!("{:#}\n", Value::Object(json)) } else { artifact.text() })?;
+        if !args.json {
+            terminal::error(problem, Some(hint));
+        }
+        return Ok(Exit::AtFault);
+    }
+    let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
+    machine.notes.iter().for_each(say_note);
+    let name = artifact.reference.to_string();
+    let inspected = match inspect(&machine, Path::new(&name), &artifact.component.bytes) {
+        Ok(inspected) => inspected,
+        Err((problem, hint)) => return Failure::at_fault(problem, hint).tell(args.json),
+    };
+    let text = if args.json {
+        let mut json = inspected.json();
+        if let Some(members) = json.as_object_mut() {
+            members.extend(artifact.json());
+        }
+        format!("{json:#}\n")
+    } else {
+        format!("{}\n{}", artifact.text(), inspected.text("component"))
+    };
+    terminal::print(&text)?;
+    Ok(if inspected.found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
+}
+
+fn named((name, value): (&str, Value)) -> (String, Value) {
+    (name.to_owned(), value)
+}
+
+impl Artifact {
+    fn fetch(args: &InspectArgs, written: &str) -> Result<Self, Failure> {
+        let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST behind it";
+        let reference = Reference::parse(written).map_err(|error| Failure::usage(error.to_string(), hint))?;
+        let (_, manifest) = manifest_if_any(&args.manifest.manifest)?;
+        let folder = folder_of(&args.manifest.manifest);
+        let registries = Registries::open(&manifest, &folder).map_err(failed)?;
+        let reference = match reference.digest() {
+            Some(_) => reference,
+            None => {
+                let digest = registries.resolve(&reference).map_err(failed)?;
+                reference.with_digest(digest)
+            }
+        };
+        fetch(&registries, &reference).map_err(failed)?;
+        let (component, attached) = registries.stored(&reference).map_err(failed)?;
+        let signed = registries.verify(&reference, (&component, &attached));
+        let manifest = Manifest::parse(&component.manifest_bytes).ok();
+        Ok(Self { reference, component, manifest, attached, signed })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}\n", terminal::bold(&self.reference.to_string(), terminal::stdout_style()));
+        let mut line = |name: &str, said: &str| text.push_str(&format!("  {name:10}  {said}\n"));
+        if self.component.index_bytes.is_some() {
+            line("index", self.reference.digest().map_or("", |digest| digest.as_str()));
+        }
+        line("manifest", &format!("{}, {} bytes", self.component.manifest, self.component.manifest_bytes.len()));
+        for layer in self.manifest.iter().flat_map(|manifest| &manifest.layers) {
+            line("layer", &format!("{}, {} bytes, {}", layer.digest, layer.size, shown(&layer.media_type)));
+        }
+        for (key, value) in self.component.annotations.iter().take(ANNOTATIONS_SHOWN) {
+            line("annotation", &format!("{} = {}", shown(key), shown(value)));
+        }
+        let more = self.component.annotations.len().saturating_sub(ANNOTATIONS_SHOWN);
+        if more > 0 {
+            line("annotation", &format!("and {more} more"));
+        }
+        match &self.signed {
+            Ok(Some(Signed { by, .. })) => by.iter().for_each(|signed| line("signed", &sanitize::line(signed))),
+            Ok(None) => line("signed", "nobody vouches for it: no [trust] of the manifest names its repository"),
+            Err(_) => line("signed", "not as [trust] of the manifest asks"),
+        }
+        for attached in self.attached.iter().take(ATTACHED_SHOWN) {
+            let bytes: usize = attached.layers.iter().map(|layer| layer.bytes.len()).sum();
+            let kind = kinds(attached).join(", ");
+            line("attached", &format!("{}, {bytes} bytes, says it is: {kind}", attached.digest));
+        }
+        let more = self.attached.len().saturating_sub(ATTACHED_SHOWN);
+        if more > 0 {
+            line("attached", &format!("and {more} more"));
+        }
+        text
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let layers = self.manifest.iter().flat_map(|manifest| &manifest.layers).map(|layer| {
+            json!({"digest": layer.digest.to_string(), "size_bytes": layer.size, "media_type": layer.media_type,
+                "annotations": layer.annotations})
+        });
+        let attached = self.attached.iter().map(|attached| {
+            let bytes: usize = attached.layers.iter().map(|layer| layer.bytes.len()).sum();
+            json!({"digest": attached.digest.to_string(), "size_bytes": bytes, "artifact_type": attached.artifact_type,
+                "claims": kinds(attached)})
+        });
+        let (signed_by, root) = match &self.signed {
+            Ok(Some(signed)) => (signed.by.clone(), signed.root.clone()),
+            _ => (Vec::new(), None),
+        };
+        let trust = match &self.signed {
+            Ok(Some(_)) => "verified",
+            Ok(None) => "no rule",
+            Err(_) => "refused",
+        };
+        let members = [
+            ("source", json!(self.reference.to_string())),
+            ("manifest_digest", json!(self.component.manifest.to_string())),
+            ("manifest_bytes", json!(self.component.manifest_bytes.len())),
+            ("artifact_type", json!(self.manifest.as_ref().map(Manifest::kind))),
+            ("annotations", json!(self.component.annotations)),
+            ("layers", Value::Array(layers.collect())),
+            ("trust", json!(trust)),
+            ("signed_by", json!(signed_by)),
+            ("trusted_root", json!(root)),
+            ("attached", Value::Array(attached.collect())),
+        ];
+        members.map(named).into_iter().collect()
+    }
+}
+
+/// The kinds that an attached artifact claims to be, which nobody has checked.
+fn kinds(attached: &Attached) -> Vec<String> {
+    let mut kinds: Vec<String> = attached
+        .layers
+        .iter()
+        .map(|layer| claimed_kind(attached, layer).map_or_else(|| shown(&attached.artifact_type), str::to_owned))
+        .collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+fn shown(text: &str) -> String {
+    let text = sanitize::line(text);
+    match text.chars().count() > SHOWN_CHARS_MAX {
+        true => format!("{}…", text.chars().take(SHOWN_CHARS_MAX - 1).collect::<String>()),
+        false => text.into_owned(),
+    }
+}

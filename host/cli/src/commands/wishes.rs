@@ -1,0 +1,149 @@
+//! A component's wishes, as people see them and may grant them. A stranger wrote them: each is one
+//! short line behind a mark of ours. Must not hold: how they are read or compared.
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolcell_mcp::sanitize;
+use toolcell_policy::Wishes;
+
+use crate::args::MANIFEST;
+
+/// Wishes that are shown: two screens of them.
+const SHOWN_MAX: usize = 40;
+
+/// Characters of a wish that are shown, so that its line does not become two.
+const SHOWN_CHARS_MAX: usize = 70;
+
+/// Wishes as they were read.
+pub type ReadWishes = Result<Option<Wishes>, String>;
+
+/// The wishes as members of JSON: the rights, or why they cannot be read; `null` where there are
+/// none.
+pub fn json(wishes: &ReadWishes) -> [(&'static str, Value); 2] {
+    let rights = wishes.as_ref().ok().and_then(Option::as_ref).map(Wishes::rights);
+    [("wishes", json!(rights)), ("wishes_problem", json!(wishes.as_ref().err()))]
+}
+
+/// The wishes, a line each, behind a line that says what they are; nothing where there are none.
+pub fn text(wishes: &ReadWishes) -> String {
+    let rights = match wishes {
+        Ok(None) => return String::new(),
+        Err(problem) => return format!("  its wishes are not shown: {}\n", clipped(problem)),
+        Ok(Some(wishes)) => wishes.rights(),
+    };
+    if rights.is_empty() {
+        return "  it would like to reach nothing\n".to_owned();
+    }
+    let mut text = "  it would like, in its own words; nothing is granted unless you say so:\n".to_owned();
+    for right in rights.iter().take(SHOWN_MAX) {
+        text.push_str(&format!("    ? {}\n", clipped(right)));
+    }
+    if rights.len() > SHOWN_MAX {
+        text.push_str(&format!("    and {} more\n", rights.len() - SHOWN_MAX));
+    }
+    text
+}
+
+/// The commands that grant wishes, a line each. A word in capitals is for a person to fill in.
+pub fn commands(component: &str, manifest: &Path, wishes: &ReadWishes) -> String {
+    let Ok(Some(wishes)) = wishes else { return String::new() };
+    let manifest = match manifest == Path::new(MANIFEST) {
+        true => String::new(),
+        false => format!(" --manifest {}", shell_word(&manifest.display().to_string())),
+    };
+    let rights = wishes.rights();
+    let (short, long): (Vec<&String>, Vec<&String>) =
+        rights.iter().partition(|right| right.chars().count() <= SHOWN_CHARS_MAX);
+    let mut text = String::new();
+    for right in short.iter().take(SHOWN_MAX) {
+        text.push_str(&format!("  toolcell grant {component}{manifest} {}\n", shell_word(&filled(right))));
+    }
+    let left_out = long.len() + short.len().saturating_sub(SHOWN_MAX);
+    if left_out > 0 {
+        text.push_str(&format!("  {left_out} more: `toolcell inspect --json` shows them whole\n"));
+    }
+    text
+}
+
+/// A right with the place of all that the component cannot know.
+fn filled(right: &str) -> String {
+    match right.split_once(' ').map_or("", |(verb, _)| verb) {
+        "read" | "write" => format!("{right} = FOLDER"),
+        "env" | "config" => format!("{right} = VALUE"),
+        "secret" => format!("{right} = SOURCE as HEADER: Bearer {{}} for URL"),
+        _ => right.to_owned(),
+    }
+}
+
+/// True if a right says all that granting it needs. An entry of `private` comes with the rule that
+/// leads there.
+pub fn is_whole(right: &str) -> bool {
+    filled(right) == right && !right.starts_with("private ")
+}
+
+/// A text as one short line.
+pub fn clipped(text: &str) -> String {
+    let text = sanitize::line(text);
+    match text.chars().count() > SHOWN_CHARS_MAX {
+        true => format!("{}…", text.chars().take(SHOWN_CHARS_MAX - 1).collect::<String>()),
+        false => text.into_owned(),
+    }
+}
+
+/// One word of a POSIX shell, in which nothing is expanded.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", sanitize::line(text).replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wishes(text: &str) -> ReadWishes {
+        Ok(Some(Wishes::parse(text).unwrap()))
+    }
+
+    #[test]
+    fn each_wish_is_a_line_and_a_command_that_a_shell_takes_as_one_word() {
+        let read =
+            wishes("env = [\"A'$(id)`id`\"]\nkeyvalue = true\nfilesystem = { \"/data\" = {} }\nsecrets = [\"K\"]");
+        let said = "  it would like, in its own words; nothing is granted unless you say so:\n";
+        assert_eq!(
+            text(&read),
+            format!("{said}    ? read /data\n    ? env A'$(id)`id`\n    ? secret K\n    ? keyvalue\n")
+        );
+        assert_eq!(
+            commands("a", Path::new("toolcell.toml"), &read),
+            "  toolcell grant a 'read /data = FOLDER'\n  toolcell grant a 'env A'\\''$(id)`id` = VALUE'\n  \
+             toolcell grant a 'secret K = SOURCE as HEADER: Bearer {} for URL'\n  toolcell grant a 'keyvalue'\n"
+        );
+        let elsewhere = commands("a", Path::new("b c.toml"), &wishes("keyvalue = true"));
+        assert_eq!(elsewhere, "  toolcell grant a --manifest 'b c.toml' 'keyvalue'\n");
+        assert_eq!((text(&Ok(None)), commands("a", Path::new("x"), &Ok(None))), (String::new(), String::new()));
+        assert_eq!(text(&wishes("")), "  it would like to reach nothing\n");
+    }
+
+    #[test]
+    fn hostile_wishes_stay_short_lines_of_their_own() {
+        let long = format!("network = {{ http = [\"https://x.example/{}\"] }}", "a".repeat(150));
+        let shown = text(&wishes(&long));
+        assert!(shown.lines().all(|line| line.chars().count() <= 80) && shown.ends_with("a…\n"), "{shown}");
+        let command = commands("a", Path::new("toolcell.toml"), &wishes(&long));
+        assert_eq!(command, "  1 more: `toolcell inspect --json` shows them whole\n");
+        let names: Vec<String> = (0..60).map(|number| format!("\"A{number}\"")).collect();
+        let many = wishes(&format!("env = [{}]", names.join(",")));
+        assert_eq!((text(&many).lines().count(), commands("a", Path::new("x"), &many).lines().count()), (42, 41));
+        let damaged =
+            Err(format!("the wishes cannot be read: unknown key \"\u{1b}[2J\nsigned by you{}\"", "x".repeat(99)));
+        let shown = text(&damaged);
+        assert_eq!((shown.lines().count(), shown.contains('\u{1b}')), (1, false), "{shown:?}");
+    }
+
+    #[test]
+    fn rights_that_say_all_are_told_from_others() {
+        let whole = ["GET https://a.example/x", "https://a.example", "tcp a.example:1", "keyvalue"];
+        assert!(whole.into_iter().all(is_whole));
+        let open = ["read /data", "write /data", "env A", "config a", "secret A", "private 127.0.0.1:80"];
+        assert!(!open.into_iter().any(is_whole));
+    }
+}

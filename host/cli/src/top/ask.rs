@@ -1,0 +1,112 @@
+//! Questions to the processes that serve a manifest, over their control sockets. Must not hold:
+//! how answers are shown.
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use toolcell_mcp::sanitize;
+use toolcell_server::control::{
+    ANSWERS_WITHIN, ActivitySnapshot, ControlSocket, Decision, DecisionRequest, Request, Unreachable, ask, sockets,
+};
+
+/// Most processes that are looked at. Each client over stdio has one.
+const PROCESSES_MAX: usize = 64;
+
+/// Longest wait for a process: gathering its activity takes milliseconds.
+const ACTIVITY_WITHIN: Duration = Duration::from_secs(5);
+
+/// The processes that serve a manifest.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    pub control: ControlSocket,
+    pub manifest: PathBuf,
+}
+
+/// Their activity at one time.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Those that answered.
+    pub processes: Vec<Process>,
+    /// One sentence for each that did not.
+    pub problems: Vec<String>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    pub socket: PathBuf,
+    pub activity: ActivitySnapshot,
+}
+
+/// A socket, and the answer of the process behind it.
+pub type SocketAnswer = (PathBuf, Result<Value, Unreachable>);
+
+/// A decision about what one process showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub socket: PathBuf,
+    pub run: String,
+    pub decision: Decision,
+}
+
+impl Processes {
+    /// The answers of all, as they came.
+    pub fn answers(&self) -> Result<Vec<SocketAnswer>, Unreachable> {
+        let paths = sockets(&self.control, &self.manifest)?;
+        let asked = paths.into_iter().take(PROCESSES_MAX).map(|path| {
+            let answer = ask(&path, &Request::Activity, ACTIVITY_WITHIN);
+            (path, answer)
+        });
+        Ok(asked.collect())
+    }
+
+    /// The activity of all.
+    pub fn look(&self) -> Seen {
+        match self.answers() {
+            Ok(answers) => Seen::of(answers),
+            Err(nobody) => Seen { problems: vec![shown(&nobody.to_string())], ..Seen::default() },
+        }
+    }
+}
+
+impl Seen {
+    /// The activity in these answers.
+    pub fn of(answers: Vec<SocketAnswer>) -> Self {
+        let mut seen = Self::default();
+        for (socket, answer) in answers {
+            match answer.map_err(|error| error.to_string()).and_then(read) {
+                Ok(activity) => seen.processes.push(Process { socket, activity }),
+                Err(problem) => seen.problems.push(shown(&problem)),
+            }
+        }
+        seen
+    }
+}
+
+fn read(answer: Value) -> Result<ActivitySnapshot, String> {
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        return Err(error.to_owned());
+    }
+    serde_json::from_value(answer).map_err(|_| "a process of another version serves the manifest".to_owned())
+}
+
+/// Sends a decision, and waits for what comes of it: one sentence, as `Err` if it was not done.
+pub fn decide(target: &Target) -> Result<String, String> {
+    let request = DecisionRequest { run: target.run.clone(), decision: target.decision };
+    came(&target.socket, &Request::Decide(request))
+}
+
+fn came(socket: &Path, request: &Request) -> Result<String, String> {
+    let answer = ask(socket, request, ANSWERS_WITHIN).map_err(|error| shown(&error.to_string()))?;
+    let text = |key: &str| answer.get(key).and_then(Value::as_str).map(shown);
+    match (text("text"), text("error"), text("hint")) {
+        (Some(text), _, _) if answer.get("done") == Some(&Value::Bool(true)) => Ok(text),
+        (Some(text), _, _) => Err(text),
+        (None, Some(error), Some(hint)) => Err(format!("{error}: {hint}")),
+        (None, error, _) => Err(error.unwrap_or_else(|| "the process gave no answer".to_owned())),
+    }
+}
+
+fn shown(text: &str) -> String {
+    sanitize::line(text).into_owned()
+}

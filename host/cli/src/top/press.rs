@@ -1,0 +1,167 @@
+//! Keys: a pure function from a key to a step. Must not hold: drawing, or what a step does.
+use ratatui::termion::event::Key;
+use toolcell_server::control::Decision;
+
+use super::ask::{Seen, Target};
+use super::state::{Question, Row, State, View};
+use super::text;
+
+/// Rows that a page key moves.
+const PAGE: usize = 10;
+
+/// Most characters of a name in a question.
+const NAME_CHARS: usize = 40;
+
+/// Most characters of a rule in a question; the details have the whole.
+const RULE_CHARS: usize = 120;
+
+/// The step after a key, beside a change of the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Stay,
+    /// The end.
+    Quit,
+    /// A decision.
+    Decide(Target),
+}
+
+/// Takes a key.
+pub fn press(state: &mut State, seen: &Seen, key: Key) -> Step {
+    if key == Key::Ctrl('c') {
+        return Step::Quit;
+    }
+    if let Some(question) = state.question.take() {
+        if matches!(key, Key::Char('y' | 'Y')) {
+            state.is_deciding = true;
+            state.notice = Some(Ok("Under way …".to_owned()));
+            return Step::Decide(question.target);
+        }
+        state.notice = Some(Ok("Not done.".to_owned()));
+        return Step::Stay;
+    }
+    state.notice = None;
+    match key {
+        Key::Char('q') => return Step::Quit,
+        Key::Esc if !state.details => return Step::Quit,
+        Key::Esc => state.details = false,
+        Key::Char('\t') => state.show(state.view.next()),
+        Key::Char('1') => state.show(View::Now),
+        Key::Char('2') => state.show(View::Denials),
+        Key::Char('3') => state.show(View::Approvals),
+        Key::Char('p') => state.paused = !state.paused,
+        Key::Char('\n' | '\r') => open(state, seen),
+        Key::Char(letter @ ('s' | 'a' | 'd' | 'm' | 'r')) => ask(state, seen, letter),
+        key => go(state, seen, key),
+    }
+    Step::Stay
+}
+
+fn open(state: &mut State, seen: &Seen) {
+    let rows = seen.rows(state.view);
+    if let Some(at) = state.chosen(&rows) {
+        state.choose(&rows, at);
+        (state.details, state.scrolled) = (!state.details, 0);
+    }
+}
+
+/// Moves the choice, or the lines of the details.
+fn go(state: &mut State, seen: &Seen, key: Key) {
+    let rows = seen.rows(state.view);
+    let Some(at) = state.chosen(&rows) else { return };
+    let from = if state.details { state.scrolled } else { at };
+    let to = match key {
+        Key::Up | Key::Char('k') => from.saturating_sub(1),
+        Key::Down | Key::Char('j') => from.saturating_add(1),
+        Key::PageUp => from.saturating_sub(PAGE),
+        Key::PageDown => from.saturating_add(PAGE),
+        Key::Home | Key::Char('g') => 0,
+        Key::End | Key::Char('G') => usize::MAX,
+        _ => return,
+    };
+    if state.details {
+        state.scrolled = to;
+    } else {
+        state.choose(&rows, to);
+    }
+}
+
+/// Asks about the decision of a key, where it is one.
+fn ask(state: &mut State, seen: &Seen, letter: char) {
+    let rows = seen.rows(state.view);
+    let Some((at, row)) = state.chosen(&rows).and_then(|at| Some((at, *rows.get(at)?))) else { return };
+    let asked = match row {
+        Row::Call(_, call) if letter == 's' => {
+            Ok((Decision::Stop(call.call), format!("End call {} of {}?", call.call, name(&call.tool))))
+        }
+        Row::Denial(..) => match denial(&row, letter) {
+            Some(asked) => asked,
+            None => return,
+        },
+        Row::Approval(..) => match approval(&row, letter) {
+            Some(asked) => asked,
+            None => return,
+        },
+        Row::Call(..) => return,
+    };
+    state.choose(&rows, at);
+    let process = row.process();
+    let asked = match asked {
+        _ if !process.activity.decide => {
+            let hint = "write decide = true into [console], and start the server anew";
+            Err(format!("Operators of this server may not decide: {hint}."))
+        }
+        _ if state.is_deciding => Err("Another decision is under way.".to_owned()),
+        asked => asked,
+    };
+    match asked {
+        Ok((decision, text)) => {
+            let (socket, run) = (process.socket.clone(), process.activity.run.clone());
+            // Who decides sees all of what it is about.
+            if !matches!(row, Row::Call(..)) {
+                (state.details, state.scrolled) = (true, if state.details { state.scrolled } else { 0 });
+            }
+            state.question = Some(Question { text: format!("{text} y/n"), target: Target { socket, run, decision } });
+        }
+        Err(problem) => state.notice = Some(Err(problem)),
+    }
+}
+
+type Asked = Result<(Decision, String), String>;
+
+fn denial(row: &Row<'_>, letter: char) -> Option<Asked> {
+    let Row::Denial(_, group) = row else { return None };
+    Some(match (letter, &group.rule) {
+        ('m', _) if group.muted => Ok((Decision::Unmute(group.group), "Show this group again?".to_owned())),
+        ('m', _) => Ok((Decision::Mute(group.group), "Mute this group until the server ends?".to_owned())),
+        ('a', Some(rule)) if rule.can_apply => {
+            let rule = format!("[{}] {}", text::line(&rule.section, RULE_CHARS), text::line(&rule.line, RULE_CHARS));
+            Ok((Decision::Grant(group.group), format!("Write into the manifest: {rule}?")))
+        }
+        ('a', _) => Err("No rule that the server may write would allow this.".to_owned()),
+        _ => return None,
+    })
+}
+
+fn approval(row: &Row<'_>, letter: char) -> Option<Asked> {
+    let Row::Approval(_, call) = row else { return None };
+    let subject = format!("call {} of {} for {}", call.call, name(&call.tool), name(&call.caller));
+    Some(match (letter, call.remember_s) {
+        ('a', _) => Ok((Decision::Allow(call.question_id), format!("Allow {subject}?"))),
+        ('d', _) => Ok((Decision::Decline(call.question_id), format!("Decline {subject}?"))),
+        ('r', Some(time)) => {
+            let time = text::seconds(time);
+            Ok((Decision::Remember(call.question_id), format!("Allow {subject}, and calls like it for {time}?")))
+        }
+        ('r', None) => Err("The manifest lets no approval of this tool be remembered.".to_owned()),
+        _ => return None,
+    })
+}
+
+fn name(text: &str) -> String {
+    text::line(text, NAME_CHARS)
+}
+
+#[cfg(test)]
+#[path = "press_tests.rs"]
+mod tests;

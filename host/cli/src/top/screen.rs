@@ -1,0 +1,192 @@
+//! The terminal: looks at the processes once a second, takes keys, draws, and gives the terminal
+//! back. Must not hold: what is drawn, or what a key means.
+use std::io::{Stdout, stdin, stdout};
+use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError};
+use std::time::Duration;
+
+use ratatui::backend::TermionBackend;
+use ratatui::layout::Rect;
+use ratatui::termion;
+use ratatui::termion::event::Key;
+use ratatui::termion::input::TermRead as _;
+use ratatui::termion::raw::{IntoRawMode as _, RawTerminal};
+use ratatui::termion::screen::{AlternateScreen, IntoAlternateScreen as _};
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::ask::{Processes, Seen, decide};
+use super::draw::Screen;
+use super::press::{Step, press};
+use super::state::State;
+use crate::exit::Exit;
+
+/// Time between two looks at the processes: what the figures are made of changes once a second.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
+
+/// Columns and rows of a terminal that does not know its size, such as a serial line.
+const USUAL_SIZE: (u16, u16) = (80, 24);
+
+/// Keys and answers that wait. A full queue makes those wait who fill it.
+const QUEUE_MAX: usize = 64;
+
+/// Inputs in a row that are no keys. More of them mean that the terminal is gone.
+const WRONG_KEYS_MAX: usize = 16;
+
+type Screens = Terminal<TermionBackend<AlternateScreen<RawTerminal<Stdout>>>>;
+
+enum Message {
+    Key(Key),
+    /// There are no further keys.
+    NoKeys,
+    Seen(Seen),
+    Came(Result<String, String>),
+}
+
+/// Signals that end the screen, and the one that changes its size.
+struct Signals {
+    terminated: Signal,
+    interrupted: Signal,
+    hung_up: Signal,
+    resized: Signal,
+}
+
+/// Shows the processes until the person leaves, or a signal arrives.
+pub fn run(processes: Processes, seen: Seen, has_colours: bool) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (sender, messages) = channel(QUEUE_MAX);
+    let (look, looks) = std_mpsc::channel();
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::new()?
+    };
+    let watched = sender.clone();
+    std::thread::Builder::new().name("top-looks".to_owned()).spawn(move || watch(&processes, &looks, &watched))?;
+    let writer = stdout().into_raw_mode()?.into_alternate_screen()?;
+    // The size is followed by its signal: drawing never asks a terminal that does not know it.
+    let options = TerminalOptions { viewport: Viewport::Fixed(area()) };
+    let mut screen = Terminal::with_options(TermionBackend::new(writer), options)?;
+    let keyed = sender.clone();
+    std::thread::Builder::new().name("top-keys".to_owned()).spawn(move || read_keys(&keyed))?;
+    let table = Table { seen, state: State::default(), has_colours, sender, look };
+    let shown = runtime.block_on(table.show(&mut screen, messages, signals));
+    // The screen is given back before anything is said about an error. Threads that wait for
+    // a key or a process are left behind.
+    drop(screen);
+    runtime.shutdown_background();
+    shown.map(|()| Exit::Done)
+}
+
+/// Everything between two drawings.
+struct Table {
+    seen: Seen,
+    state: State,
+    has_colours: bool,
+    sender: Sender<Message>,
+    look: std_mpsc::Sender<()>,
+}
+
+impl Table {
+    async fn show(
+        mut self,
+        screen: &mut Screens,
+        mut messages: Receiver<Message>,
+        mut signals: Signals,
+    ) -> anyhow::Result<()> {
+        screen.resize(area())?;
+        loop {
+            let Self { seen, state, has_colours, .. } = &self;
+            let page = Screen { seen, state, has_colours: *has_colours };
+            screen.draw(|frame| frame.render_widget(page, frame.area()))?;
+            tokio::select! {
+                ends = signals.end() => if ends { return Ok(()) } else { screen.resize(area())? },
+                message = messages.recv() => match message {
+                    Some(Message::NoKeys) | None => return Ok(()),
+                    Some(message) => if self.take(message)? { return Ok(()) },
+                },
+            }
+        }
+    }
+
+    /// Takes a message. True at the end.
+    fn take(&mut self, message: Message) -> anyhow::Result<bool> {
+        match message {
+            Message::Key(key) => match press(&mut self.state, &self.seen, key) {
+                Step::Stay => {}
+                Step::Quit => return Ok(true),
+                Step::Decide(target) => {
+                    let sender = self.sender.clone();
+                    let tell = move || drop(sender.blocking_send(Message::Came(decide(&target))));
+                    std::thread::Builder::new().name("top-decision".to_owned()).spawn(tell)?;
+                }
+            },
+            Message::Seen(seen) if !self.state.paused => {
+                self.state.settle(&seen);
+                self.seen = seen;
+            }
+            Message::Seen(_) => {}
+            Message::Came(came) => {
+                (self.state.is_deciding, self.state.notice) = (false, Some(came));
+                // The thread ends with the program: it listens.
+                let _ = self.look.send(());
+            }
+            Message::NoKeys => return Ok(true),
+        }
+        Ok(false)
+    }
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminated: signal(SignalKind::terminate())?,
+            interrupted: signal(SignalKind::interrupt())?,
+            hung_up: signal(SignalKind::hangup())?,
+            resized: signal(SignalKind::window_change())?,
+        })
+    }
+
+    /// Waits for a signal. True if it ends the screen.
+    async fn end(&mut self) -> bool {
+        tokio::select! {
+            _ = self.terminated.recv() => true,
+            _ = self.interrupted.recv() => true,
+            _ = self.hung_up.recv() => true,
+            _ = self.resized.recv() => false,
+        }
+    }
+}
+
+/// The terminal's area.
+fn area() -> Rect {
+    let known = termion::terminal_size().ok().filter(|(width, height)| *width > 0 && *height > 0);
+    let (width, height) = known.unwrap_or(USUAL_SIZE);
+    Rect::new(0, 0, width, height)
+}
+
+/// Looks at the processes once a second, and at once after a decision.
+fn watch(processes: &Processes, looks: &std_mpsc::Receiver<()>, sender: &Sender<Message>) {
+    while looks.recv_timeout(LOOKS_EVERY) != Err(RecvTimeoutError::Disconnected) {
+        if sender.blocking_send(Message::Seen(processes.look())).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_keys(sender: &Sender<Message>) {
+    let mut wrong = 0;
+    for key in stdin().lock().keys() {
+        match key {
+            Ok(key) => {
+                wrong = 0;
+                if sender.blocking_send(Message::Key(key)).is_err() {
+                    return;
+                }
+            }
+            Err(_) if wrong < WRONG_KEYS_MAX => wrong += 1,
+            Err(_) => break,
+        }
+    }
+    // Nobody listens once the screen is given back.
+    let _ = sender.blocking_send(Message::NoKeys);
+}

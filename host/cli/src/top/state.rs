@@ -1,0 +1,164 @@
+//! The place of a person: the view, the row, the question. Must not hold: drawing, or keys.
+use std::collections::BTreeMap;
+
+use toolcell_server::control::{ApprovalShown, CallShown, DenialShown};
+
+use super::ask::{Process, Seen, Target};
+
+/// A view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum View {
+    #[default]
+    Now,
+    Denials,
+    Approvals,
+}
+
+impl View {
+    /// All, in their order.
+    pub const ALL: [Self; 3] = [Self::Now, Self::Denials, Self::Approvals];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Now => "Now",
+            Self::Denials => "Denials",
+            Self::Approvals => "Approvals",
+        }
+    }
+
+    /// The next one, and the first after the last.
+    pub const fn next(self) -> Self {
+        match self {
+            Self::Now => Self::Denials,
+            Self::Denials => Self::Approvals,
+            Self::Approvals => Self::Now,
+        }
+    }
+}
+
+/// State of the screen.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    pub view: View,
+    marks: BTreeMap<View, Mark>,
+    /// True if the chosen row is shown alone, with all that is known of it.
+    pub details: bool,
+    /// Lines of the details above the screen.
+    pub scrolled: usize,
+    pub paused: bool,
+    pub question: Option<Question>,
+    /// The last thing that was said, and whether it is a failure.
+    pub notice: Option<Result<String, String>>,
+    /// True while a process does what was decided.
+    pub is_deciding: bool,
+}
+
+/// The chosen row of a view. It stays chosen when others come and go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Mark {
+    run: String,
+    number: u64,
+    at: usize,
+}
+
+/// A decision that is to be confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub text: String,
+    pub target: Target,
+}
+
+/// The row of a view.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'a> {
+    Call(&'a Process, &'a CallShown),
+    Denial(&'a Process, &'a DenialShown),
+    Approval(&'a Process, &'a ApprovalShown),
+}
+
+impl<'a> Row<'a> {
+    /// The process.
+    pub const fn process(&self) -> &'a Process {
+        match self {
+            Self::Call(process, _) | Self::Denial(process, _) | Self::Approval(process, _) => process,
+        }
+    }
+
+    /// The number that decisions name.
+    pub const fn number(&self) -> u64 {
+        match self {
+            Self::Call(_, call) => call.call,
+            Self::Denial(_, denial) => denial.group,
+            Self::Approval(_, approval) => approval.question_id,
+        }
+    }
+}
+
+impl Seen {
+    /// The rows of a view.
+    pub fn rows(&self, view: View) -> Vec<Row<'_>> {
+        let each = self.processes.iter();
+        match view {
+            View::Now => each.flat_map(|of| of.activity.calls.iter().map(move |row| Row::Call(of, row))).collect(),
+            View::Denials => {
+                each.flat_map(|of| of.activity.denials.iter().map(move |row| Row::Denial(of, row))).collect()
+            }
+            View::Approvals => {
+                each.flat_map(|of| of.activity.approvals.iter().map(move |row| Row::Approval(of, row))).collect()
+            }
+        }
+    }
+
+    /// Number of rows of a view that want a person: none of "Now".
+    pub fn open(&self, view: View) -> usize {
+        let open = |of: &Process| match view {
+            View::Now => 0,
+            View::Denials => of.activity.denials.iter().filter(|group| !group.muted).count(),
+            View::Approvals => of.activity.approvals.len(),
+        };
+        self.processes.iter().map(open).sum()
+    }
+}
+
+impl State {
+    /// Place of the chosen row; `None` without rows.
+    pub fn chosen(&self, rows: &[Row<'_>]) -> Option<usize> {
+        let last = rows.len().checked_sub(1)?;
+        let Some(mark) = self.marks.get(&self.view) else { return Some(0) };
+        let is_it = |row: &Row<'_>| row.number() == mark.number && row.process().activity.run == mark.run;
+        Some(rows.iter().position(is_it).unwrap_or(mark.at.min(last)))
+    }
+
+    /// Chooses the row at this place, or the last one before it.
+    pub fn choose(&mut self, rows: &[Row<'_>], at: usize) {
+        let at = at.min(rows.len().saturating_sub(1));
+        if let Some(row) = rows.get(at) {
+            let mark = Mark { run: row.process().activity.run.clone(), number: row.number(), at };
+            self.marks.insert(self.view, mark);
+        }
+    }
+
+    /// Holds on to the chosen row of what is seen now, and closes details of a row that is gone.
+    pub fn settle(&mut self, seen: &Seen) {
+        let rows = seen.rows(self.view);
+        let Some(at) = self.chosen(&rows) else {
+            self.details = false;
+            return;
+        };
+        let before = self.marks.get(&self.view).cloned();
+        self.choose(&rows, at);
+        let after = self.marks.get(&self.view);
+        let is_same =
+            |before: &Mark| after.is_some_and(|after| (after.number, &after.run) == (before.number, &before.run));
+        if self.details && before.is_some_and(|before| !is_same(&before)) {
+            self.details = false;
+            self.notice.get_or_insert(Ok("What was shown is gone.".to_owned()));
+        }
+    }
+
+    /// Changes the view.
+    pub fn show(&mut self, view: View) {
+        (self.view, self.details, self.scrolled) = (view, false, 0);
+    }
+}

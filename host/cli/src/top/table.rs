@@ -1,0 +1,158 @@
+//! Tables of views: their columns, and the cells of a row. Must not hold: positions on a screen.
+use super::state::{Row, View};
+use super::text;
+
+/// Most characters of a cell that are looked at: more than a terminal is wide.
+const CELL_CHARS: usize = 300;
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    pub title: &'static str,
+    /// Columns of the terminal; at least these for the one that takes what is left.
+    pub width: usize,
+    /// Those with high ranks are left out first where it is narrow.
+    pub rank: u8,
+    pub kind: Kind,
+}
+
+/// The way in which a column is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    /// Figures, which end alike.
+    Figure,
+    /// Takes what is left.
+    Rest,
+}
+
+const fn column(title: &'static str, width: usize, rank: u8, kind: Kind) -> Column {
+    Column { title, width, rank, kind }
+}
+
+const NOW: [Column; 9] = [
+    column("CALL", 7, 0, Kind::Figure),
+    column("TOOL", 12, 0, Kind::Rest),
+    column("CALLER", 14, 3, Kind::Text),
+    column("STATE", 8, 1, Kind::Text),
+    column("AGE", 10, 2, Kind::Figure),
+    column("DEADLINE", 10, 4, Kind::Figure),
+    column("COMPONENT", 16, 6, Kind::Text),
+    column("FUEL", 18, 7, Kind::Figure),
+    column("MEMORY", 22, 8, Kind::Figure),
+];
+
+const DENIALS: [Column; 6] = [
+    column("TIMES", 7, 0, Kind::Figure),
+    column("KIND", 10, 2, Kind::Text),
+    column("ASKED FOR", 28, 0, Kind::Rest),
+    column("COMPONENT", 16, 1, Kind::Text),
+    column("LAST", 11, 4, Kind::Figure),
+    column("RULE", 7, 3, Kind::Text),
+];
+
+const APPROVALS: [Column; 6] = [
+    column("CALL", 7, 1, Kind::Figure),
+    column("TOOL", 16, 0, Kind::Text),
+    column("CALLER", 12, 2, Kind::Text),
+    column("WAITS", 10, 5, Kind::Figure),
+    column("LEFT", 10, 3, Kind::Figure),
+    column("ARGUMENTS", 12, 0, Kind::Rest),
+];
+
+const PROCESS: Column = column("PROCESS", 8, 2, Kind::Figure);
+
+/// All columns of a view; with the process where there are several.
+pub fn columns(view: View, has_several: bool) -> Vec<Column> {
+    let mut columns = match view {
+        View::Now => NOW.to_vec(),
+        View::Denials => DENIALS.to_vec(),
+        View::Approvals => APPROVALS.to_vec(),
+    };
+    columns.extend(has_several.then_some(PROCESS));
+    columns
+}
+
+/// Places and widths of the columns that fit into so many columns of the terminal.
+pub fn fitting(columns: &[Column], width: usize) -> Vec<(usize, usize)> {
+    let mut places: Vec<usize> = (0..columns.len()).collect();
+    let needed = |places: &[usize]| {
+        let widths = places.iter().filter_map(|place| columns.get(*place)).map(|column| column.width + 1);
+        widths.sum::<usize>().saturating_sub(1)
+    };
+    while needed(&places) > width && places.len() > 1 {
+        let rank = |place: &usize| columns.get(*place).map(|column| column.rank);
+        let Some(worst) = places.iter().max_by_key(|place| rank(place)).copied() else { break };
+        places.retain(|place| *place != worst);
+    }
+    let spare = width.saturating_sub(needed(&places));
+    let sized = places.into_iter().filter_map(|place| {
+        let column = columns.get(place)?;
+        let more = if column.kind == Kind::Rest { spare } else { 0 };
+        Some((place, column.width + more))
+    });
+    sized.collect()
+}
+
+/// The cells of a row, one for each of [`columns`].
+pub fn cells(row: &Row<'_>, has_several: bool) -> Vec<String> {
+    let shown = |text: &str| text::line(text, CELL_CHARS);
+    let mut cells = match row {
+        Row::Call(_, call) => vec![
+            call.call.to_string(),
+            shown(&call.tool),
+            shown(&call.caller),
+            call.state.name().to_owned(),
+            text::millis(call.age_ms),
+            text::millis(call.deadline_ms),
+            shown(&call.component),
+            text::of(call.fuel_used, call.fuel_max, text::amount),
+            text::of(call.memory_bytes_used, call.memory_bytes_max, text::bytes),
+        ],
+        Row::Denial(_, group) => vec![
+            group.count.to_string(),
+            shown(&group.capability),
+            shown(&group.asked),
+            shown(&group.component),
+            text::seconds(group.age_s),
+            match &group.rule {
+                _ if group.muted => "muted",
+                Some(rule) if rule.can_apply => "a adds",
+                Some(_) => "by hand",
+                None => "none",
+            }
+            .to_owned(),
+        ],
+        Row::Approval(_, call) => vec![
+            call.call.to_string(),
+            shown(&call.tool),
+            shown(&call.caller),
+            text::millis(call.age_ms),
+            text::millis(call.left_ms),
+            shown(&call.arguments),
+        ],
+    };
+    cells.extend(has_several.then(|| row.process().activity.pid.to_string()));
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_leaves_columns_out() {
+        for view in View::ALL {
+            let columns = columns(view, true);
+            let all = fitting(&columns, 200);
+            assert_eq!(all.len(), columns.len());
+            for width in [0, 1, 10, 20, 40, 80, 120] {
+                let fitted = fitting(&columns, width);
+                assert!(!fitted.is_empty() && fitted.len() <= all.len());
+                let taken: usize = fitted.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
+                assert!(taken <= width || fitted.len() == 1, "{view:?} {width}: {fitted:?}");
+            }
+            assert!(fitting(&columns, 40).iter().any(|(place, _)| columns[*place].kind == Kind::Rest));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+// The console's one script: shows what the server says has changed. Every page works without it.
+'use strict';
+
+// A sentence for screen readers replaces another one after this time at the earliest.
+const SAY_PAUSE_MS = 5000;
+// A search begins when nothing was typed for this time.
+const SEARCH_PAUSE_MS = 250;
+
+const live = document.getElementById('live');
+const pause = document.getElementById('pause');
+const said = document.getElementById('said');
+let paused = false;
+let source = null;
+
+// Makes an element that is shown like a fresh one, and keeps what a person has done with it: focus,
+// what is typed, what is open.
+function morph(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || old.id !== fresh.id) {
+    old.replaceWith(fresh);
+    return;
+  }
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+    return;
+  }
+  const keepsOpen = old.nodeName === 'DETAILS';
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && !(keepsOpen && name === 'open')) old.removeAttribute(name);
+  }
+  for (const { name, value } of [...fresh.attributes]) {
+    const isShownByScript = name === 'hidden' && old.dataset.copy;
+    if (old.getAttribute(name) !== value && !isShownByScript) old.setAttribute(name, value);
+  }
+  morphChildren(old, fresh);
+}
+
+function morphChildren(old, fresh) {
+  const byId = new Map([...old.children].filter(child => child.id).map(child => [child.id, child]));
+  let next = old.firstChild;
+  for (const child of [...fresh.childNodes]) {
+    const same = child.id ? byId.get(child.id) : next && !next.id && next;
+    if (!same) {
+      old.insertBefore(child, next);
+      continue;
+    }
+    if (same === next) next = next.nextSibling;
+    else old.insertBefore(same, next);
+    morph(same, child);
+  }
+  while (next) {
+    const behind = next.nextSibling;
+    next.remove();
+    next = behind;
+  }
+}
+
+// Markup comes from the console's own server, which escapes all texts of others.
+function show(markup) {
+  const holder = document.createElement('template');
+  holder.innerHTML = markup;
+  const fresh = holder.content.firstElementChild;
+  const old = fresh && document.getElementById(fresh.id);
+  if (old) morph(old, fresh);
+}
+
+let saidAt = 0;
+let toSay = null;
+function say(sentence) {
+  toSay = sentence;
+  const wait = Math.max(0, saidAt + SAY_PAUSE_MS - Date.now());
+  setTimeout(() => {
+    if (toSay === null) return;
+    said.textContent = toSay;
+    toSay = null;
+    saidAt = Date.now();
+  }, wait);
+}
+
+function state(word, kind) {
+  live.hidden = false;
+  live.textContent = word;
+  live.className = `chip ${kind}`;
+}
+
+function listen() {
+  if (source || paused || document.hidden) return;
+  source = new EventSource(document.body.dataset.events);
+  source.addEventListener('open', () => state('live', 'good'));
+  source.addEventListener('update', event => {
+    const { parts, say: sentence } = JSON.parse(event.data);
+    parts.forEach(show);
+    showButtons();
+    if (sentence) say(sentence);
+  });
+  source.addEventListener('ended', () => {
+    leave();
+    state('ended', 'bad');
+    say('The session has ended. Load the page anew.');
+  });
+  source.addEventListener('error', () => state(source && source.readyState === EventSource.CLOSED ? 'ended' : 'not connected', 'bad'));
+}
+
+function leave() {
+  if (source) source.close();
+  source = null;
+}
+
+// Buttons that copy show only where they work.
+function showButtons() {
+  for (const button of document.querySelectorAll('[data-copy][hidden]')) button.hidden = !navigator.clipboard;
+}
+
+document.addEventListener('click', event => {
+  const button = event.target.closest('[data-copy]');
+  if (!button) return;
+  const text = document.getElementById(button.dataset.copy);
+  navigator.clipboard.writeText(text.textContent).then(() => say('Copied.'), () => say('It could not be copied.'));
+});
+
+// A search shows its results while a person types.
+let typed = 0;
+document.addEventListener('input', event => {
+  const form = event.target.closest('form[data-live]');
+  if (!form) return;
+  const mine = (typed += 1);
+  setTimeout(async () => {
+    if (mine !== typed) return;
+    const address = `${form.action}?${new URLSearchParams(new FormData(form))}`;
+    const answer = await fetch(address, { credentials: 'same-origin' }).catch(() => null);
+    if (!answer || !answer.ok || mine !== typed) return;
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const [old, fresh] = [document, page].map(whole => whole.getElementById(form.dataset.live));
+    if (mine !== typed || !old || !fresh) return;
+    morph(old, document.adoptNode(fresh));
+    history.replaceState(null, '', address);
+  }, SEARCH_PAUSE_MS);
+});
+
+if (document.body.dataset.events) {
+  pause.hidden = false;
+  pause.addEventListener('click', () => {
+    paused = !paused;
+    pause.textContent = paused ? 'Go on' : 'Pause';
+    if (paused) {
+      leave();
+      state('paused', 'off');
+    } else {
+      listen();
+    }
+  });
+  // A page that nobody sees costs the server nothing.
+  document.addEventListener('visibilitychange', () => (document.hidden ? leave() : listen()));
+  window.addEventListener('pagehide', leave);
+  window.addEventListener('pageshow', listen);
+  showButtons();
+  listen();
+}

@@ -1,0 +1,75 @@
+//! Bounds of pages: whatever the model holds, a page stays this small.
+
+/// Bytes of a text that stands in a cell or a line.
+///
+/// A sentence or two: rows stay rows.
+pub const LINE_BYTES: usize = 400;
+
+/// Bytes of a name in a row: names of tools have at most 128.
+pub const NAME_BYTES: usize = 160;
+
+/// Bytes of a text that stands in a block of its own.
+///
+/// More than a person reads in a browser; the audit's export has the whole.
+pub const BLOCK_BYTES: usize = 16 * 1_024;
+
+/// Bytes of a JSON text that is laid out; a longer one is shown as it is, clipped.
+///
+/// The most that a definition may have by default.
+pub const JSON_BYTES: usize = 256 * 1_024;
+
+/// Depth to which JSON is laid out; deeper parts are one line.
+pub const JSON_DEPTH: usize = 16;
+
+/// Rows of a table.
+///
+/// What a person looks through; past it, they search.
+pub const ROWS: usize = 200;
+
+/// Rows of what a tool can reach, in the picture and in its table.
+pub const REACH_ROWS: usize = 40;
+
+/// Points of a series: two minutes of seconds.
+pub const SERIES_POINTS: usize = 120;
+
+/// Parts of one cell, such as the tools of a group.
+pub const CELL_ITEMS: usize = 12;
+
+/// Pieces of content that are shown of one result.
+pub const CONTENT_ITEMS: usize = 16;
+
+/// Bytes in base64 of a picture that is shown; a larger one is named.
+///
+/// As much as the default limit `output` allows, and base64's third.
+pub const PICTURE_BYTES: usize = 1_400_000;
+
+/// Bytes in base64 of all pictures of one result.
+pub const PICTURES_BYTES: usize = 2 * PICTURE_BYTES;
+
+/// Fields of the form that tries a tool; a schema with more is filled in as JSON.
+pub const FORM_FIELDS: usize = 64;
+
+/// Choices of one field.
+pub const FORM_CHOICES: usize = 200;
+
+/// Bytes of one field that are shown again after the form was sent.
+pub const FIELD_BYTES: usize = 64 * 1_024;
+
+/// Words of each side that a word diff compares; longer texts are shown whole, old and new.
+///
+/// The comparison takes a table of the product: a million cells of two bytes.
+pub const DIFF_WORDS: usize = 1_000;
+
+/// Bytes of JSON that are shown once it is laid out.
+///
+/// Definitions of most tools fit; one of the default's 256 KiB would make the page slow.
+pub const JSON_SHOWN_BYTES: usize = 64 * 1_024;
+
+/// Combining marks on one letter that are drawn; further ones are named.
+///
+/// Languages stack three; more of them paint over the lines above.
+pub const COMBINING_MARKS: usize = 3;
+
+/// Bytes that a form repeats in a hidden field: names and digests. Where one is longer, the form is
+/// left out.
+pub const HIDDEN_BYTES: usize = 512;

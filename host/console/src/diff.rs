@@ -1,0 +1,224 @@
+//! Differences of two texts, word by word. Must not hold: markup of pages.
+
+use maud::{Markup, html};
+
+use crate::bounds::{BLOCK_BYTES, DIFF_WORDS};
+use crate::text;
+
+/// A part of two texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Both have it.
+    Same(String),
+    /// Only the old text has it.
+    Removed(String),
+    /// Only the new text has it.
+    Added(String),
+}
+
+/// The parts of two texts in their order. Texts of more than [`DIFF_WORDS`] words between their
+/// common beginning and end are one removed and one added part.
+#[must_use]
+pub fn words(old: &str, new: &str) -> Vec<Piece> {
+    let (old, new) = (split(old), split(new));
+    let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old_rest, new_rest) = (old.get(before..).unwrap_or(&[]), new.get(before..).unwrap_or(&[]));
+    let behind = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
+    let old_middle = old_rest.get(..old_rest.len() - behind).unwrap_or(&[]);
+    let new_middle = new_rest.get(..new_rest.len() - behind).unwrap_or(&[]);
+    let mut pieces = Pieces::default();
+    old.iter().take(before).for_each(|word| pieces.push(Side::Both, word));
+    if old_middle.len() > DIFF_WORDS || new_middle.len() > DIFF_WORDS {
+        old_middle.iter().for_each(|word| pieces.push(Side::Old, word));
+        new_middle.iter().for_each(|word| pieces.push(Side::New, word));
+    } else {
+        compare(old_middle, new_middle, &mut pieces);
+    }
+    old.iter().skip(old.len() - behind).for_each(|word| pieces.push(Side::Both, word));
+    pieces.finish()
+}
+
+/// A block with both texts in one: what is gone is struck out, what is new is underlined.
+/// More than [`BLOCK_BYTES`] of either are not compared, which is said.
+#[must_use]
+pub fn block(old: &str, new: &str, label: &str) -> Markup {
+    let (old, new) = (start(old), start(new));
+    let clipped = old.1 + new.1;
+    html! {
+        pre.block.diff tabindex="0" role="region" aria-label=(label) {
+            @for piece in words(old.0, new.0) {
+                @match piece {
+                    Piece::Same(words) => (text::block(&words)),
+                    Piece::Removed(words) => del { span.hidden { " removed: " } (text::block(&words)) span.hidden { " ; " } },
+                    Piece::Added(words) => ins { span.hidden { " added: " } (text::block(&words)) span.hidden { " ; " } },
+                }
+            }
+        }
+        @if clipped > 0 {
+            p.warn { "The texts are longer: " (clipped) " bytes of them are not compared here. Use " code { "toolcell diff" } "." }
+        }
+    }
+}
+
+/// The part of a text that is compared, and the bytes that are left.
+fn start(text: &str) -> (&str, usize) {
+    let end = text.floor_char_boundary(BLOCK_BYTES);
+    (text.get(..end).unwrap_or(""), text.len() - end)
+}
+
+/// Words, spaces and signs, each for itself: joined they are the text.
+fn split(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = if first.is_alphanumeric() {
+            rest.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let (word, behind) = rest.split_at(end);
+        words.push(word);
+        rest = behind;
+    }
+    words
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Both,
+    Old,
+    New,
+}
+
+/// Walks along a longest common subsequence.
+fn compare(old: &[&str], new: &[&str], pieces: &mut Pieces) {
+    let width = new.len() + 1;
+    // lengths[i * width + j]: the longest common subsequence of old[i..] and new[j..].
+    let mut lengths = vec![0_u16; (old.len() + 1) * width];
+    let at = |lengths: &[u16], i: usize, j: usize| lengths.get(i * width + j).copied().unwrap_or(0);
+    for (i, old_word) in old.iter().enumerate().rev() {
+        for (j, new_word) in new.iter().enumerate().rev() {
+            let length = if old_word == new_word {
+                at(&lengths, i + 1, j + 1) + 1
+            } else {
+                at(&lengths, i + 1, j).max(at(&lengths, i, j + 1))
+            };
+            if let Some(cell) = lengths.get_mut(i * width + j) {
+                *cell = length;
+            }
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    loop {
+        match (old.get(i), new.get(j)) {
+            (None, None) => return,
+            (Some(old_word), Some(new_word)) if old_word == new_word => {
+                pieces.push(Side::Both, old_word);
+                (i, j) = (i + 1, j + 1);
+            }
+            (Some(old_word), new_word) if new_word.is_none() || at(&lengths, i + 1, j) >= at(&lengths, i, j + 1) => {
+                pieces.push(Side::Old, old_word);
+                i += 1;
+            }
+            (_, Some(new_word)) => {
+                pieces.push(Side::New, new_word);
+                j += 1;
+            }
+            (Some(_), None) => return,
+        }
+    }
+}
+
+/// Pieces as they are put together: what is removed stands before what is added.
+#[derive(Default)]
+struct Pieces {
+    done: Vec<Piece>,
+    same: String,
+    removed: String,
+    added: String,
+}
+
+impl Pieces {
+    fn push(&mut self, side: Side, word: &str) {
+        let changed = !self.removed.is_empty() || !self.added.is_empty();
+        match side {
+            Side::Both => {
+                if changed {
+                    self.flush();
+                }
+                self.same.push_str(word);
+            }
+            Side::Old | Side::New => {
+                if !self.same.is_empty() && !changed {
+                    self.flush();
+                }
+                if side == Side::Old { self.removed.push_str(word) } else { self.added.push_str(word) }
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        for (text, piece) in [
+            (&mut self.same, Piece::Same as fn(String) -> Piece),
+            (&mut self.removed, Piece::Removed),
+            (&mut self.added, Piece::Added),
+        ] {
+            if !text.is_empty() {
+                self.done.push(piece(std::mem::take(text)));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Piece> {
+        self.flush();
+        self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Piece::{Added, Removed, Same};
+    use super::{Piece, words};
+
+    fn whole(pieces: &[Piece], is_old: bool) -> String {
+        let shown = pieces.iter().filter_map(|piece| match piece {
+            Same(text) => Some(text),
+            Removed(text) => is_old.then_some(text),
+            Added(text) => (!is_old).then_some(text),
+        });
+        shown.map(String::as_str).collect()
+    }
+
+    #[test]
+    fn a_changed_word_is_one_piece() {
+        let pieces = words("Reads the weather.", "Reads all the weather, always.");
+        let expected = [
+            Same("Reads ".into()),
+            Added("all ".into()),
+            Same("the weather".into()),
+            Added(", always".into()),
+            Same(".".into()),
+        ];
+        assert_eq!(pieces, expected);
+        assert_eq!(words("old", "new"), [Removed("old".into()), Added("new".into())]);
+        assert_eq!(words("", ""), []);
+        assert_eq!(words("same", "same"), [Same("same".into())]);
+    }
+
+    #[test]
+    fn both_texts_can_be_read_from_the_pieces() {
+        let texts = ["", "a", "a b c", "c b a", "a  b\n\tc", "é漢 <b>", "x y x y x", "y x y x y"];
+        for old in texts {
+            for new in texts {
+                let pieces = words(old, new);
+                assert_eq!((whole(&pieces, true), whole(&pieces, false)), (old.to_owned(), new.to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_are_not_compared_word_by_word() {
+        let (old, new) = ("a ".repeat(50_000), "b ".repeat(50_000));
+        assert!(words(&old, &new).len() <= 3);
+    }
+}

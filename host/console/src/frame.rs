@@ -1,0 +1,216 @@
+//! The document around each view: head, names of views, the notice of what was just done. Must not
+//! hold: views.
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::asset::{ICON, SCRIPT, STYLE};
+use crate::bounds::HIDDEN_BYTES;
+use crate::model::{Frame, Notice};
+use crate::routes;
+use crate::text::{line, words};
+
+/// A view: its name, where it is, and the element ids of its parts begin with its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Calls that run.
+    Now,
+    /// Tools.
+    Tools,
+    /// Denials.
+    Denials,
+    /// Changes.
+    Changes,
+    /// Approvals.
+    Approvals,
+    /// Audit records.
+    Audit,
+    /// Callers.
+    Callers,
+}
+
+impl View {
+    /// All views, in the order of the page.
+    pub const ALL: [Self; 7] =
+        [Self::Now, Self::Tools, Self::Denials, Self::Changes, Self::Approvals, Self::Audit, Self::Callers];
+
+    /// The name for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Now => "Now",
+            Self::Tools => "Tools",
+            Self::Denials => "Denials",
+            Self::Changes => "Changes",
+            Self::Approvals => "Approvals",
+            Self::Audit => "Audit",
+            Self::Callers => "Callers",
+        }
+    }
+
+    /// The value of the field [`VIEW`](routes::VIEW) of [`EVENTS`](routes::EVENTS).
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Now => "now",
+            Self::Tools => "tools",
+            Self::Denials => "denials",
+            Self::Changes => "changes",
+            Self::Approvals => "approvals",
+            Self::Audit => "audit",
+            Self::Callers => "callers",
+        }
+    }
+
+    /// The view of a key.
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|view| view.key() == key)
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Now => routes::NOW,
+            Self::Tools => routes::TOOLS,
+            Self::Denials => routes::DENIALS,
+            Self::Changes => routes::CHANGES,
+            Self::Approvals => routes::APPROVALS,
+            Self::Audit => routes::AUDIT,
+            Self::Callers => routes::CALLERS,
+        }
+    }
+}
+
+/// The page of a view. `title` says what of it is shown, such as a tool's name.
+pub fn page(frame: &Frame, view: View, title: Option<&str>, content: &Markup) -> String {
+    let events = routes::with_query(routes::EVENTS, &[(routes::VIEW, view.key())]);
+    let name = title.map_or_else(String::new, |title| format!("{} · ", words(title, 80)));
+    let body = html! {
+        body data-events=(events) {
+            a.skip href="#main" { "Skip to the view" }
+            header.top {
+                div.brand {
+                    span.logo { "toolcell" }
+                    span.server { (line(&frame.server)) }
+                }
+                (navigation(frame, view))
+                (status(frame))
+            }
+            main #main tabindex="-1" {
+                @if let Some(notice) = &frame.notice { (notice_box(notice)) }
+                (content)
+            }
+            p.hidden #said role="status" {}
+        }
+    };
+    document(&format!("{name}{} · {}", view.name(), words(&frame.server, 60)), &body)
+}
+
+/// A page without a view: signing in, errors.
+pub fn bare(title: &str, content: &Markup) -> String {
+    let body = html! {
+        body.bare {
+            main #main { p.logo { "toolcell" } (content) }
+        }
+    };
+    document(title, &body)
+}
+
+/// The names of views, with counts: the fragment that each event may replace.
+pub fn navigation(frame: &Frame, current: View) -> Markup {
+    html! {
+        nav #views aria-label="Views" {
+            ul {
+                @for view in View::ALL {
+                    @let badge = badge(frame, view);
+                    li {
+                        a href=(view.path()) aria-current=[(view == current).then_some("page")] {
+                            (view.name())
+                            @if badge > 0 {
+                                " " span.badge { (if badge > 999 { "999+".to_owned() } else { badge.to_string() }) }
+                                span.hidden { " waiting" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A form that changes something; nothing where the page may not decide. `hidden` are fields that
+/// the form repeats: the form is left out if one is too long for that.
+pub fn form(frame: &Frame, action: &str, hidden: &[(&str, &str)], content: &Markup) -> Markup {
+    let fits = hidden.iter().all(|(_, value)| value.len() <= HIDDEN_BYTES);
+    html! {
+        @if frame.decide && fits {
+            form method="post" action=(action) {
+                input type="hidden" name=(routes::CSRF) value=(frame.csrf);
+                @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
+                (content)
+            }
+        }
+    }
+}
+
+/// An id of an element out of a key: only ASCII letters, digits, `-` and `_` of it.
+pub fn id(kind: &str, key: &str) -> String {
+    let plain = key.chars().filter(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')).take(64);
+    format!("{kind}-{}", plain.collect::<String>())
+}
+
+/// A button that copies the text of an element; it shows only where the script runs.
+pub fn copy(id: &str, what: &str) -> Markup {
+    html! { button.quiet type="button" data-copy=(id) hidden { "Copy" span.hidden { " " (what) } } }
+}
+
+fn badge(frame: &Frame, view: View) -> u64 {
+    match view {
+        View::Denials => frame.badges.denials,
+        View::Changes => frame.badges.changes,
+        View::Approvals => frame.badges.approvals,
+        View::Now | View::Tools | View::Audit | View::Callers => 0,
+    }
+}
+
+fn status(frame: &Frame) -> Markup {
+    html! {
+        div.status {
+            span.chip #live hidden { "live" }
+            button.quiet #pause type="button" hidden { "Pause" }
+            @if !frame.decide { span.chip.off { "read-only" } }
+            span.who {
+                @if !frame.viewer.is_empty() { (line(&frame.viewer)) }
+            }
+            form method="post" action=(routes::SIGN_OUT) {
+                input type="hidden" name=(routes::CSRF) value=(frame.csrf);
+                button.quiet { "Sign out" }
+            }
+            p.about { (line(&frame.manifest)) br; "toolcell " (line(&frame.version)) }
+        }
+    }
+}
+
+fn notice_box(notice: &Notice) -> Markup {
+    let class = if notice.failed { "notice failed" } else { "notice" };
+    html! { p class=(class) role=(if notice.failed { "alert" } else { "status" }) { (line(&notice.text)) } }
+}
+
+fn document(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                title { (title) }
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="robots" content="noindex";
+                link rel="icon" href=(ICON.path);
+                link rel="stylesheet" href=(STYLE.path);
+                script src=(SCRIPT.path) defer {}
+            }
+            (body)
+        }
+    };
+    page.0
+}

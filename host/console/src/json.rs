@@ -1,0 +1,144 @@
+//! JSON texts laid out in lines, without reading their values: numbers, escapes and keys that stand
+//! there twice stay as they are. Must not hold: values.
+
+use maud::{Markup, html};
+
+use crate::bounds::{BLOCK_BYTES, JSON_BYTES, JSON_DEPTH, JSON_SHOWN_BYTES};
+use crate::text;
+
+/// A block with a JSON text, laid out where it is whole and not too long.
+#[must_use]
+pub fn block(json: &str, label: &str) -> Markup {
+    let laid_out = if json.len() <= JSON_BYTES { layout(json) } else { None };
+    html! {
+        pre.block tabindex="0" role="region" aria-label=(label) {
+            @match laid_out {
+                Some(lines) => (text::block_of(&lines, JSON_SHOWN_BYTES)),
+                None => (text::block_of(json, BLOCK_BYTES)),
+            }
+        }
+    }
+}
+
+/// The text with a line for each member and item, down to [`JSON_DEPTH`]. None where brackets or
+/// quotes do not fit: such a text is shown as it is.
+#[must_use]
+pub fn layout(json: &str) -> Option<String> {
+    let mut writer = Writer { out: String::new(), open: Vec::new(), fresh: false };
+    let mut letters = json.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => writer.string(&mut letters)?,
+            '{' | '[' => writer.begin(letter),
+            '}' | ']' => writer.end(letter)?,
+            ',' => writer.between(),
+            ':' => writer.out.push_str(": "),
+            ' ' | '\t' | '\r' | '\n' => {}
+            other => writer.push(other),
+        }
+    }
+    writer.open.is_empty().then_some(writer.out)
+}
+
+struct Writer {
+    out: String,
+    /// Brackets that are open, as the letters that close them.
+    open: Vec<char>,
+    /// True right behind an opening bracket.
+    fresh: bool,
+}
+
+impl Writer {
+    fn push(&mut self, letter: char) {
+        self.line_if_fresh();
+        self.out.push(letter);
+    }
+
+    fn string(&mut self, letters: &mut impl Iterator<Item = char>) -> Option<()> {
+        self.push('"');
+        loop {
+            let letter = letters.next()?;
+            self.out.push(letter);
+            match letter {
+                '\\' => self.out.push(letters.next()?),
+                '"' => return Some(()),
+                _ => {}
+            }
+        }
+    }
+
+    fn begin(&mut self, letter: char) {
+        self.push(letter);
+        self.open.push(if letter == '{' { '}' } else { ']' });
+        self.fresh = true;
+    }
+
+    fn end(&mut self, letter: char) -> Option<()> {
+        let was_empty = std::mem::take(&mut self.fresh);
+        if !was_empty {
+            self.line_before_end();
+        }
+        if self.open.pop() != Some(letter) {
+            return None;
+        }
+        self.out.push(letter);
+        Some(())
+    }
+
+    fn between(&mut self) {
+        self.out.push(',');
+        if self.open.len() <= JSON_DEPTH {
+            self.line(self.open.len());
+        } else {
+            self.out.push(' ');
+        }
+    }
+
+    fn line_if_fresh(&mut self) {
+        if std::mem::take(&mut self.fresh) && self.open.len() <= JSON_DEPTH {
+            self.line(self.open.len());
+        }
+    }
+
+    fn line_before_end(&mut self) {
+        if self.open.len() <= JSON_DEPTH {
+            self.line(self.open.len().saturating_sub(1));
+        }
+    }
+
+    fn line(&mut self, depth: usize) {
+        self.out.push('\n');
+        for _ in 0..depth {
+            self.out.push_str("  ");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::layout;
+
+    #[test]
+    fn members_have_lines_and_values_stay_as_they_are() {
+        let json = r#"{"a":[1,2.50,1e400],"b":{},"a":"x\",{[ \u202e","c":[]}"#;
+        let lines = "{\n  \"a\": [\n    1,\n    2.50,\n    1e400\n  ],\n  \"b\": {},\n  \"a\": \"x\\\",{[ \\u202e\",\n  \"c\": []\n}";
+        assert_eq!(layout(json).as_deref(), Some(lines));
+        assert_eq!(layout(lines).as_deref(), Some(lines));
+        assert_eq!(layout(" 7 ").as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_laid_out() {
+        for text in ["{", "]", "[}", "\"", "\"\\", "{\"a\":1}}"] {
+            assert_eq!(layout(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_costs_no_more_than_its_brackets() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(layout(&deep).is_some_and(|lines| lines.len() < 210_000));
+        let wide = format!("{}1{}", "[".repeat(10), ",1".repeat(1_000)) + &"]".repeat(10);
+        assert!(layout(&wide).is_some_and(|lines| lines.len() < 40 * 1_000));
+    }
+}

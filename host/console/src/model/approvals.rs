@@ -1,0 +1,59 @@
+//! The view of calls that wait for a person. Must not hold: answers on their way.
+
+use std::time::Duration;
+
+use super::{CallLink, Moment, Reach};
+
+/// The view "Approvals".
+#[derive(Debug, Clone, Default)]
+pub struct Approvals {
+    /// Calls that wait, oldest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
+    pub waiting: Vec<WaitingApproval>,
+    /// Decisions, newest first.
+    pub decided: Vec<DecidedApproval>,
+}
+
+/// A call that waits for a person.
+#[derive(Debug, Clone, Default)]
+pub struct WaitingApproval {
+    /// The name in forms and of its element: ASCII letters and digits, `-` and `_`.
+    pub key: String,
+    /// The host's number of the call.
+    pub call: u64,
+    /// The tool, as clients see it.
+    pub tool: String,
+    /// The component's name in the manifest.
+    pub component: String,
+    /// The caller's name.
+    pub caller: String,
+    /// The question to the person: one sentence.
+    pub question: String,
+    /// The arguments, as JSON text.
+    pub arguments: String,
+    /// Things that the call may reach.
+    pub reach: Vec<Reach>,
+    /// The time since when it waits.
+    pub since: Moment,
+    /// The time that is left until it is declined by itself.
+    pub left: Option<Duration>,
+    /// Time for which an allowance would hold for further calls; none where it cannot be
+    /// remembered.
+    pub remember: Option<Duration>,
+}
+
+/// A decision.
+#[derive(Debug, Clone, Default)]
+pub struct DecidedApproval {
+    /// Its time.
+    pub at: Moment,
+    /// The call.
+    pub call: Option<CallLink>,
+    /// The tool, as clients see it.
+    pub tool: String,
+    /// The caller's name.
+    pub caller: String,
+    /// The answer, as the audit names it: `accepted`, `declined`, `timed_out`.
+    pub answer: String,
+    /// Who decided, and where: `ann, in the console`.
+    pub by: String,
+}

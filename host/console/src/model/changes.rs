@@ -1,0 +1,97 @@
+//! The view of generations and of what is held back. Must not hold: decisions.
+
+use super::Moment;
+
+/// The view "Changes".
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The generation that serves.
+    pub generation: u64,
+    /// True if the process serves with `--locked`.
+    pub locked: bool,
+    /// Components in quarantine.
+    pub quarantined: Vec<Quarantined>,
+    /// Generations and refused reloads, newest first; at most [`ROWS`](crate::bounds::ROWS) are
+    /// shown.
+    pub generations: Vec<Generation>,
+}
+
+/// A reload.
+#[derive(Debug, Clone, Default)]
+pub struct Generation {
+    /// The number of the generation that serves after it.
+    pub number: u64,
+    /// Its time.
+    pub at: Moment,
+    /// Its outcome.
+    pub outcome: GenerationOutcome,
+    /// Differences, one line each; for a refused reload the reason.
+    pub summary: Vec<String>,
+}
+
+/// The outcome of a reload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GenerationOutcome {
+    /// The start of the process.
+    #[default]
+    Started,
+    /// A new generation serves.
+    Replaced,
+    /// The old generation serves on, because something was wrong.
+    Refused,
+    /// A component was approved.
+    Approved,
+    /// A component was put in quarantine; its old version serves on.
+    Quarantined,
+}
+
+/// A component whose old version serves on until a person approves the new one.
+#[derive(Debug, Clone, Default)]
+pub struct Quarantined {
+    /// The component's name in the manifest.
+    pub component: String,
+    /// The time since when.
+    pub since: Moment,
+    /// The version that serves; none for a component that is new.
+    pub old: Option<SourceState>,
+    /// The version that waits.
+    pub new: SourceState,
+    /// Definitions of tools that differ.
+    pub definitions: Vec<DefinitionChange>,
+    /// Grants, limits of callers and approvals that differ.
+    pub grants: Vec<GrantChange>,
+    /// Anything else that differs, one line each.
+    pub other: Vec<String>,
+}
+
+/// Bytes of a component, and who vouches for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceState {
+    /// `sha256:…` of the bytes.
+    pub digest: String,
+    /// Who signed them; none if that is not verified.
+    pub signer: Option<String>,
+}
+
+/// A part of a tool's definition that differs. One with an empty `old` is new, one with an empty
+/// `new` is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DefinitionChange {
+    /// The tool, as clients see it.
+    pub tool: String,
+    /// The part: `description`, `input schema`.
+    pub part: String,
+    /// The text that is approved.
+    pub old: String,
+    /// The text that waits.
+    pub new: String,
+}
+
+/// A grant that differs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantChange {
+    /// True for a grant that the new version has and the old one has not.
+    pub added: bool,
+    /// The grant in words.
+    pub text: String,
+}

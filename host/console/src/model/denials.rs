@@ -1,0 +1,52 @@
+//! The view of what tools asked for and no grant allows. Must not hold: refused callers.
+
+use super::Moment;
+
+/// The view "Denials".
+#[derive(Debug, Clone, Default)]
+pub struct Denials {
+    /// Groups that are not muted, newest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
+    pub groups: Vec<DenialGroup>,
+    /// Groups that are muted.
+    pub muted: Vec<DenialGroup>,
+    /// Denials that belong to no group, because there were too many groups.
+    pub ungrouped: u64,
+}
+
+/// Denials of the same thing.
+#[derive(Debug, Clone, Default)]
+pub struct DenialGroup {
+    /// The name of the group in forms and of its element: ASCII letters and digits, `-` and `_`.
+    pub key: String,
+    /// The component's name in the manifest.
+    pub component: String,
+    /// Tools that asked.
+    pub tools: Vec<String>,
+    /// The kind of thing that was asked for: `http`, `tcp`, `filesystem`.
+    pub capability: String,
+    /// The thing that was asked for: `GET https://x.example/`.
+    pub asked: String,
+    /// The rule or the reason that decided.
+    pub reason: String,
+    /// Number of times.
+    pub count: u64,
+    /// The first time.
+    pub first: Moment,
+    /// The last time.
+    pub last: Moment,
+    /// The last call that asked.
+    pub last_call: Option<super::CallLink>,
+    /// The rule that would allow it; none where nothing can.
+    pub rule: Option<AllowingRule>,
+}
+
+/// A rule that would allow what was denied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowingRule {
+    /// The section of the manifest: `components.weather.network`.
+    pub section: String,
+    /// The line there.
+    pub line: String,
+    /// True if the server may write it into the manifest.
+    pub can_apply: bool,
+}

@@ -1,0 +1,103 @@
+//! The view of what runs now. Must not hold: what ran before the last minute.
+
+use std::time::Duration;
+
+use super::Moment;
+
+/// The view "Now".
+#[derive(Debug, Clone, Default)]
+pub struct Now {
+    /// The time of these figures.
+    pub at: Moment,
+    /// The start of the process.
+    pub started: Moment,
+    /// The generation that serves.
+    pub generation: u64,
+    /// Figures of the last minute.
+    pub totals: Totals,
+    /// The last seconds, oldest first, one point for each. At most
+    /// [`SERIES_POINTS`](crate::bounds::SERIES_POINTS) are drawn, the newest.
+    pub series: Vec<SeriesPoint>,
+    /// Calls that run or wait, oldest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
+    pub running: Vec<RunningCall>,
+}
+
+/// Figures of the last minute.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Totals {
+    /// Calls that run now.
+    pub running: u64,
+    /// Calls that wait in queues now.
+    pub waiting: u64,
+    /// Calls that ended, for each second.
+    pub calls_per_second: f64,
+    /// The median of the time from a call's arrival to its end; none without calls.
+    pub p50: Option<Duration>,
+    /// The 99th percentile of the same.
+    pub p99: Option<Duration>,
+    /// Calls that ended otherwise than `ok`.
+    pub errors: u64,
+    /// Requests of guests that no grant allows.
+    pub denials: u64,
+}
+
+/// One second.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SeriesPoint {
+    /// Calls that ended.
+    pub calls: u64,
+    /// Those of them that ended otherwise than `ok`.
+    pub errors: u64,
+    /// Requests of guests that no grant allows.
+    pub denials: u64,
+}
+
+/// A call that runs or waits.
+#[derive(Debug, Clone, Default)]
+pub struct RunningCall {
+    /// The host's number of the call.
+    pub call: u64,
+    /// The tool, as clients see it.
+    pub tool: String,
+    /// The component's name in the manifest.
+    pub component: String,
+    /// The caller's name.
+    pub caller: String,
+    /// Where the call is on its way.
+    pub phase: Phase,
+    /// The time since it came.
+    pub elapsed: Duration,
+    /// The time that it may take.
+    pub deadline: Option<Duration>,
+    /// Units of fuel; none where nothing is known yet.
+    pub fuel: Option<Gauge>,
+    /// Bytes of memory; none where nothing is known yet.
+    pub memory: Option<Gauge>,
+    /// True if the call can be stopped.
+    pub can_stop: bool,
+}
+
+/// A use against its limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gauge {
+    /// The use; none if only the limit is known.
+    pub used: Option<u64>,
+    /// The most that may be used.
+    pub limit: u64,
+}
+
+/// Where a call is on its way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// In the queue of its tool or its caller.
+    #[default]
+    Waiting,
+    /// Its instance is being made.
+    Starting,
+    /// The guest runs.
+    Running,
+    /// A person or a model is being asked.
+    Asking,
+    /// It was stopped and has not ended yet.
+    Stopping,
+}

@@ -1,0 +1,97 @@
+//! The view of calls that wait for a person.
+
+use maud::{Markup, html};
+
+use crate::bounds::ROWS;
+use crate::figure::{moment, or_none, time};
+use crate::frame::{form, id};
+use crate::json;
+use crate::model::{Approvals, DecidedApproval, Frame, WaitingApproval};
+use crate::picture;
+use crate::routes;
+use crate::table::{Row, beyond, column, table};
+use crate::text::{line, name};
+
+/// Ids of the parts that events replace.
+pub const WAITING: &str = "approvals-waiting";
+pub const DECIDED: &str = "approvals-decided";
+
+pub fn view(frame: &Frame, approvals: &Approvals) -> Markup {
+    html! {
+        h1 { "Approvals" }
+        (waiting(frame, approvals))
+        (decided(approvals))
+    }
+}
+
+pub fn waiting(frame: &Frame, approvals: &Approvals) -> Markup {
+    html! {
+        section #(WAITING) aria-label="Waiting" {
+            @if approvals.waiting.is_empty() { p.empty { "No call waits for a person." } }
+            @for call in approvals.waiting.iter().take(ROWS) { (card(frame, call)) }
+            (beyond(approvals.waiting.len()))
+        }
+    }
+}
+
+pub fn decided(approvals: &Approvals) -> Markup {
+    let columns = [column("Time (UTC)"), column("Tool"), column("Caller"), column("Answer"), column("By")];
+    let rows: Vec<Row> = approvals.decided.iter().map(decision).collect();
+    html! {
+        section #(DECIDED) aria-label="Decided" {
+            @if !rows.is_empty() { (table("Decided", &columns, &rows, "")) }
+        }
+    }
+}
+
+fn decision(decided: &DecidedApproval) -> Row {
+    Row::of(vec![
+        html! {
+            @match &decided.call {
+                Some(call) => a href=(routes::call(&call.id)) { (moment(decided.at)) },
+                None => (moment(decided.at)),
+            }
+        },
+        html! { (name(&decided.tool)) },
+        html! { (name(&decided.caller)) },
+        html! { (name(&decided.answer)) },
+        html! { @if decided.by.is_empty() { (or_none(None)) } @else { (name(&decided.by)) } },
+    ])
+}
+
+fn card(frame: &Frame, call: &WaitingApproval) -> Markup {
+    html! {
+        article.card id=(id("approval", &call.key)) {
+            h2 { (name(&call.tool)) " " span.dim { "for " (name(&call.caller)) } }
+            @if !call.question.is_empty() { p { (line(&call.question)) } }
+            p.dim {
+                "Call " (call.call) " of " (name(&call.component)) ", waits since " (moment(call.since)) " UTC"
+                @if let Some(left) = call.left { "; " strong { (time(left)) } " left" }
+            }
+            h3 { "Arguments" }
+            (json::block(&call.arguments, "Arguments of the call"))
+            details id=(id("reach", &call.key)) {
+                summary { "What it may reach: " (call.reach.len()) }
+                (picture::as_table(&call.reach))
+            }
+            (form(frame, routes::ANSWER_APPROVAL, &[(routes::KEY, &call.key)], &answers(call)))
+        }
+    }
+}
+
+fn answers(call: &WaitingApproval) -> Markup {
+    let button = |answer: &str, class: &str, name: &Markup| {
+        html! {
+            button id=(id(answer, &call.key)) class=(class) name=(routes::ANSWER) value=(answer) {
+                (name) span.hidden { " call " (call.call) }
+            }
+        }
+    };
+    html! {
+        div.line {
+            (button("allow", "main", &html! { "Allow once" }))
+            @if let Some(remember) = call.remember { (button("remember", "", &html! { "Allow for " (time(remember)) })) }
+            (button("decline", "bad", &html! { "Decline" }))
+        }
+    }
+}

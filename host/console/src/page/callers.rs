@@ -1,0 +1,153 @@
+//! The view of callers.
+
+use maud::{Markup, html};
+
+use crate::figure::{count, moment};
+use crate::frame::{copy, form, id};
+use crate::model::{CallerRule, Callers, Frame, FreshToken, RefusedCaller, TokenRow};
+use crate::picture::place;
+use crate::routes;
+use crate::table::{Row, actions, column, figures, table};
+use crate::text::{line, list, name};
+
+pub fn view(frame: &Frame, callers: &Callers) -> Markup {
+    html! {
+        h1 { "Callers" }
+        @if let Some(fresh) = &callers.fresh { (made(fresh)) }
+        h2 { "Who may call what" }
+        (rules(&callers.rules))
+        @if let Some(tokens) = &callers.tokens {
+            h2 { "Tokens" }
+            (token_table(frame, tokens))
+            (new_token(frame))
+        }
+        h2 { "Refused" }
+        (refused(callers))
+    }
+}
+
+fn made(fresh: &FreshToken) -> Markup {
+    html! {
+        section.notice role="status" aria-label="New token" {
+            p { "The token of " strong { (line(&fresh.name)) } ". It is shown once:" }
+            pre.block #fresh-token tabindex="0" { (line(&fresh.secret)) }
+            (copy("fresh-token", "the token"))
+        }
+    }
+}
+
+fn rules(rules: &[CallerRule]) -> Markup {
+    let columns = [
+        column("Rule"),
+        column("Callers"),
+        column("Tools"),
+        figures("Tools now"),
+        column("Prompts"),
+        column("Skills"),
+        column("Bounds"),
+        column("Stands in"),
+    ];
+    let rows: Vec<Row> = rules
+        .iter()
+        .map(|rule| {
+            Row::of(vec![
+                html! { (name(&rule.name)) },
+                patterns(&rule.who),
+                patterns(&rule.tools),
+                html! { (count(rule.matching)) },
+                patterns(&rule.prompts),
+                patterns(&rule.skills),
+                html! { (name(&rule.bounds)) },
+                place(rule.place.as_ref()),
+            ])
+        })
+        .collect();
+    table("Rules of the manifest", &columns, &rows, "The manifest has no rules: every caller may call every tool.")
+}
+
+fn patterns(patterns: &[String]) -> Markup {
+    html! { @if patterns.is_empty() { span.dim { "none" } } @else { (list(patterns)) } }
+}
+
+fn token_table(frame: &Frame, tokens: &[TokenRow]) -> Markup {
+    let columns =
+        [column("Caller"), column("Scopes"), column("Made"), column("Ends"), column("Last use"), actions("Revoke")];
+    let columns = if frame.decide { &columns[..] } else { columns.get(..5).unwrap_or(&[]) };
+    let rows: Vec<Row> = tokens.iter().map(|token| token_row(frame, token)).collect();
+    table("Tokens (times in UTC)", columns, &rows, "There are no tokens.")
+}
+
+fn token_row(frame: &Frame, token: &TokenRow) -> Row {
+    let time = |at: Option<crate::model::Moment>, none: &'static str| {
+        html! {
+            @match at { Some(at) => (moment(at)), None => span.dim { (none) } }
+        }
+    };
+    Row::of(vec![
+        html! { (name(&token.name)) @if token.revoked { " " span.chip.bad { "revoked" } } },
+        patterns(&token.scopes),
+        time(token.made, "unknown"),
+        time(token.expires, "never"),
+        time(token.last_used, "not seen"),
+        html! {
+            @if frame.decide && !token.revoked {
+                details id=(id("revoke", &token.id)) {
+                    summary { "Revoke…" }
+                    (form(frame, routes::REVOKE_TOKEN, &[(routes::ID, &token.id)], &html! { button.bad { "Revoke this token" } }))
+                }
+            }
+        },
+    ])
+}
+
+fn new_token(frame: &Frame) -> Markup {
+    let inputs = html! {
+        div.fields.short {
+            div.field {
+                label for="token-name" { "Caller" }
+                input #token-name name=(routes::NAME) type="text" required maxlength="64" autocomplete="off" spellcheck="false";
+            }
+            div.field {
+                label for="token-scopes" { "Scopes, spaces between" }
+                input #token-scopes name=(routes::SCOPES) type="text" maxlength="512" autocomplete="off" spellcheck="false";
+            }
+            div.field {
+                label for="token-expires" { "Ends after" }
+                input #token-expires name=(routes::EXPIRES) type="text" maxlength="16" placeholder="30d, or never" autocomplete="off";
+            }
+        }
+        button.main { "Make a token" }
+    };
+    html! {
+        @if frame.decide {
+            details #new-token { summary { "New token…" } (form(frame, routes::NEW_TOKEN, &[], &inputs)) }
+        }
+    }
+}
+
+fn refused(callers: &Callers) -> Markup {
+    let columns = [
+        column("Who"),
+        column("Reason"),
+        figures("Status"),
+        figures("Times"),
+        column("First (UTC)"),
+        column("Last (UTC)"),
+    ];
+    let rows: Vec<Row> = callers.refused.iter().map(refused_row).collect();
+    html! {
+        (table("Refused requests, those alike together", &columns, &rows, "Nobody was refused."))
+        @if callers.refused_beyond > 0 { p.more { (count(callers.refused_beyond)) " further refusals are not in this table." } }
+    }
+}
+
+fn refused_row(refused: &RefusedCaller) -> Row {
+    Row::of(vec![
+        html! { (name(&refused.who)) },
+        html! { (line(&refused.reason)) },
+        html! { @if let Some(status) = refused.status { (status) } },
+        html! { (count(refused.count)) },
+        moment(refused.first),
+        moment(refused.last),
+    ])
+}

@@ -1,0 +1,102 @@
+//! The pages: one function each, from the frame and the values of a view to a whole document. The
+//! parts that events replace are those of [`update`](crate::update). Must not hold: how things
+//! look.
+
+mod approvals;
+mod audit;
+mod call;
+mod callers;
+mod changes;
+mod denials;
+mod entry;
+mod now;
+mod result;
+mod tool;
+mod tools;
+mod try_form;
+
+pub use entry::{error, sign_in};
+
+use maud::Markup;
+
+use crate::frame::{self, View};
+use crate::model::{Approvals, Audit, CallPage, Callers, Changes, Denials, Frame, Now, ToolPage, Tools};
+
+/// The page of what runs now.
+#[must_use]
+pub fn now(frame: &Frame, view: &Now) -> String {
+    frame::page(frame, View::Now, None, &now::view(frame, view))
+}
+
+/// The page of all tools.
+#[must_use]
+pub fn tools(frame: &Frame, view: &Tools) -> String {
+    frame::page(frame, View::Tools, None, &tools::view(view))
+}
+
+/// The page of one tool.
+#[must_use]
+pub fn tool(frame: &Frame, view: &ToolPage) -> String {
+    frame::page(frame, View::Tools, Some(&view.name), &tool::view(frame, view))
+}
+
+/// The page of denials.
+#[must_use]
+pub fn denials(frame: &Frame, view: &Denials) -> String {
+    frame::page(frame, View::Denials, None, &denials::view(frame, view))
+}
+
+/// The page of changes.
+#[must_use]
+pub fn changes(frame: &Frame, view: &Changes) -> String {
+    frame::page(frame, View::Changes, None, &changes::view(frame, view))
+}
+
+/// The page of calls that wait for a person.
+#[must_use]
+pub fn approvals(frame: &Frame, view: &Approvals) -> String {
+    frame::page(frame, View::Approvals, None, &approvals::view(frame, view))
+}
+
+/// The page of audit records.
+#[must_use]
+pub fn audit(frame: &Frame, view: &Audit) -> String {
+    frame::page(frame, View::Audit, None, &audit::view(frame, view))
+}
+
+/// The page of one call.
+#[must_use]
+pub fn call(frame: &Frame, view: &CallPage) -> String {
+    let title = view.call.call.as_ref().map(|link| format!("Call {}", link.number));
+    frame::page(frame, View::Audit, title.as_deref(), &call::view(view))
+}
+
+/// The page of callers.
+#[must_use]
+pub fn callers(frame: &Frame, view: &Callers) -> String {
+    frame::page(frame, View::Callers, None, &callers::view(frame, view))
+}
+
+/// The parts of views that events replace: ids of elements and their markup.
+pub(crate) mod parts {
+    use super::{Approvals, Changes, Denials, Frame, Markup, Now};
+
+    pub(crate) fn now(frame: &Frame, view: &Now) -> [(&'static str, Markup); 3] {
+        use super::now::{CHART, RUNNING, TOTALS, chart, running, totals};
+        [(TOTALS, totals(view)), (CHART, chart(view)), (RUNNING, running(frame, view))]
+    }
+
+    pub(crate) fn denials(frame: &Frame, view: &Denials) -> [(&'static str, Markup); 1] {
+        [(super::denials::LIST, super::denials::list(frame, view))]
+    }
+
+    pub(crate) fn changes(frame: &Frame, view: &Changes) -> [(&'static str, Markup); 2] {
+        use super::changes::{GENERATIONS, QUARANTINE, generations, quarantine};
+        [(QUARANTINE, quarantine(frame, view)), (GENERATIONS, generations(view))]
+    }
+
+    pub(crate) fn approvals(frame: &Frame, view: &Approvals) -> [(&'static str, Markup); 2] {
+        use super::approvals::{DECIDED, WAITING, decided, waiting};
+        [(WAITING, waiting(frame, view)), (DECIDED, decided(view))]
+    }
+}

@@ -1,0 +1,179 @@
+//! The picture of what a tool can reach: the tool on the left, on the right what it reaches, by
+//! kinds. Must not hold: whether it may.
+
+use maud::{Markup, html};
+
+use crate::bounds::REACH_ROWS;
+use crate::model::{Place, Reach, ReachKind};
+use crate::table::{Row, column, table};
+use crate::text::{line, name, words};
+
+/// Height of a row, in the picture's units.
+const ROW: usize = 34;
+/// Height of the name of a kind.
+const HEAD: usize = 26;
+/// Bytes of a text in the picture; the table beneath has more.
+const LABEL_BYTES: usize = 44;
+/// The picture's width.
+const WIDTH: usize = 720;
+/// Where arrows begin, end, and what they lead to begins.
+const FROM: usize = 190;
+const TO: usize = 300;
+
+/// The kinds in the order of the picture.
+const KINDS: [(ReachKind, &str); 7] = [
+    (ReachKind::Host, "hosts"),
+    (ReachKind::Folder, "folders"),
+    (ReachKind::Secret, "secrets"),
+    (ReachKind::State, "state"),
+    (ReachKind::Setting, "settings"),
+    (ReachKind::Asking, "questions"),
+    (ReachKind::Other, "other"),
+];
+
+/// The picture and the table of the same.
+pub fn reach(tool: &str, reach: &[Reach]) -> Markup {
+    let shown = reach.get(..REACH_ROWS.min(reach.len())).unwrap_or(reach);
+    html! {
+        @if shown.is_empty() {
+            p.empty { "It reaches nothing outside its sandbox: no host, folder, secret or state." }
+        } @else {
+            figure.reach aria-hidden="true" { (svg(tool, shown)) }
+            (as_table(shown))
+            @if reach.len() > shown.len() { p.more { (reach.len() - shown.len()) " more are not shown. Use " code { "toolcell inspect" } "." } }
+        }
+    }
+}
+
+/// The table of what a tool reaches.
+pub fn as_table(reach: &[Reach]) -> Markup {
+    let rows: Vec<Row> = reach
+        .iter()
+        .take(REACH_ROWS)
+        .map(|item| {
+            Row::of(vec![
+                html! { span.mono { (name(&item.target)) } },
+                html! { (kind(item.kind)) },
+                html! { (line(&item.detail)) },
+                place(item.place.as_ref()),
+            ])
+        })
+        .collect();
+    let columns = [column("Reaches"), column("Kind"), column("How"), column("Granted in")];
+    table("Grants", &columns, &rows, "Nothing outside its sandbox.")
+}
+
+/// A place in the manifest in words.
+pub fn place(place: Option<&Place>) -> Markup {
+    html! {
+        @match place {
+            Some(place) => {
+                span.mono { (name(&place.file)) ":" (place.line) }
+                @if !place.key.is_empty() { " " span.dim { (name(&place.key)) } }
+            },
+            None => span.dim { "default" },
+        }
+    }
+}
+
+fn kind(kind: ReachKind) -> &'static str {
+    match kind {
+        ReachKind::Host => "host",
+        ReachKind::Folder => "folder",
+        ReachKind::Secret => "secret",
+        ReachKind::State => "state",
+        ReachKind::Setting => "setting",
+        ReachKind::Asking => "question",
+        ReachKind::Other => "other",
+    }
+}
+
+/// An item on the right, with its distance from the top.
+enum Item<'a> {
+    Head(&'static str),
+    Thing(&'a Reach),
+}
+
+fn svg(tool: &str, reach: &[Reach]) -> Markup {
+    let mut items = Vec::new();
+    let mut top = 4;
+    for (kind, name) in KINDS {
+        let mut things = reach.iter().filter(|item| item.kind == kind).peekable();
+        if things.peek().is_some() {
+            items.push((top, Item::Head(name)));
+            top += HEAD;
+        }
+        for thing in things {
+            items.push((top, Item::Thing(thing)));
+            top += ROW;
+        }
+    }
+    let height = top.max(60);
+    let middle = height / 2;
+    html! {
+        svg viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height) {
+            @for (top, item) in &items {
+                @if let Item::Thing(_) = item { (arrow(middle, top + ROW / 2 - 3)) }
+            }
+            rect.tool x="1" y=(middle - 20) width=(FROM - 1) height="40" rx="6" {}
+            text.name x=(FROM / 2) y=(middle + 5) text-anchor="middle" { (words(tool, 24)) }
+            @for (top, item) in &items { (node(*top, item)) }
+        }
+    }
+}
+
+fn arrow(from: usize, to: usize) -> Markup {
+    let bend = usize::midpoint(FROM, TO);
+    html! {
+        path.arrow d=(format!("M{FROM} {from}C{bend} {from} {bend} {to} {} {to}", TO - 5)) {}
+        path.tip d=(format!("M{} {}l7 4l-7 4z", TO - 8, to - 4)) {}
+    }
+}
+
+fn node(top: usize, item: &Item<'_>) -> Markup {
+    match item {
+        Item::Head(name) => html! { text.kind x=(TO) y=(top + 17) { (name) } },
+        Item::Thing(thing) => {
+            let class = if thing.kind == ReachKind::Secret { "thing secret" } else { "thing" };
+            html! {
+                rect class=(class) x=(TO) y=(top) width=(WIDTH - TO - 1) height=(ROW - 6) rx="4" {}
+                text.target x=(TO + 9) y=(top + 18) { (words(&thing.target, LABEL_BYTES - 12)) }
+                @if let Some(place) = &thing.place {
+                    text.place x=(WIDTH - 10) y=(top + 18) text-anchor="end" { (label(place)) }
+                }
+            }
+        }
+    }
+}
+
+/// The file's own name and the line.
+fn label(place: &Place) -> String {
+    let file = place.file.rsplit(['/', '\\']).next().unwrap_or(&place.file);
+    format!("{}:{}", words(file, 16), place.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reach;
+    use crate::model::{Place, Reach, ReachKind};
+
+    #[test]
+    fn each_thing_is_in_the_picture_and_names_the_line_of_its_grant() {
+        let place = Some(Place { file: "a/toolcell.toml".into(), line: 12, key: "components.a.network.http".into() });
+        let item = Reach { kind: ReachKind::Host, target: "api.example:443".into(), detail: "GET".into(), place };
+        let shown = reach("weather", &[item]).0;
+        assert_eq!(shown.matches("api.example:443").count(), 2);
+        assert!(shown.contains("toolcell.toml:12</text>") && shown.contains(">hosts</text>"));
+        assert!(reach("weather", &[]).0.contains("reaches nothing"));
+    }
+
+    #[test]
+    fn a_picture_is_bounded() {
+        let long = Reach { target: "<x>\u{202e}".repeat(100_000), detail: "d".repeat(10_000_000), ..Reach::default() };
+        let mut items = vec![long];
+        items.resize(5_000, Reach { target: "<x>\u{202e}".repeat(200), ..Reach::default() });
+        let shown = reach(&"t".repeat(10_000_000), &items).0;
+        assert!(shown.len() < 200_000, "{}", shown.len());
+        assert!(shown.contains("4960 more are not shown"));
+    }
+}

@@ -1,0 +1,256 @@
+//! Texts of others, made visible: clipped, escaped, with names in place of what would hide or turn
+//! text. Must not hold: texts of this crate.
+
+use maud::{Escaper, Markup, Render, html};
+use std::fmt::Write as _;
+
+use crate::bounds::{BLOCK_BYTES, COMBINING_MARKS, LINE_BYTES, NAME_BYTES};
+
+/// Bytes that a character counts for which is written as an entity, such as `<`.
+const ENTITY_COST: usize = 5;
+/// Bytes that a character counts for whose name is shown.
+const NAMED_COST: usize = 12;
+
+/// A text of somebody else.
+#[derive(Debug, Clone, Copy)]
+pub struct Foreign<'a> {
+    text: &'a str,
+    max: usize,
+    lines: bool,
+}
+
+/// A text that stands in a line or a cell: at most [`LINE_BYTES`], line breaks shown by name.
+#[must_use]
+pub fn line(text: &str) -> Foreign<'_> {
+    Foreign { text, max: LINE_BYTES, lines: false }
+}
+
+/// A name in a row: at most [`NAME_BYTES`].
+#[must_use]
+pub fn name(text: &str) -> Foreign<'_> {
+    Foreign { text, max: NAME_BYTES, lines: false }
+}
+
+/// A text with lines of its own, for an element that keeps white space: at most [`BLOCK_BYTES`].
+#[must_use]
+pub fn block(text: &str) -> Foreign<'_> {
+    block_of(text, BLOCK_BYTES)
+}
+
+/// A text with lines of its own and a bound of its own, in bytes.
+#[must_use]
+pub fn block_of(text: &str, max: usize) -> Foreign<'_> {
+    Foreign { text, max, lines: true }
+}
+
+/// True if a text is shown whole, and every character of it as itself: what is copied from the page
+/// is the text.
+#[must_use]
+pub fn is_plain(text: &str) -> bool {
+    text.len() <= LINE_BYTES && !text.chars().any(|letter| is_named(letter, true))
+}
+
+/// A text for a place that holds no elements, such as a title: clipped, without a remark, with
+/// names for what would hide or turn text.
+#[must_use]
+pub fn words(text: &str, max: usize) -> String {
+    let mut shown = String::new();
+    for letter in text.chars() {
+        if is_named(letter, false) {
+            push_name(&mut shown, letter);
+        } else {
+            shown.push(letter);
+        }
+        if shown.len() >= max {
+            shown.push('…');
+            break;
+        }
+    }
+    shown
+}
+
+/// The names of several things in one cell, commas between; at most
+/// [`CELL_ITEMS`](crate::bounds::CELL_ITEMS).
+#[must_use]
+pub fn list(items: &[String]) -> Markup {
+    let max = crate::bounds::CELL_ITEMS;
+    html! {
+        @for (index, item) in items.iter().take(max).enumerate() {
+            @if index > 0 { ", " }
+            (name(item))
+        }
+        @if items.len() > max { span.more { " … " (items.len() - max) " more" } }
+    }
+}
+
+impl Render for Foreign<'_> {
+    fn render_to(&self, page: &mut String) {
+        page.push_str("<bdi>");
+        let left = self.render_part(page);
+        page.push_str("</bdi>");
+        if left > 0 {
+            let unit = if left == 1 { "byte" } else { "bytes" };
+            html! { span.more { " … " (crate::figure::count(as_u64(left))) " more " (unit) } }.render_to(page);
+        }
+    }
+}
+
+impl Foreign<'_> {
+    /// Writes what fits, and returns the bytes that are left.
+    fn render_part(&self, page: &mut String) -> usize {
+        let (mut cost, mut marks) = (0, 0);
+        let mut named: Option<Run> = None;
+        for (at, letter) in self.text.char_indices() {
+            marks = if is_mark(letter) { marks + 1 } else { 0 };
+            let by_name = is_named(letter, self.lines) || marks > COMBINING_MARKS;
+            let repeats = by_name && named.as_ref().is_some_and(|run| run.letter == letter);
+            cost += if repeats { 0 } else { cost_of(letter, by_name) };
+            if cost > self.max {
+                end(&mut named, page);
+                return self.text.len() - at;
+            }
+            if let (true, Some(run)) = (repeats, named.as_mut()) {
+                run.times += 1;
+                continue;
+            }
+            end(&mut named, page);
+            if by_name {
+                named = Some(Run { letter, times: 1 });
+            } else if letter != '\r' {
+                let _ = Escaper::new(page).write_char(letter);
+            }
+        }
+        end(&mut named, page);
+        0
+    }
+}
+
+/// A character that is shown by its name, and how many times it stands there.
+struct Run {
+    letter: char,
+    times: usize,
+}
+
+fn end(named: &mut Option<Run>, page: &mut String) {
+    let Some(run) = named.take() else { return };
+    page.push_str("<b class=\"u\">");
+    push_name(page, run.letter);
+    if run.times > 1 {
+        let _ = write!(page, "×{}", run.times);
+    }
+    page.push_str("</b>");
+}
+
+const fn cost_of(letter: char, by_name: bool) -> usize {
+    match letter {
+        _ if by_name => NAMED_COST,
+        '<' | '>' | '&' | '"' => ENTITY_COST,
+        _ => letter.len_utf8(),
+    }
+}
+
+/// The picture of a control character, or the number of any other: `␛`, `U+202E`.
+fn push_name(page: &mut String, letter: char) {
+    match u32::from(letter) {
+        code @ 0..=0x1f => page.extend(char::from_u32(0x2400 + code)),
+        0x7f => page.push('␡'),
+        code => {
+            let _ = write!(page, "U+{code:04X}");
+        }
+    }
+}
+
+/// True for characters that hide, turn or break text: they are shown by name.
+const fn is_named(letter: char, lines: bool) -> bool {
+    match letter {
+        '\n' | '\t' | '\r' => !lines,
+        '\0'..='\x1f'
+        | '\x7f'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        _ => false,
+    }
+}
+
+/// True for marks that stand on the letter before, of the blocks that every letter can carry.
+const fn is_mark(letter: char) -> bool {
+    matches!(letter,
+        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
+}
+
+fn as_u64(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use maud::Render;
+
+    use super::{block, is_plain, line, words};
+
+    #[test]
+    fn markup_is_escaped_and_hidden_characters_have_names() {
+        let shown = [
+            ("a<b>&\"'", "a&lt;b&gt;&amp;&quot;'"),
+            ("\u{1b}[31m", "<b class=\"u\">␛</b>[31m"),
+            ("a\u{202e}b", "a<b class=\"u\">U+202E</b>b"),
+            ("a\nb", "a<b class=\"u\">␊</b>b"),
+            ("\0\0\0", "<b class=\"u\">␀×3</b>"),
+            ("é漢😀", "é漢😀"),
+            ("e\u{301}", "e\u{301}"),
+        ];
+        for (text, expected) in shown {
+            assert_eq!(line(text).render().0, format!("<bdi>{expected}</bdi>"), "{text:?}");
+        }
+        assert_eq!(block("a\r\n\tb").render().0, "<bdi>a\n\tb</bdi>");
+    }
+
+    #[test]
+    fn marks_that_pile_up_are_counted_and_not_drawn() {
+        let shown = line(&format!("e{}", "\u{301}".repeat(1_000))).render().0;
+        assert_eq!(shown, "<bdi>e\u{301}\u{301}\u{301}<b class=\"u\">U+0301×997</b></bdi>");
+    }
+
+    #[test]
+    fn a_long_text_is_clipped_at_a_character_and_says_how_much_is_missing() {
+        let shown = line(&"é".repeat(5_000_000)).render().0;
+        assert!(shown.ends_with("é</bdi><span class=\"more\"> … 9,999,600 more bytes</span>"), "{}", shown.len());
+        assert!(shown.len() < 600);
+        for hostile in ["<", "\u{1b}a", "\u{202e}\u{1b}", "&", "\u{e0001}x"] {
+            let shown = line(&hostile.repeat(1_000_000)).render().0;
+            assert!(shown.len() < 2_000, "{hostile:?}: {}", shown.len());
+        }
+        let one_more = format!("{}x", "a".repeat(crate::bounds::LINE_BYTES));
+        assert!(line(&one_more).render().0.ends_with(" 1 more byte</span>"));
+    }
+
+    #[test]
+    fn a_run_of_one_hidden_character_costs_no_more_than_one() {
+        let shown = line(&"\u{200b}".repeat(3_000_000)).render().0;
+        assert_eq!(shown, "<bdi><b class=\"u\">U+200B×3000000</b></bdi>");
+    }
+
+    #[test]
+    fn words_hold_no_hidden_characters() {
+        assert_eq!(words("a\u{202e}\n\u{1b}", 100), "aU+202E␊␛");
+        assert!(words(&"x".repeat(1_000_000), 40).len() < 60);
+        assert!(is_plain("hosts = [\"a.example\"]") && !is_plain("a\u{202e}") && !is_plain(&"a".repeat(9_999)));
+    }
+}

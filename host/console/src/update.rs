@@ -1,0 +1,84 @@
+//! Parts of pages that an event from the server replaces: parts of a view, written by the same
+//! functions as the whole page.
+//!
+//! The script listens at [`EVENTS`](crate::routes::EVENTS) with the view's
+//! [`key`](crate::View::key). Each event `update` has a JSON object as its data: `parts`, a
+//! list of markup whose outermost elements have ids, and `say`, a sentence for screen readers. An
+//! event `ended` says that the session is over: the script stops, and says that the page is old.
+//!
+//! Must not hold: when events are sent.
+
+use maud::Markup;
+use serde_json::json;
+
+use crate::frame::{View, navigation};
+use crate::model::{Approvals, Changes, Denials, Frame, Now};
+use crate::page::parts;
+
+/// The event that ends a page's updates: the session is over.
+pub const ENDED: &str = "event: ended\ndata: {}\n\n";
+
+/// A line that keeps a connection open, and does nothing.
+pub const KEEP_ALIVE: &str = ": \n\n";
+
+/// Parts of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Update {
+    /// Markup of the elements, each with an id.
+    parts: Vec<String>,
+    /// A sentence for screen readers.
+    say: Option<String>,
+}
+
+impl Update {
+    /// Adds a sentence that screen readers say when they are done with others. Meant for what a
+    /// person has to know, such as a call that waits for them; not for each tick.
+    #[must_use]
+    pub fn saying(mut self, sentence: &str) -> Self {
+        self.say = Some(crate::text::words(sentence, crate::bounds::LINE_BYTES));
+        self
+    }
+
+    /// The event as `text/event-stream` has it.
+    #[must_use]
+    pub fn event(&self) -> String {
+        format!("event: update\ndata: {}\n\n", json!({ "parts": self.parts, "say": self.say }))
+    }
+
+    fn of(frame: &Frame, view: View, parts: impl IntoIterator<Item = (&'static str, Markup)>) -> Self {
+        let parts = parts.into_iter().map(|(_, markup)| markup.0);
+        let parts = std::iter::once(navigation(frame, view).0).chain(parts).collect();
+        Self { parts, say: None }
+    }
+}
+
+/// All parts of the view of what runs now.
+#[must_use]
+pub fn now(frame: &Frame, view: &Now) -> Update {
+    Update::of(frame, View::Now, parts::now(frame, view))
+}
+
+/// The lists of denials.
+#[must_use]
+pub fn denials(frame: &Frame, view: &Denials) -> Update {
+    Update::of(frame, View::Denials, parts::denials(frame, view))
+}
+
+/// The lists of changes.
+#[must_use]
+pub fn changes(frame: &Frame, view: &Changes) -> Update {
+    Update::of(frame, View::Changes, parts::changes(frame, view))
+}
+
+/// The lists of approvals.
+#[must_use]
+pub fn approvals(frame: &Frame, view: &Approvals) -> Update {
+    Update::of(frame, View::Approvals, parts::approvals(frame, view))
+}
+
+/// The counts beside the names of views alone: for views whose content stays until it is loaded
+/// anew.
+#[must_use]
+pub fn counts(frame: &Frame, view: View) -> Update {
+    Update::of(frame, view, [])
+}

@@ -1,0 +1,309 @@
+//! Wishes: what a component would like to reach, as it carries them itself. They grant nothing, and
+//! what is granted beyond them is warned of. Must not hold: where a component carries them.
+//!
+//! The text is TOML, and has the keys with which a manifest narrows a tool:
+//!
+//! ```
+//! use toolcell_policy::Wishes;
+//! let text = r#"
+//! env = ["UNITS"]
+//! config = ["theme"]
+//! secrets = ["API_KEY"]
+//! keyvalue = true
+//! filesystem = { "/data" = { access = "read" } }
+//! network = { http = ["GET https://api.example.com/v1/*"] }
+//! "#;
+//! let wishes = Wishes::parse(text).map_err(|problems| problems.len());
+//! let rights = wishes.map(|wishes| wishes.rights());
+//! let expected = ["read /data", "GET https://api.example.com/v1/*", "env UNITS", "config theme", "secret API_KEY", "keyvalue"];
+//! assert_eq!(rights, Ok(expected.map(str::to_owned).to_vec()));
+//! ```
+//!
+//! | grant | lies within the wishes |
+//! |---|---|
+//! | a mount | a wish for its path or one above gives its access, and none below gives less |
+//! | a rule of `http`, `tcp` or `udp`, an entry of `private` | it lies within one that is wished for |
+//! | a variable, a setting, a secret | its name is wished for |
+//! | state | it is wished for |
+//! | scratch space, arguments, standard input, `ca`, `proxy` | always: they lead nowhere |
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::grants::{Access, Grants, Mount, MountKind, Network};
+use crate::manifest::ComponentPolicy;
+
+/// The longest text of wishes, in bytes: a hundred long rules. A hostile one costs no more than
+/// that.
+pub const WISHES_BYTES_MAX: usize = 16 << 10;
+
+/// The most warnings of one component; one more says how many are left out.
+const WARNINGS_MAX: usize = 20;
+
+/// Everything that a component would like to reach. [`Wishes::parse`] makes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wishes {
+    /// Paths of the guest's tree, in the order of the text.
+    pub(crate) files: Vec<(String, Access)>,
+    pub(crate) network: Network,
+    pub(crate) env: Vec<String>,
+    pub(crate) config: Vec<String>,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) keyvalue: bool,
+}
+
+impl Wishes {
+    /// Reads wishes: at most [`WISHES_BYTES_MAX`] bytes, 64 entries of each kind, and 200 bytes of
+    /// visible ASCII for each.
+    ///
+    /// # Errors
+    /// Every problem at once, in the order of the text.
+    pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
+        crate::read::wishes::parse(text)
+    }
+
+    /// Each wish as `toolcell grant` takes a right, but for what only a person can add: the folder
+    /// behind a path, the value of a name. In a normal form of visible ASCII.
+    #[must_use]
+    pub fn rights(&self) -> Vec<String> {
+        let named = |verb: &str, names: &[String]| -> Vec<String> {
+            names.iter().map(|name| format!("{verb} {name}")).collect()
+        };
+        let network = &self.network;
+        let mut rights: Vec<String> =
+            self.files.iter().map(|(path, access)| format!("{} {path}", access.name())).collect();
+        rights.extend(network.http_rules().iter().map(ToString::to_string));
+        rights.extend(network.tcp_rules().iter().map(|rule| format!("tcp {rule}")));
+        rights.extend(network.udp_rules().iter().map(|rule| format!("udp {rule}")));
+        rights.extend(network.private().iter().map(|rule| format!("private {rule}")));
+        rights.extend(named("env", &self.env));
+        rights.extend(named("config", &self.config));
+        rights.extend(named("secret", &self.secrets));
+        rights.extend(self.keyvalue.then(|| "keyvalue".to_owned()));
+        rights
+    }
+
+    /// The places of grants that do not lie within the wishes, in the order of kinds. Where that
+    /// cannot be told, they do not.
+    fn exceeded(&self, grants: &Grants) -> Vec<Span> {
+        let (network, granted) = (&self.network, grants.network());
+        let places = &grants.places;
+        let mut spans: Vec<Span> =
+            grants.files().iter().filter(|mount| !self.has_mount(mount)).map(Mount::span).collect();
+        let http = granted.http_rules().iter();
+        let http = http.filter(|rule| !network.http_rules().iter().any(|wish| rule.lies_within(wish)));
+        spans.extend(http.map(|rule| rule.rule().span()));
+        for (rules, wishes) in [(granted.tcp_rules(), network.tcp_rules()), (granted.udp_rules(), network.udp_rules())]
+        {
+            let beyond = rules.iter().filter(|rule| !wishes.iter().any(|wish| rule.lies_within(wish)));
+            spans.extend(beyond.map(|rule| rule.rule().span()));
+        }
+        let private = granted.private().iter();
+        let private = private.filter(|rule| !network.private().iter().any(|wish| rule.lies_within(wish)));
+        spans.extend(private.map(|rule| rule.rule().span()));
+        let has = |names: &[String], name: &str| names.iter().any(|wish| wish == name);
+        spans.extend(
+            grants.env().iter().filter(|variable| !has(&self.env, variable.name())).map(|variable| variable.span()),
+        );
+        if grants.config().iter().any(|(name, _)| !has(&self.config, name)) {
+            spans.extend(places.config.clone());
+        }
+        let secrets = grants.secrets().iter().filter(|secret| !has(&self.secrets, secret.name()));
+        spans.extend(secrets.map(|secret| secret.span()));
+        if grants.keyvalue().is_some() && !self.keyvalue {
+            spans.push(grants.keyvalue_span());
+        }
+        spans
+    }
+
+    fn has_mount(&self, mount: &Mount) -> bool {
+        if matches!(mount.kind(), MountKind::Scratch { .. }) {
+            return true;
+        }
+        let above = self.files.iter().filter(|(wish, _)| leads_to(wish, mount.guest()));
+        let nearest = above.max_by_key(|(wish, _)| wish.len());
+        let below = || self.files.iter().filter(|(wish, _)| leads_to(mount.guest(), wish));
+        nearest.is_some_and(|(_, access)| *access >= mount.access())
+            && below().all(|(_, access)| *access >= mount.access())
+    }
+}
+
+/// True if a path is a folder's own or below it; both are in their normal form.
+fn leads_to(folder: &str, path: &str) -> bool {
+    let rest = path.strip_prefix(folder.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl ComponentPolicy {
+    /// Compares the grants with what the component would like to reach. Gives a warning for each
+    /// grant that goes beyond.
+    #[must_use]
+    pub fn check_wishes(&self, wishes: &Wishes) -> Vec<Diagnostic> {
+        let spans = wishes.exceeded(self.grants());
+        let warning = |span: &Span| {
+            let message = format!("component {:?} is granted more than it would like to reach", self.name());
+            Diagnostic::warning("grants::beyond_wishes", message)
+                .at(span.clone())
+                .label("its wishes do not have this")
+                .hint("remove it unless you know what for; `toolcell inspect` shows a component's wishes")
+        };
+        let mut warnings: Vec<Diagnostic> = spans.iter().take(WARNINGS_MAX).map(warning).collect();
+        if spans.len() > WARNINGS_MAX {
+            let more = spans.len() - WARNINGS_MAX;
+            let message = format!("component {:?} has {more} more grants beyond its wishes", self.name());
+            warnings.push(Diagnostic::warning("grants::beyond_wishes", message).at(self.name_span()));
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, parse};
+
+    const WISHES: &str = r#"
+        env = ["UNITS"]
+        config = ["theme"]
+        secrets = ["API_KEY"]
+        keyvalue = true
+        [filesystem]
+        "/data" = {}
+        "/data/out" = { access = "write" }
+        [network]
+        http = ["GET,HEAD https://api.example.com/v1/*", "https://*.example.org", "http://127.0.0.1:8080"]
+        tcp = ["db.example.com:5000-6000", "10.0.0.0/8:5432"]
+        udp = ["8.8.8.0/24:53"]
+        private = ["127.0.0.1:8080", "10.0.0.0/8:5432", "169.254.0.0/16"]
+    "#;
+
+    fn wishes(text: &str) -> Wishes {
+        Wishes::parse(text).unwrap_or_else(|problems| panic!("{problems:#?}"))
+    }
+
+    /// The parts of the manifest's text that go beyond the wishes.
+    fn beyond(wishes: &Wishes, tables: &str) -> Vec<String> {
+        let text = format!("version = 1\n[components.c]\nsource = \"c.wasm\"\n{tables}\n");
+        let parsed = parse(&Source { name: "toolcell.toml", text: &text });
+        let manifest = parsed.unwrap_or_else(|problems| panic!("{tables}: {problems:#?}")).manifest;
+        let found = manifest.components()[0].check_wishes(wishes);
+        assert!(found.iter().all(|warning| warning.severity() == crate::Severity::Warning));
+        found.iter().map(|warning| text[warning.span().unwrap().clone()].to_owned()).collect()
+    }
+
+    #[test]
+    fn grants_lie_within_the_wishes_or_their_line_is_named() {
+        let wishes = wishes(WISHES);
+        for (tables, expected) in [
+            ("", ""),
+            ("network = { http = [\"GET https://api.example.com/v1/*\"] }", ""),
+            ("network = { http = [\"GET https://api.example.com/v1/now\"] }", ""),
+            ("network = { http = [\"HEAD https://api.example.com/v1/*/x\"] }", ""),
+            ("network = { http = [\"DELETE https://a.b.example.org/x\"] }", ""),
+            ("network = { http = [\"https://*.b.example.org\"] }", ""),
+            ("network = { http = [\"https://api.example.com/v1/*\"] }", "\"https://api.example.com/v1/*\""),
+            ("network = { http = [\"GET https://api.example.com\"] }", "\"GET https://api.example.com\""),
+            ("network = { http = [\"GET https://api.example.com/v1\"] }", "\"GET https://api.example.com/v1\""),
+            ("network = { http = [\"GET http://api.example.com/v1/*\"] }", "\"GET http://api.example.com/v1/*\""),
+            (
+                "network = { http = [\"GET https://api.example.com:444/v1/*\"] }",
+                "\"GET https://api.example.com:444/v1/*\"",
+            ),
+            ("network = { http = [\"GET https://example.org\"] }", "\"GET https://example.org\""),
+            ("network = { http = [\"GET https://*\"] }", "\"GET https://*\""),
+            ("network = { http = [\"http://127.0.0.1:8080\"], private = [\"127.0.0.1:8080\"] }", ""),
+            (
+                "network = { http = [\"http://127.0.0.1:8080\"], private = [\"127.0.0.0/8:8080\"] }",
+                "\"127.0.0.0/8:8080\"",
+            ),
+            ("network = { http = [\"http://127.0.0.1:8080\"], private = [\"127.0.0.1\"] }", "\"127.0.0.1\""),
+            (
+                "network = { http = [\"http://x.example.org\"], private = [\"169.254.169.254\"] }",
+                "\"http://x.example.org\" \"169.254.169.254\"",
+            ),
+            ("network = { tcp = [\"db.example.com:5432\"] }", ""),
+            ("network = { tcp = [\"10.1.0.0/16:5432\"], private = [\"10.1.0.0/16:5432\"] }", ""),
+            ("network = { tcp = [\"db.example.com:5000-6001\"] }", "\"db.example.com:5000-6001\""),
+            ("network = { tcp = [\"*.example.com:5432\"] }", "\"*.example.com:5432\""),
+            ("network = { udp = [\"8.8.8.1:53\"] }", ""),
+            ("network = { udp = [\"8.8.8.0/23:53\"] }", "\"8.8.8.0/23:53\""),
+            ("network = { udp = [\"db.example.com:5432\"] }", "\"db.example.com:5432\""),
+            ("filesystem = { \"/data\" = { path = \"d\" } }", ""),
+            ("filesystem = { \"/data/in\" = { path = \"d\" } }", ""),
+            ("filesystem = { \"/data/out/x\" = { path = \"d\", access = \"write\" } }", ""),
+            ("filesystem = { \"/tmp\" = { scratch = \"8MiB\" } }", ""),
+            ("filesystem = { \"/data\" = { path = \"d\", access = \"write\" } }", "\"/data\""),
+            ("filesystem = { \"/database\" = { path = \"d\" } }", "\"/database\""),
+            ("filesystem = { \"/\" = { path = \"d\" } }", "\"/\""),
+            ("env = { UNITS = \"metric\" }", ""),
+            ("env = { UNITS = \"metric\", HOME = { from = \"env:HOME\" } }", "HOME"),
+            ("config = { theme = \"dark\" }", ""),
+            ("config = { theme = \"dark\", other = \"x\" }", "config"),
+            ("keyvalue = {}", ""),
+            ("args = [\"--fast\"]\nstdin = \"x\"", ""),
+        ] {
+            assert_eq!(beyond(&wishes, tables).join(" "), expected, "{tables}");
+        }
+        let secret = "network = { http = [\"GET https://api.example.com/v1/now\"] }\n[components.c.secrets]\n\
+                      NAME = { from = \"env:A\", header = \"a\", for = \"https://api.example.com\" }";
+        assert_eq!(beyond(&wishes, &secret.replace("NAME", "API_KEY")), Vec::<String>::new());
+        assert_eq!(beyond(&wishes, secret), ["NAME"]);
+    }
+
+    #[test]
+    fn no_wishes_at_all_are_a_ceiling_too() {
+        let none = wishes("");
+        assert_eq!(none.rights(), Vec::<String>::new());
+        let tables = "keyvalue = {}\nenv = { A = \"b\" }\nnetwork = { tcp = [\"db.example.com:1\"] }\n\
+                      filesystem = { \"/data\" = { path = \"d\" } }";
+        assert_eq!(beyond(&none, tables), ["\"/data\"", "\"db.example.com:1\"", "A", "keyvalue"]);
+        let rules: Vec<String> = (0..100).map(|number| format!("\"https://h{number}.example\"")).collect();
+        let many = beyond(&none, &format!("network = {{ http = [{}] }}", rules.join(", ")));
+        assert_eq!((many.len(), many.last().map(String::as_str)), (WARNINGS_MAX + 1, Some("c")));
+    }
+
+    #[test]
+    fn a_folder_within_another_keeps_its_own_access() {
+        let wishes = wishes("filesystem = { \"/\" = { access = \"write\" }, \"/fixed\" = { access = \"read\" } }");
+        let mount = |path: &str, access: &str| {
+            beyond(&wishes, &format!("filesystem = {{ \"{path}\" = {{ path = \"d\", access = \"{access}\" }} }}"))
+        };
+        assert!(
+            mount("/a", "write").is_empty() && mount("/fixed/x", "read").is_empty() && mount("/", "read").is_empty()
+        );
+        assert_eq!(mount("/", "write"), ["\"/\""], "it would write to /fixed");
+        assert_eq!(mount("/fixed/x", "write"), ["\"/fixed/x\""]);
+    }
+
+    #[test]
+    fn every_problem_of_wishes_is_reported_at_once() {
+        let codes = |text: &str| -> Vec<&'static str> {
+            Wishes::parse(text).unwrap_err().iter().map(Diagnostic::code).collect()
+        };
+        assert_eq!(
+            codes(
+                "source = \"x\"\nkeyvalue = 1\n[network]\nhttp = [\"nonsense\"]\nca = [\"x\"]\n[filesystem]\ndata = {}\n"
+            ),
+            ["manifest::unknown_key", "manifest::type", "grants::rule", "manifest::unknown_key", "grants::mount"]
+        );
+        for (text, code) in [
+            ("env = [", "manifest::syntax"),
+            ("env = [\"A\\u001b[2J\"]", "grants::name"),
+            ("env = [\"A B\"]", "grants::name"),
+            ("env = [\"Ä\"]", "wishes::text"),
+            ("secrets = [\"a\\u202eb\"]", "wishes::text"),
+            ("filesystem = { \"/a b\" = {} }", "wishes::text"),
+            ("network = { http = [\"https://example.com/ä\"] }", "wishes::text"),
+            ("filesystem = { \"/a\" = { path = \"/etc\" } }", "manifest::unknown_key"),
+            ("filesystem = { \"/a\" = {}, \"/a/\" = {} }", "grants::duplicate"),
+            ("network = { http = [\"http://127.0.0.1\"] }", "grants::unreachable"),
+        ] {
+            assert_eq!(codes(text), [code], "{text}");
+        }
+        let long = format!("env = [\"{}\"]", "a".repeat(201));
+        assert_eq!(codes(&long), ["wishes::text"]);
+        let many: Vec<String> = (0..65).map(|number| format!("\"A{number}\"")).collect();
+        assert_eq!(codes(&format!("env = [{}]", many.join(","))), ["grants::too_many"]);
+        assert_eq!(codes(&"#".repeat(WISHES_BYTES_MAX + 1)), ["wishes::too_large"]);
+        let deep = format!("env = {}{}", "[".repeat(500), "]".repeat(500));
+        assert!(!codes(&deep).is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! Calls that wait for an operator: a queue, and the last decisions. Must not hold: which calls
+//! need approval (see the manifest), or pages.
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::oneshot;
+
+/// Most calls that wait. Nobody decides about more; further ones are not asked about here.
+const WAITING_MAX: usize = 256;
+
+/// Most decisions that are shown: a page to read. The audit has all.
+const DECIDED_MAX: usize = 50;
+
+/// Calls that wait for an operator.
+#[derive(Default)]
+pub struct ApprovalQueue {
+    is_open: AtomicBool,
+    asks_clients: AtomicBool,
+    state: Mutex<QueueState>,
+}
+
+#[derive(Default)]
+struct QueueState {
+    last: u64,
+    waiting: BTreeMap<u64, WaitingCall>,
+    decided: VecDeque<DecidedCall>,
+}
+
+struct WaitingCall {
+    pending: PendingApproval,
+    answer: oneshot::Sender<OperatorAnswer>,
+}
+
+/// A call that waits for an operator.
+#[derive(Clone, Debug)]
+pub struct PendingApproval {
+    /// The host's number of the call.
+    pub call: u64,
+    pub tool: String,
+    pub component: String,
+    pub caller: String,
+    pub question: String,
+    pub arguments: String,
+    pub since: SystemTime,
+    pub until: Instant,
+    /// The time for which it may be remembered.
+    pub remember: Option<Duration>,
+}
+
+/// A call about which an operator decided.
+#[derive(Clone, Debug)]
+pub struct DecidedCall {
+    pub at: SystemTime,
+    pub call: u64,
+    pub tool: String,
+    pub caller: String,
+    pub answer: &'static str,
+    pub by: String,
+}
+
+/// An operator's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorAnswer {
+    /// True if the call may run.
+    pub allows: bool,
+    /// True if further calls may run as well, for the time that the manifest says.
+    pub remembers: bool,
+    /// Who answered: the console's session, or the user of a terminal.
+    pub by: String,
+}
+
+/// A call's place in the queue. Dropping it takes the question back.
+pub struct QueuedApproval<'a> {
+    queue: &'a ApprovalQueue,
+    number: u64,
+    answered: oneshot::Receiver<OperatorAnswer>,
+}
+
+impl ApprovalQueue {
+    /// From now on operators are asked, and clients beside them if `asks_clients`.
+    pub fn open(&self, asks_clients: bool) {
+        self.asks_clients.store(asks_clients, Ordering::Release);
+        self.is_open.store(true, Ordering::Release);
+    }
+
+    /// True if operators are asked.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// True if clients are asked as well.
+    pub fn asks_clients(&self) -> bool {
+        self.asks_clients.load(Ordering::Acquire)
+    }
+
+    /// Asks about a call; `None` if too many wait.
+    pub fn ask(&self, pending: PendingApproval) -> Option<QueuedApproval<'_>> {
+        let (answer, answered) = oneshot::channel();
+        let mut state = self.state();
+        if state.waiting.len() >= WAITING_MAX {
+            return None;
+        }
+        state.last += 1;
+        let number = state.last;
+        state.waiting.insert(number, WaitingCall { pending, answer });
+        Some(QueuedApproval { queue: self, number, answered })
+    }
+
+    /// Answers. False if the call does not wait any more.
+    pub fn answer(&self, number: u64, answer: OperatorAnswer) -> Option<PendingApproval> {
+        let mut state = self.state();
+        let waiting = state.waiting.remove(&number)?;
+        let decided = DecidedCall {
+            at: SystemTime::now(),
+            call: waiting.pending.call,
+            tool: waiting.pending.tool.clone(),
+            caller: waiting.pending.caller.clone(),
+            answer: if answer.allows { "accepted" } else { "declined" },
+            by: answer.by.clone(),
+        };
+        waiting.answer.send(answer).ok()?;
+        state.decided.push_front(decided);
+        state.decided.truncate(DECIDED_MAX);
+        Some(waiting.pending)
+    }
+
+    /// The calls that wait with their numbers, oldest first, and the last decisions, newest first.
+    pub fn list(&self) -> (Vec<(u64, PendingApproval)>, Vec<DecidedCall>) {
+        let state = self.state();
+        let waiting = state.waiting.iter().map(|(number, waiting)| (*number, waiting.pending.clone()));
+        (waiting.collect(), state.decided.iter().cloned().collect())
+    }
+
+    /// Number of calls that wait.
+    pub fn count(&self) -> usize {
+        self.state().waiting.len()
+    }
+
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueuedApproval<'_> {
+    /// Waits for the answer.
+    pub async fn answered(&mut self) -> Option<OperatorAnswer> {
+        (&mut self.answered).await.ok()
+    }
+}
+
+impl Drop for QueuedApproval<'_> {
+    fn drop(&mut self) {
+        self.queue.state().waiting.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(call: u64) -> PendingApproval {
+        let (tool, component, caller) = ("t".to_owned(), "c".to_owned(), "ann".to_owned());
+        let (question, arguments, remember) = (String::new(), "{}".to_owned(), None);
+        let (since, until) = (SystemTime::now(), Instant::now());
+        PendingApproval { call, tool, component, caller, question, arguments, since, until, remember }
+    }
+
+    #[tokio::test]
+    async fn a_call_is_answered_once_and_leaves_the_queue() {
+        let queue = ApprovalQueue::default();
+        let answer = OperatorAnswer { allows: true, remembers: false, by: "console".to_owned() };
+        let mut first = queue.ask(pending(1)).unwrap();
+        let second = queue.ask(pending(2)).unwrap();
+        assert!(queue.answer(1, answer.clone()).is_some());
+        assert_eq!(first.answered().await, Some(answer.clone()));
+        assert!(queue.answer(1, answer.clone()).is_none());
+        drop(second);
+        assert!(queue.answer(2, answer).is_none(), "nobody waits any more");
+        assert_eq!((queue.count(), queue.list().1.len()), (0, 1));
+        let all: Vec<_> = (0..WAITING_MAX + 1).map(|call| queue.ask(pending(call as u64))).collect();
+        assert!(all.last().unwrap().is_none());
+    }
+}

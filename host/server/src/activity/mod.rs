@@ -1,0 +1,51 @@
+//! Calls as the console and `toolcell top` show them: those that run, figures of the last minute,
+//! denials, and calls that wait for an operator. It is all in memory, and bounded: some 80 KiB, and
+//! two for each group of denials, of which there are at most a thousand. Must not hold: pages.
+//!
+//! Calls write here without a lock that a reader holds. The exception is the queue of approvals,
+//! whose calls wait for a person anyway.
+mod approvals;
+mod denials;
+mod figures;
+mod recent;
+mod running;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+pub use approvals::{ApprovalQueue, OperatorAnswer, PendingApproval};
+pub use denials::{DenialGroup, DenialGroups, DeniedRequest};
+pub use figures::Figures;
+pub use running::{CallPhase, LiveCall, RunningCalls, TrackedCall};
+
+/// Calls as operators see them, over all generations.
+pub struct Activity {
+    pub running: Arc<RunningCalls>,
+    pub denials: DenialGroups,
+    pub approvals: ApprovalQueue,
+    /// Time at which the process began to serve.
+    pub started: SystemTime,
+}
+
+impl Activity {
+    /// Nothing is known yet.
+    pub fn new(started: SystemTime) -> Self {
+        Self {
+            running: Arc::new(RunningCalls::default()),
+            denials: DenialGroups::default(),
+            approvals: ApprovalQueue::default(),
+            started,
+        }
+    }
+
+    /// Figures of the last minute.
+    pub fn figures(&self) -> &Figures {
+        self.running.figures()
+    }
+}
+
+impl std::fmt::Debug for Activity {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Activity").finish_non_exhaustive()
+    }
+}

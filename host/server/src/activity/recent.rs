@@ -1,0 +1,203 @@
+//! Calls that ended lately: what they printed, and the parts of their time. The audit keeps
+//! neither. Must not hold: calls that run.
+//!
+//! Nothing is kept before the console serves.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use toolcell_mcp::sanitize;
+
+/// Calls that are kept, the newest ones. Their texts take 2 MiB at most, the names of their requests
+/// as much.
+const CALLS: usize = 256;
+
+/// Bytes of text that are kept of one call: a page of it.
+const PRINTED_BYTES_MAX: usize = 8 << 10;
+
+/// Requests of one call that are kept. A page shows more as a bar that nobody reads.
+const REQUESTS_MAX: usize = 32;
+
+/// Bytes of the name of a request.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Calls that ended lately.
+#[derive(Default)]
+pub struct RecentCalls {
+    is_open: AtomicBool,
+    places: Box<[ArcSwapOption<RecentCall>]>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub struct RecentCall {
+    id: u64,
+    /// Text that it printed and logged, its beginning.
+    pub printed: String,
+    /// Parts of its time, in the order of their start.
+    pub parts: Vec<CallPart>,
+}
+
+/// A part of a call's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPart {
+    /// `queue`, `instantiate`, `run`, or the method and server of a request.
+    pub name: String,
+    /// From the start of the call to that of the part.
+    pub start: Duration,
+    /// The time that it took.
+    pub took: Duration,
+    /// True of a request, which is within `run`.
+    pub is_request: bool,
+    /// True if the request failed.
+    pub failed: bool,
+}
+
+/// Notes of a call that runs.
+#[derive(Debug, Default)]
+pub(super) struct CallNotes {
+    printed: String,
+    runs: Option<Instant>,
+    instantiated: Option<Instant>,
+    ran: Option<Instant>,
+    requests: Vec<CallPart>,
+}
+
+impl RecentCalls {
+    /// Room for calls, which are not kept yet.
+    pub(super) fn new() -> Self {
+        let places = (0..CALLS).map(|_| ArcSwapOption::empty()).collect();
+        Self { is_open: AtomicBool::new(false), places }
+    }
+
+    /// From now on calls are kept.
+    pub fn open(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
+    /// The call of this number, if it is still kept.
+    pub fn find(&self, id: u64) -> Option<Arc<RecentCall>> {
+        self.place(id)?.load_full().filter(|call| call.id == id)
+    }
+
+    pub(super) fn keep(&self, call: RecentCall) {
+        if let Some(place) = self.place(call.id) {
+            place.store(Some(Arc::new(call)));
+        }
+    }
+
+    fn place(&self, id: u64) -> Option<&ArcSwapOption<RecentCall>> {
+        self.places.get(usize::try_from(id % CALLS as u64).ok()?)
+    }
+}
+
+impl CallNotes {
+    pub(super) fn runs(&mut self) {
+        self.runs.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn instantiated(&mut self) {
+        self.instantiated.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn ran(&mut self) {
+        self.ran.get_or_insert_with(Instant::now);
+    }
+
+    /// Adds a line, of which the beginning is kept.
+    pub(super) fn printed(&mut self, line: &str) {
+        let room = PRINTED_BYTES_MAX.saturating_sub(self.printed.len());
+        if room < 2 {
+            return;
+        }
+        let cut = |line: &str| line.get(..line.floor_char_boundary(room - 1)).unwrap_or_default().to_owned();
+        // Cut before as well: nothing is done for what is not kept.
+        self.printed.push_str(&cut(&sanitize::line(&cut(line))));
+        self.printed.push('\n');
+    }
+
+    /// Adds a request of a call that began then.
+    pub(super) fn requested(&mut self, began: Instant, name: &str, request: SystemTime, failed: bool) {
+        if self.requests.len() < REQUESTS_MAX {
+            let took = request.elapsed().unwrap_or_default();
+            let start = began.elapsed().saturating_sub(took);
+            let name = name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default().to_owned();
+            self.requests.push(CallPart { name, start, took, is_request: true, failed });
+        }
+    }
+
+    /// The call of this number, which began then and ends now.
+    pub(super) fn end(self, id: u64, began: Instant) -> RecentCall {
+        let since = |at: Instant| at.saturating_duration_since(began);
+        let part = |name: &str, start: Duration, end: Duration| CallPart {
+            name: name.to_owned(),
+            start,
+            took: end.saturating_sub(start),
+            is_request: false,
+            failed: false,
+        };
+        let end = since(self.ran.unwrap_or_else(Instant::now));
+        let runs = self.runs.map_or(end, since);
+        let mut parts = vec![part("queue", Duration::ZERO, runs)];
+        if self.runs.is_some() {
+            let instantiated = self.instantiated.map_or(end, since);
+            parts.push(part("instantiate", runs, instantiated));
+            if self.instantiated.is_some() {
+                parts.push(part("run", instantiated, end));
+            }
+        }
+        let mut requests = self.requests;
+        requests.sort_by_key(|request| request.start);
+        parts.append(&mut requests);
+        RecentCall { id, printed: self.printed, parts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_newest_calls_are_kept_and_each_is_bounded() {
+        let calls = RecentCalls::new();
+        for id in 1..=CALLS as u64 + 1 {
+            calls.keep(CallNotes::default().end(id, Instant::now()));
+        }
+        assert!(calls.find(1).is_none(), "another took its place");
+        assert!(calls.find(2).is_some() && calls.find(CALLS as u64 + 1).is_some());
+        assert!(calls.find(CALLS as u64 + 2).is_none());
+        let mut notes = CallNotes::default();
+        let began = Instant::now();
+        notes.printed("first\u{1b}[2J");
+        (0..REQUESTS_MAX + 5).for_each(|_| notes.requested(began, &"é".repeat(1_000), SystemTime::now(), true));
+        (0..100).for_each(|_| notes.printed(&"é".repeat(5_000)));
+        let call = notes.end(1, began);
+        assert!(call.printed.starts_with("first") && !call.printed.contains('\u{1b}'));
+        assert!(call.printed.len() <= PRINTED_BYTES_MAX, "{}", call.printed.len());
+        assert!(call.printed.len() > PRINTED_BYTES_MAX - 8, "{}", call.printed.len());
+        assert_eq!(call.parts.iter().filter(|part| part.is_request).count(), REQUESTS_MAX);
+        assert!(call.parts.iter().all(|part| part.name.len() <= NAME_BYTES_MAX));
+    }
+
+    #[test]
+    fn a_call_has_the_parts_that_it_came_to() {
+        let names = |call: &RecentCall| call.parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>();
+        let began = Instant::now();
+        let mut notes = CallNotes::default();
+        assert_eq!(names(&CallNotes::default().end(1, began)), ["queue"]);
+        notes.runs();
+        notes.instantiated();
+        notes.requested(began, "GET http://one.example", SystemTime::now(), false);
+        notes.ran();
+        let call = notes.end(1, began);
+        assert_eq!(names(&call), ["queue", "instantiate", "run", "GET http://one.example"]);
+        let [queue, instantiate, run, _] = &call.parts[..] else { panic!("{:?}", call.parts) };
+        assert_eq!((queue.start + queue.took, instantiate.start + instantiate.took), (instantiate.start, run.start));
+    }
+}

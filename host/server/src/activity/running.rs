@@ -1,0 +1,272 @@
+//! Calls that run or wait: a table of places, each taken and left without a lock. Must not hold:
+//! how a call runs.
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use toolcell_audit::Outcome;
+use toolcell_mcp::{Cancellation, Tool};
+
+use super::figures::Figures;
+use super::recent::{CallNotes, RecentCalls};
+use crate::catalog::CallTarget;
+
+/// Places of the table. A host runs 256 calls at once by default, and as many may wait.
+const PLACES: usize = 1_024;
+
+/// Places that a call tries. In a table that is half full, one in 65,000 finds none; it runs all
+/// the same, and is only counted.
+const TRIES: usize = 16;
+
+/// Text of a call that an operator ended.
+const STOPPED: &str = "the operator ended the call";
+
+/// Calls that run or wait.
+pub struct RunningCalls {
+    places: Box<[ArcSwapOption<LiveCall>]>,
+    count: AtomicUsize,
+    figures: Figures,
+    recent: RecentCalls,
+}
+
+/// One of them.
+pub struct LiveCall {
+    /// The host's number of the call.
+    pub id: u64,
+    pub tool: Arc<Tool>,
+    /// The component's name in the manifest.
+    pub component: String,
+    pub caller: String,
+    pub began: Instant,
+    pub deadline: Duration,
+    pub fuel: u64,
+    pub memory_bytes: u64,
+    /// Fuel and bytes of memory that were last told of, while it computed.
+    used: [AtomicU64; 2],
+    phase: AtomicU8,
+    /// True once its guest began to run.
+    has_begun: AtomicBool,
+    is_stopped: AtomicBool,
+    stop: Cancellation,
+    /// For the page of the call once it has ended, if such are kept.
+    notes: Option<Mutex<CallNotes>>,
+}
+
+/// Where a call is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CallPhase {
+    /// In a queue.
+    Waiting,
+    /// In a guest.
+    Running,
+    /// Before a person.
+    Asking,
+}
+
+/// A call in the table, until this is dropped.
+pub struct TrackedCall {
+    calls: Arc<RunningCalls>,
+    call: Arc<LiveCall>,
+    place: Option<usize>,
+    ended: bool,
+}
+
+impl Default for RunningCalls {
+    fn default() -> Self {
+        let places = (0..PLACES).map(|_| ArcSwapOption::empty()).collect();
+        Self { places, count: AtomicUsize::new(0), figures: Figures::default(), recent: RecentCalls::new() }
+    }
+}
+
+impl RunningCalls {
+    /// Figures of calls that ended.
+    pub const fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Calls that ended lately.
+    pub const fn recent(&self) -> &RecentCalls {
+        &self.recent
+    }
+
+    /// Puts a call into the table.
+    pub(crate) fn track(
+        self: &Arc<Self>,
+        (id, caller): (u64, &str),
+        tool: &Arc<Tool>,
+        target: &CallTarget,
+    ) -> TrackedCall {
+        let limits = &target.limits;
+        let call = Arc::new(LiveCall {
+            id,
+            tool: Arc::clone(tool),
+            component: target.component.name().to_owned(),
+            caller: caller.to_owned(),
+            began: Instant::now(),
+            deadline: limits.deadline(),
+            fuel: limits.fuel(),
+            memory_bytes: limits.memory_bytes(),
+            used: Default::default(),
+            phase: AtomicU8::new(CallPhase::Waiting as u8),
+            has_begun: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            stop: Cancellation::new(),
+            notes: self.recent.is_open().then(Mutex::default),
+        });
+        let place = self.enter(&call);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        TrackedCall { calls: Arc::clone(self), call, place, ended: false }
+    }
+
+    /// The calls of the table, oldest first, and the number of all.
+    pub fn list(&self) -> (Vec<Arc<LiveCall>>, usize) {
+        let mut calls: Vec<_> = self.places.iter().filter_map(ArcSwapOption::load_full).collect();
+        calls.sort_by_key(|call| call.began);
+        (calls, self.count.load(Ordering::Relaxed))
+    }
+
+    /// The call of this number.
+    pub fn find(&self, id: u64) -> Option<Arc<LiveCall>> {
+        tries(id).find_map(|place| self.places.get(place)?.load_full().filter(|call| call.id == id))
+    }
+
+    /// The place that the call took; `None` if all that it tried are taken.
+    fn enter(&self, call: &Arc<LiveCall>) -> Option<usize> {
+        tries(call.id).find(|place| {
+            let Some(place) = self.places.get(*place) else { return false };
+            let none: Option<Arc<LiveCall>> = None;
+            place.load().is_none() && place.compare_and_swap(&none, Some(Arc::clone(call))).is_none()
+        })
+    }
+}
+
+/// The places that a call tries.
+fn tries(id: u64) -> impl Iterator<Item = usize> {
+    let first = usize::try_from(id % PLACES as u64).unwrap_or_default();
+    (0..TRIES).map(move |more| (first + more) % PLACES)
+}
+
+impl LiveCall {
+    /// The call's phase.
+    pub fn phase(&self) -> CallPhase {
+        match self.phase.load(Ordering::Relaxed) {
+            phase if phase == CallPhase::Running as u8 => CallPhase::Running,
+            phase if phase == CallPhase::Asking as u8 => CallPhase::Asking,
+            _ => CallPhase::Waiting,
+        }
+    }
+
+    /// Sets the call's phase.
+    pub fn enter(&self, phase: CallPhase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+        if phase == CallPhase::Running {
+            self.has_begun.store(true, Ordering::Release);
+            self.note(CallNotes::runs);
+        }
+    }
+
+    /// Notes what the call has used. What a sandbox process says is never more than the limit.
+    pub fn note_used(&self, fuel: u64, memory_bytes: u64) {
+        let [of_fuel, of_memory] = &self.used;
+        of_fuel.store(fuel.min(self.fuel), Ordering::Relaxed);
+        of_memory.store(memory_bytes.min(self.memory_bytes), Ordering::Relaxed);
+    }
+
+    /// Fuel and bytes of memory that the call used when it was last told of; `None` until then. It
+    /// is told of while it computes, about each quarter of a second.
+    pub fn used(&self) -> [Option<u64>; 2] {
+        self.used.each_ref().map(|used| Some(used.load(Ordering::Relaxed)).filter(|used| *used > 0))
+    }
+
+    /// True if the parts of its time are kept.
+    pub const fn notes_parts(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    /// The guest's instance runs.
+    pub fn instantiated(&self) {
+        self.note(CallNotes::instantiated);
+    }
+
+    /// The guest has ended.
+    pub fn ran(&self) {
+        self.note(CallNotes::ran);
+    }
+
+    /// The guest printed or logged a line.
+    pub fn printed(&self, line: &str) {
+        self.note(|notes| notes.printed(line));
+    }
+
+    /// The guest made a request of this name, which began then and is answered now.
+    pub fn requested(&self, name: &str, began: SystemTime, failed: bool) {
+        self.note(|notes| notes.requested(self.began, name, began, failed));
+    }
+
+    fn note(&self, note: impl FnOnce(&mut CallNotes)) {
+        if let Some(notes) = &self.notes {
+            note(&mut notes.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Ends the call for the operator.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        self.stop.cancel();
+    }
+
+    /// True once the operator ended it.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Text for the client of a call that the operator ended; `None` for others.
+    pub fn stopped_text(&self) -> Option<&'static str> {
+        self.is_stopped().then_some(STOPPED)
+    }
+
+    /// Cancelled when the operator ends it.
+    pub const fn stopping(&self) -> &Cancellation {
+        &self.stop
+    }
+
+    /// Waits until the operator ends the call before its guest runs. A guest is ended by its own
+    /// means.
+    pub async fn stopped_while_waiting(&self) {
+        self.stop.cancelled().await;
+        if self.has_begun.load(Ordering::Acquire) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl TrackedCall {
+    /// The call.
+    pub const fn call(&self) -> &Arc<LiveCall> {
+        &self.call
+    }
+
+    /// Counts the call's end.
+    pub fn ended(&mut self, outcome: Outcome) {
+        self.ended = true;
+        self.calls.figures.ended(Some(self.call.began.elapsed()), outcome != Outcome::Ok);
+    }
+}
+
+impl Drop for TrackedCall {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.calls.figures.ended(Some(self.call.began.elapsed()), true);
+        }
+        if let Some(notes) = &self.call.notes {
+            let notes = std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner));
+            self.calls.recent.keep(notes.end(self.call.id, self.call.began));
+        }
+        self.calls.count.fetch_sub(1, Ordering::Relaxed);
+        if let Some(place) = self.place.and_then(|place| self.calls.places.get(place)) {
+            place.store(None);
+        }
+    }
+}

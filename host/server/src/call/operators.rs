@@ -1,0 +1,98 @@
+//! Calls that an operator confirms in the console, beside the person at the client. Must not hold:
+//! the queue, or the client's questions.
+use std::time::{Instant, SystemTime};
+
+use toolcell_mcp::{Asked, Call, QuestionKind};
+use toolcell_policy::Approval;
+
+use super::StartedCall;
+use super::execute::EndedCall;
+use crate::activity::{ApprovalQueue, OperatorAnswer, PendingApproval};
+
+/// The outcome of asking.
+pub(super) enum Asking {
+    /// The client's answer; `None` if nobody answered in time, or the call is cancelled.
+    Client(Option<Asked>),
+    /// An operator's answer.
+    Operator(OperatorAnswer),
+    /// Too many calls wait, and the client cannot be asked.
+    NoRoom,
+}
+
+impl StartedCall<'_> {
+    /// The queue of operators, where they are asked.
+    pub(super) fn operators(&self) -> Option<&ApprovalQueue> {
+        let queue = &self.catalog.activity.as_ref()?.approvals;
+        queue.is_open().then_some(queue)
+    }
+
+    /// Asks the operators, and the client where it can be asked beside them. Whoever answers first
+    /// decides. A modern client is asked by ending the call, so operators are not asked then.
+    pub(super) async fn ask_operators(&self, queue: &ApprovalQueue, call: &Call, approval: Approval) -> Asking {
+        let wait = self.target.limits.ask_wait();
+        let asking = &call.context.asking;
+        let asks_client = queue.asks_clients() && asking.supports(QuestionKind::Form);
+        if asks_client && asking.chain().is_some() {
+            return Asking::Client(self.ask_person(call, approval, wait).await);
+        }
+        let pending = PendingApproval {
+            call: self.record.id(),
+            tool: self.name().to_owned(),
+            component: self.target.component.name().to_owned(),
+            caller: call.context.caller.name().to_owned(),
+            question: self.question(),
+            arguments: self.shown_arguments(call),
+            since: SystemTime::now(),
+            until: Instant::now() + wait,
+            remember: approval.remember(),
+        };
+        let Some(mut queued) = queue.ask(pending) else {
+            if asks_client {
+                return Asking::Client(self.ask_person(call, approval, wait).await);
+            }
+            return Asking::NoRoom;
+        };
+        let operator = async {
+            match queued.answered().await {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        };
+        let client = async {
+            if asks_client {
+                match self.ask_person(call, approval, wait).await {
+                    // That is no answer: the operators decide.
+                    Some(Asked::Refused(_)) => {}
+                    asked => return asked,
+                }
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            () = call.context.cancellation.cancelled() => Asking::Client(None),
+            answer = operator => Asking::Operator(answer),
+            asked = client => Asking::Client(asked),
+            () = tokio::time::sleep(wait) => Asking::Client(None),
+        }
+    }
+
+    /// Notes an operator's answer. `Err` is the end of a call that must not run.
+    pub(super) async fn decided_by(
+        &self,
+        answer: &OperatorAnswer,
+        approval: Approval,
+        what: &str,
+    ) -> Result<(), EndedCall> {
+        if !answer.allows {
+            return Err(self.not_approved("declined", &format!("an operator declined: {:?} was not run", self.name())));
+        }
+        self.note_approval("accepted", Some(&format!("by {}", answer.by)));
+        if let Some(time) = approval.remember().filter(|_| answer.remembers)
+            && let Err(away) = self.catalog.state.note(what, time).await
+        {
+            tracing::warn!("an approval is not remembered: {}", away.internal());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Forms of operators: each is a decision, recorded once, and said on the next page. Must not hold:
+//! pages, or how a decision is done (see `decisions`).
+use std::sync::Arc;
+
+use http::StatusCode;
+use toolcell_console::model::{FreshToken, SignInReason};
+use toolcell_console::{page, routes};
+
+use super::decisions::{Came, said};
+use super::form::Fields;
+use super::gather::token_id;
+use super::listen::ConnectionTime;
+use super::reply::{self, Reply};
+use super::service::{Console, Visit, segment};
+use crate::activity::OperatorAnswer;
+use crate::lock::{Approval, SeenDigest};
+
+/// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
+const RELOAD_TIME: std::time::Duration = std::time::Duration::from_secs(120);
+
+impl Console {
+    /// Does what a form asks for.
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        visit: &Visit,
+        path: &str,
+        fields: Fields,
+        time: &ConnectionTime,
+    ) -> Reply {
+        match path {
+            routes::SIGN_OUT => {
+                self.record(&visit.session, "leave", "the console", Ok(""));
+                self.doorman.sessions.leave(&visit.secret);
+                let reply = self.sign_in(StatusCode::FORBIDDEN, SignInReason::SignedOut);
+                return reply::with_cookie(reply, &self.doorman.set_cookie(None));
+            }
+            routes::CHECK_CHAIN => {
+                time.extend(RELOAD_TIME);
+                let came = self.check_chain().await;
+                self.tell(visit, &came);
+                return reply::see_other(routes::AUDIT);
+            }
+            _ => {}
+        }
+        if !self.sources.decide {
+            let hint = "Write decide = true into [console], and start the server anew.";
+            return reply::problem(StatusCode::FORBIDDEN, "This console only shows.", Some(hint));
+        }
+        if path == routes::NEW_TOKEN {
+            return self.make_token(visit, &fields).await;
+        }
+        if let Some(name) =
+            path.strip_prefix(routes::TOOLS).and_then(|rest| rest.strip_prefix('/')?.strip_suffix("/try"))
+        {
+            return match segment(name) {
+                Some(name) => self.try_tool(visit, &name, fields, time).await,
+                None => nowhere(),
+            };
+        }
+        let (decision, subject, back, came) = match path {
+            routes::STOP => {
+                let came = self.sources.stop(fields.number(routes::CALL));
+                ("stop", fields.get(routes::CALL).to_owned(), routes::NOW, came)
+            }
+            routes::MUTE => ("mute", self.group(&fields), routes::DENIALS, self.mute(&fields, true)),
+            routes::UNMUTE => ("unmute", self.group(&fields), routes::DENIALS, self.mute(&fields, false)),
+            routes::APPLY => {
+                time.extend(RELOAD_TIME);
+                let came = self.sources.allow(fields.number(routes::KEY), &self.orders).await;
+                ("grant", self.group(&fields), routes::DENIALS, came)
+            }
+            routes::APPROVE => {
+                time.extend(RELOAD_TIME);
+                let subject = format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
+                ("approve", subject, routes::CHANGES, self.approve(&fields).await)
+            }
+            routes::ANSWER_APPROVAL => {
+                let (decision, subject, came) = self.answer(visit, &fields);
+                (decision, subject, routes::APPROVALS, came)
+            }
+            routes::REVOKE_TOKEN => {
+                let came = self.revoke(&fields).await;
+                ("revoke", format!("token {}", fields.get(routes::ID)), routes::CALLERS, came)
+            }
+            _ => return nowhere(),
+        };
+        self.record(&visit.session, decision, &subject, came.as_deref().map_err(String::as_str).map(|_| ""));
+        self.tell(visit, &came);
+        reply::see_other(back)
+    }
+
+    fn mute(&self, fields: &Fields, is_muted: bool) -> Came {
+        self.sources.mute(fields.number(routes::KEY), is_muted)
+    }
+
+    async fn approve(&self, fields: &Fields) -> Came {
+        let digest = SeenDigest::try_from(fields.get(routes::DIGEST).to_owned())?;
+        let name = fields.get(routes::COMPONENT).to_owned();
+        let is_held = self.sources.journal.quarantined().iter().any(|held| held.component == name);
+        if !is_held {
+            return Err("This component is not in quarantine.".to_owned());
+        }
+        let approval = Approval { name, digest: Some(digest), allow_signer_change: false };
+        let asked = self.orders.approve(approval).ok_or("Too many reloads wait already; try again later.")?;
+        said("Approved. ", asked.await.ok())
+    }
+
+    /// The decision, its subject, and what came of it.
+    fn answer(&self, visit: &Visit, fields: &Fields) -> (&'static str, String, Came) {
+        let (decision, allows, remembers) = match fields.get(routes::ANSWER) {
+            "allow" => ("allow", true, false),
+            "remember" => ("remember", true, true),
+            _ => ("decline", false, false),
+        };
+        let by = match &visit.session.operator {
+            Some(name) => format!("{name} in the console"),
+            None => format!("the console's session {}", visit.session.name),
+        };
+        let answer = OperatorAnswer { allows, remembers, by };
+        let (subject, came) = self.sources.answer(fields.number(routes::KEY), answer);
+        (decision, subject.unwrap_or_else(|| fields.get(routes::KEY).to_owned()), came)
+    }
+
+    async fn revoke(&self, fields: &Fields) -> Came {
+        let file = self.sources.tokens.clone().ok_or("There is no file of tokens.")?;
+        let id = fields.get(routes::ID).to_owned();
+        let written = tokio::task::spawn_blocking(move || {
+            let mut entries = file.read()?;
+            let before = entries.len();
+            entries.retain(|entry| token_id(entry) != id);
+            if entries.len() == before {
+                return Err("There is no such token.".to_owned());
+            }
+            file.write(&entries)
+        });
+        written.await.map_err(|_| "The file of tokens was not written.")??;
+        Ok("Revoked: the server turns it away within some seconds.".to_owned())
+    }
+
+    /// Makes a token, and shows it on this page alone.
+    async fn make_token(&self, visit: &Visit, fields: &Fields) -> Reply {
+        let made = self.new_token(fields).await;
+        let name = fields.get(routes::NAME).to_owned();
+        let came = made.as_ref().map(|_| "").map_err(String::as_str);
+        self.record(&visit.session, "token", &name, came);
+        let view = self.sources.callers();
+        match (made, view) {
+            (Ok(secret), Ok(mut view)) => {
+                view.fresh = Some(FreshToken { name, secret });
+                reply::page(StatusCode::OK, page::callers(&self.frame(visit, true), &view))
+            }
+            (Err(problem), _) | (Ok(_), Err(problem)) => {
+                self.tell(visit, &Err(problem));
+                reply::see_other(routes::CALLERS)
+            }
+        }
+    }
+
+    async fn new_token(&self, fields: &Fields) -> Came {
+        let file = self.sources.tokens.clone().ok_or("There is no file of tokens.")?;
+        if !fields.get(routes::EXPIRES).trim().is_empty() {
+            return Err("Tokens of the file have no end: revoke it when its time is over.".to_owned());
+        }
+        let name = fields.get(routes::NAME).trim().to_owned();
+        let scopes: Vec<String> = fields.get(routes::SCOPES).split_whitespace().map(str::to_owned).collect();
+        let made = tokio::task::spawn_blocking(move || file.add(&name, &scopes)).await;
+        made.map_err(|_| "The file of tokens was not written.")?
+    }
+
+    /// A group of denials in words.
+    fn group(&self, fields: &Fields) -> String {
+        let found = self.sources.group_in_words(fields.number(routes::KEY));
+        found.unwrap_or_else(|| fields.get(routes::KEY).to_owned())
+    }
+}
+
+fn nowhere() -> Reply {
+    reply::problem(StatusCode::NOT_FOUND, "There is no such form.", None)
+}

@@ -1,0 +1,50 @@
+//! Bodies of responses: whole pages, and streams of pieces. Must not hold: their content.
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::sync::mpsc::Receiver;
+
+/// A body.
+pub enum ConsoleBody {
+    /// All of it; `None` once it was given.
+    Whole(Option<Bytes>),
+    /// Pieces, until the other end is dropped.
+    Pieces(Receiver<Bytes>),
+}
+
+impl From<String> for ConsoleBody {
+    fn from(text: String) -> Self {
+        Self::Whole(Some(text.into()))
+    }
+}
+
+impl From<&'static [u8]> for ConsoleBody {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::Whole(Some(Bytes::from_static(bytes)))
+    }
+}
+
+impl Body for ConsoleBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Pieces(pieces) => pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Pieces(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Decisions of operators, in a browser or on a terminal: each is done by the same means as the
+//! command for it, and recorded once. Must not hold: forms, pages, or who may decide.
+use std::sync::Arc;
+
+use toolcell_audit::{Clipped, ConsoleDecided, Event};
+
+use super::gather::Sources;
+use crate::activity::{DenialGroup, OperatorAnswer};
+use crate::reload::{Orders, ReloadOutcome};
+
+/// The outcome of a decision: one sentence, as `Err` if it was not done.
+pub type Came = Result<String, String>;
+
+impl Sources {
+    /// Ends a call.
+    pub fn stop(&self, call: Option<u64>) -> Came {
+        let call = call.and_then(|id| self.activity.running.find(id)).ok_or("This call does not run any more.")?;
+        call.stop();
+        Ok(format!("Call {} of {:?} is being ended.", call.id, call.tool.definition().name))
+    }
+
+    /// Mutes a group of denials, or ends that.
+    pub fn mute(&self, group: Option<u64>, is_muted: bool) -> Came {
+        self.denial_group(group)?.mute(is_muted);
+        Ok(if is_muted { "Muted until the server ends." } else { "Shown again." }.to_owned())
+    }
+
+    /// Writes the rule that would allow a group of denials into the manifest, and reloads it.
+    pub async fn allow(&self, group: Option<u64>, orders: &Orders) -> Came {
+        let group = self.denial_group(group)?;
+        let tables = self.tables(&group).ok_or("No rule that the server may write would allow this.")?;
+        let (consents, manifest) = (Arc::clone(&self.catalog().consents), self.manifest.clone());
+        let written = tokio::task::spawn_blocking(move || consents.write_tables(&manifest, &tables)).await;
+        written.map_err(|_| "The manifest was not written.")??;
+        let asked = orders.ask().ok_or("The rule is written; too many reloads wait already.")?;
+        said("The rule is written. ", asked.await.ok())
+    }
+
+    /// Answers a call that waits: the subject for the record, and the outcome.
+    pub fn answer(&self, waiting: Option<u64>, answer: OperatorAnswer) -> (Option<String>, Came) {
+        let said = if answer.allows { "is allowed" } else { "is declined" };
+        match waiting.and_then(|number| self.activity.approvals.answer(number, answer)) {
+            Some(pending) => {
+                let subject = format!("call {} of {}", pending.call, pending.tool);
+                (Some(subject), Ok(format!("Call {} of {:?} {said}.", pending.call, pending.tool)))
+            }
+            None => (None, Err("This call does not wait any more.".to_owned())),
+        }
+    }
+
+    /// A group of denials in words; `None` if there is no such group.
+    pub fn group_in_words(&self, group: Option<u64>) -> Option<String> {
+        self.denial_group(group).ok().map(|group| format!("{}: {}", group.component, group.asked))
+    }
+
+    /// Records a decision. Where that fails, the log says so.
+    pub fn record(
+        &self,
+        (session, operator): (&str, Option<&str>),
+        decision: &str,
+        subject: &str,
+        came: Result<&str, &str>,
+    ) {
+        let (Ok(detail) | Err(detail)) = came;
+        let event = || {
+            Event::ConsoleDecided(ConsoleDecided {
+                session,
+                operator: operator.map(Clipped),
+                decision,
+                subject: Clipped(subject),
+                done: came.is_ok(),
+                detail: Some(detail).filter(|detail| !detail.is_empty()).map(Clipped),
+            })
+        };
+        if let Err(error) = self.sink.record(event) {
+            tracing::error!("a decision of the console is missing in the audit: {error}");
+        }
+    }
+
+    fn denial_group(&self, number: Option<u64>) -> Result<Arc<DenialGroup>, String> {
+        let found = number.and_then(|number| self.activity.denials.find(number));
+        found.ok_or_else(|| "There is no such group of denials.".to_owned())
+    }
+}
+
+/// The outcome of a reload, in words.
+pub fn said(before: &str, outcome: Option<ReloadOutcome>) -> Came {
+    match outcome {
+        Some(ReloadOutcome::Unchanged) => Ok(format!("{before}Nothing else changed.")),
+        Some(ReloadOutcome::Replaced { generation, .. }) => Ok(format!("{before}Generation {generation} serves.")),
+        Some(ReloadOutcome::Failed(failed)) => Err(format!("{before}Not reloaded: {}", failed.summary)),
+        None => Err(format!("{before}The server ends.")),
+    }
+}

@@ -1,0 +1,65 @@
+//! Links into the console, its operators, and the cookie of a session. Must not hold: views.
+use std::time::Instant;
+
+use super::operators::Operators;
+use super::session::Sessions;
+
+/// The path of links.
+pub const ENTER: &str = "/enter/";
+
+/// Gives links, and knows sessions.
+pub struct Doorman {
+    pub(super) sessions: Sessions,
+    /// Who signs in with a token; `None`: nobody does.
+    pub(super) operators: Option<Operators>,
+    url: String,
+    cookie: String,
+    has_tls: bool,
+}
+
+impl Doorman {
+    /// Of the console at this address.
+    pub fn new(url: String, port: u16, has_tls: bool) -> Self {
+        // Cookies do not tell ports apart: two consoles of one machine have cookies of their own.
+        let prefix = if has_tls { "__Host-" } else { "" };
+        let cookie = format!("{prefix}toolcell_console_{port}");
+        Self { sessions: Sessions::default(), operators: None, url, cookie, has_tls }
+    }
+
+    /// These may sign in as well.
+    pub fn admitting(self, operators: Option<Operators>) -> Self {
+        Self { operators, ..self }
+    }
+
+    /// A new link, which works once. `Err` is one sentence.
+    pub fn link(&self) -> Result<String, String> {
+        Ok(format!("{}{ENTER}{}", self.url, self.sessions.link(Instant::now())?))
+    }
+
+    /// The name of the cookie.
+    pub fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
+    /// The header that sets the cookie, or takes it away.
+    pub fn set_cookie(&self, secret: Option<&str>) -> String {
+        let secure = if self.has_tls { "; Secure" } else { "" };
+        let ends = if secret.is_none() { "; Max-Age=0" } else { "" };
+        format!("{}={}; Path=/; HttpOnly; SameSite=Strict{secure}{ends}", self.cookie, secret.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_for_this_console_and_no_script() {
+        let plain = Doorman::new("http://127.0.0.1:9".to_owned(), 9, false);
+        assert_eq!(plain.set_cookie(Some("x")), "toolcell_console_9=x; Path=/; HttpOnly; SameSite=Strict");
+        let secure = Doorman::new("https://a.example:9".to_owned(), 9, true);
+        let expected = "__Host-toolcell_console_9=; Path=/; HttpOnly; SameSite=Strict; Secure; Max-Age=0";
+        assert_eq!(secure.set_cookie(None), expected);
+        assert!(plain.link().unwrap().starts_with("http://127.0.0.1:9/enter/"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Events: parts of a view for pages that are open, at most once a second for each. Values are made
+//! once for all viewers, and none while nobody looks. Must not hold: markup.
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use hyper::body::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use toolcell_console::View;
+use toolcell_console::model::{Approvals, Changes, Denials, Frame, Now};
+use toolcell_console::update;
+
+use super::gather::Sources;
+use super::listen::ConnectionTime;
+use super::reply::{self, Reply};
+use super::service::{Console, Visit};
+
+/// Most viewers: operators of one server, with a page or two each.
+const VIEWERS_MAX: usize = 16;
+
+/// Time between two events of a viewer. Nobody reads faster.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Age up to which values are shared: somewhat less than the time between events.
+const FRESH: Duration = Duration::from_millis(900);
+
+/// Time in which a viewer has to take an event. After it the connection is closed.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Time after which an event without news is sent, so that proxies keep the connection.
+const BEAT: Duration = Duration::from_secs(15);
+
+/// Life of a stream; the page then asks for another.
+const STREAM_TIME: Duration = Duration::from_secs(3_600);
+
+/// Those who look, and the values that they share.
+pub struct Viewers {
+    places: Arc<Semaphore>,
+    now: Shared<Now>,
+    denials: Shared<Denials>,
+    changes: Shared<Changes>,
+    approvals: Shared<Approvals>,
+}
+
+impl Default for Viewers {
+    fn default() -> Self {
+        let places = Arc::new(Semaphore::new(VIEWERS_MAX));
+        let (now, denials, changes, approvals) = Default::default();
+        Self { places, now, denials, changes, approvals }
+    }
+}
+
+/// A value that is made at most once a second.
+struct Shared<T>(Mutex<Option<(Instant, Arc<T>)>>);
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Shared<T> {
+    fn get(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, value)) = kept.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
+            return Arc::clone(value);
+        }
+        let value = Arc::new(make());
+        *kept = Some((Instant::now(), Arc::clone(&value)));
+        value
+    }
+}
+
+impl Viewers {
+    /// Parts of a view.
+    fn event(&self, sources: &Sources, frame: &Frame, view: View) -> String {
+        let update = match view {
+            View::Now => update::now(frame, &self.now.get(|| sources.now())),
+            View::Denials => update::denials(frame, &self.denials.get(|| sources.denials())),
+            View::Changes => update::changes(frame, &self.changes.get(|| sources.changes())),
+            View::Approvals => update::approvals(frame, &self.approvals.get(|| sources.approvals())),
+            View::Tools | View::Audit | View::Callers => update::counts(frame, view),
+        };
+        update.event()
+    }
+}
+
+impl Console {
+    /// The stream of a view's events.
+    pub(super) fn events(self: &Arc<Self>, visit: Visit, view: &str, time: ConnectionTime) -> Reply {
+        let Some(view) = View::of_key(view) else {
+            return reply::problem(StatusCode::NOT_FOUND, "There is no such view.", None);
+        };
+        let Ok(place) = Arc::clone(&self.viewers.places).try_acquire_owned() else {
+            let hint = "Close another page of the console.";
+            return reply::problem(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open.", Some(hint));
+        };
+        let (sender, pieces) = mpsc::channel(1);
+        time.extend(STREAM_TIME);
+        drop(tokio::spawn(Arc::clone(self).send_events(visit, view, (sender, time, place))));
+        reply::stream(pieces, "text/event-stream", None)
+    }
+
+    async fn send_events(
+        self: Arc<Self>,
+        visit: Visit,
+        view: View,
+        (sender, time, _place): (mpsc::Sender<Bytes>, ConnectionTime, OwnedSemaphorePermit),
+    ) {
+        let (ends, mut told) = (Instant::now() + STREAM_TIME, Instant::now());
+        let mut last = String::new();
+        while Instant::now() < ends {
+            // A page that is only open does not keep its session from ending as an idle one.
+            if !self.doorman.sessions.holds(&visit.secret, Instant::now()) {
+                let _ = sender.try_send(Bytes::from_static(update::ENDED.as_bytes()));
+                return;
+            }
+            let (console, frame) = (Arc::clone(&self), self.frame(&visit, false));
+            let made = tokio::task::spawn_blocking(move || console.viewers.event(&console.sources, &frame, view));
+            let Ok(event) = made.await else { return };
+            let is_news = event != last;
+            if is_news || told.elapsed() >= BEAT {
+                let piece = if is_news { event.clone() } else { update::KEEP_ALIVE.to_owned() };
+                let sent = tokio::time::timeout(TAKEN_WITHIN, sender.send(piece.into())).await;
+                match sent {
+                    Ok(Ok(())) => {}
+                    // The page is closed.
+                    Ok(Err(_)) => return,
+                    Err(_) => return time.extend(Duration::ZERO),
+                }
+                (last, told) = (event, Instant::now());
+            }
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                () = sender.closed() => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_made_once_for_all_who_look_at_the_same_time() {
+        let shared = Shared::default();
+        let mut made = 0;
+        for _ in 0..10 {
+            let value = shared.get(|| {
+                made += 1;
+                made
+            });
+            assert_eq!(*value, 1);
+        }
+    }
+}

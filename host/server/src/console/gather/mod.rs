@@ -1,0 +1,66 @@
+//! The content of views, as values: read from the server's own state, and bounded. Must not hold:
+//! pages, requests, or decisions.
+mod audit;
+mod callers;
+mod changes;
+mod denials;
+mod now;
+mod tools;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use toolcell_audit::Sink;
+use toolcell_console::model::{Badges, CallLink};
+use toolcell_mcp::Host as _;
+
+use crate::activity::Activity;
+use crate::catalog::Catalog;
+use crate::http::TokenFile;
+use crate::reload::{Current, Journal};
+
+pub use audit::{ExportForm, Search, check_chain, export};
+pub use callers::token_id;
+pub use tools::as_content;
+
+/// Where views come from.
+pub struct Sources {
+    pub current: Arc<Current>,
+    pub journal: Arc<Journal>,
+    pub sink: Arc<Sink>,
+    pub activity: Arc<Activity>,
+    /// The tokens of callers, where there is a file of them.
+    pub tokens: Option<TokenFile>,
+    /// The manifest.
+    pub manifest: PathBuf,
+    /// True if the manifest's file may be written.
+    pub is_written: bool,
+    /// True if only what the lock pins is served.
+    pub locked: bool,
+    /// True if operators may decide.
+    pub decide: bool,
+}
+
+impl Sources {
+    /// Counts beside the names of views.
+    pub fn badges(&self) -> Badges {
+        Badges {
+            denials: self.activity.denials.count() as u64,
+            changes: self.journal.quarantined().len() as u64,
+            approvals: self.activity.approvals.count() as u64,
+        }
+    }
+
+    /// The serving catalog.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.current.snapshot()
+    }
+}
+
+/// The name of a call of this process: that of the run that goes on.
+pub fn link(call: u64) -> CallLink {
+    CallLink { id: format!("{THIS_RUN}.{call}"), number: call }
+}
+
+/// The run of this process in names of calls.
+const THIS_RUN: &str = "now";

@@ -1,0 +1,270 @@
+//! Requests to the console, and the pages that answer them. Must not hold: decisions (see
+//! `actions`), or markup.
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+use toolcell_console::model::{ChainState, Frame, Notice, SignInReason};
+use toolcell_console::{asset, page, routes};
+use toolcell_mcp::http::OriginPolicy;
+
+use super::doorman::{Doorman, ENTER};
+use super::events::Viewers;
+use super::form::{FORM_BYTES_MAX, Fields};
+use super::gather::{ExportForm, Search, Sources, check_chain, export};
+use super::guard;
+use super::listen::{ConnectionTime, Ends};
+use super::reply::{self, Reply};
+use super::session::SessionName;
+use crate::reload::Orders;
+use crate::workers::GuestExecutor;
+
+/// Most exports and checks of the chain at a time. Each reads all that is recorded.
+const LONG_READS_MAX: usize = 2;
+
+/// Time of an export: a gigabyte over a slow connection.
+const EXPORT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// Pieces of an export that wait to be sent.
+const EXPORT_PIECES: usize = 4;
+
+/// The console of a server.
+pub struct Console {
+    pub(super) sources: Arc<Sources>,
+    pub(super) doorman: Arc<Doorman>,
+    pub(super) doors: OriginPolicy,
+    pub(super) orders: Orders,
+    pub(super) executor: GuestExecutor,
+    pub(super) viewers: Viewers,
+    /// Name of the server for people.
+    pub(super) name: String,
+    long_reads: Arc<Semaphore>,
+    chain: Arc<Mutex<ChainState>>,
+}
+
+/// A person's request.
+pub(super) struct Visit {
+    /// The cookie's value.
+    pub(super) secret: String,
+    pub(super) session: SessionName,
+}
+
+impl Console {
+    /// The console of these sources.
+    pub fn new(
+        sources: Arc<Sources>,
+        (doorman, doors): (Arc<Doorman>, OriginPolicy),
+        (orders, executor): (Orders, GuestExecutor),
+        name: String,
+    ) -> Self {
+        Self {
+            viewers: Viewers::default(),
+            sources,
+            doorman,
+            doors,
+            orders,
+            executor,
+            name,
+            long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
+            chain: Arc::default(),
+        }
+    }
+
+    /// Answers a request between these addresses.
+    pub async fn respond(self: &Arc<Self>, request: Request<Incoming>, ends: Ends, time: ConnectionTime) -> Reply {
+        let (parts, body) = request.into_parts();
+        if let Err(refused) = guard::check(&parts, &self.doors, ends.local) {
+            return reply::refused(refused);
+        }
+        let path = parts.uri.path();
+        let is_post = parts.method == Method::POST;
+        if let Some(asset) = asset::find(path) {
+            return reply::asset(asset);
+        }
+        if let Some(link) = path.strip_prefix(ENTER).filter(|_| parts.method == Method::GET) {
+            return self.enter(link);
+        }
+        let secret = guard::cookie(&parts.headers, self.doorman.cookie());
+        if let Some(operators) = self.doorman.operators.as_ref().filter(|_| is_post && path == routes::SIGN_IN) {
+            return self.sign_in_with_token(operators, body, ends.peer, secret).await;
+        }
+        let found = secret.and_then(|secret| {
+            let session = self.doorman.sessions.find(secret, Instant::now())?;
+            Some(Visit { secret: secret.to_owned(), session })
+        });
+        let Some(visit) = found else {
+            return match path {
+                routes::EVENTS => reply::problem(StatusCode::FORBIDDEN, "The session is over.", None),
+                _ => self.sign_in_at(path, secret.is_some()),
+            };
+        };
+        if is_post {
+            let Ok(fields) = Fields::read(body, FORM_BYTES_MAX).await else {
+                return reply::problem(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large.", None);
+            };
+            if !visit.session.has_sent(fields.get(routes::CSRF)) {
+                let hint = "Go back, reload the page, and send the form again.";
+                return reply::problem(StatusCode::FORBIDDEN, "The form is not of this session.", Some(hint));
+            }
+            return self.post(&visit, path, fields, &time).await;
+        }
+        let fields = Fields::of(parts.uri.query().unwrap_or_default().as_bytes());
+        match path {
+            routes::EVENTS => self.events(visit, fields.get(routes::VIEW), time),
+            routes::EXPORT_JSONL => self.export(&fields, ExportForm::JsonLines, &time),
+            routes::SIGN_IN => reply::see_other(routes::NOW),
+            routes::EXPORT_CSV => self.export(&fields, ExportForm::Csv, &time),
+            _ => self.view(visit, path.to_owned(), fields).await,
+        }
+    }
+
+    /// The page at a path. Making it takes milliseconds, and this thread drives guests' timers.
+    pub(super) async fn view(self: &Arc<Self>, visit: Visit, path: String, fields: Fields) -> Reply {
+        let console = Arc::clone(self);
+        let made = tokio::task::spawn_blocking(move || console.make(&visit, &path, &fields)).await;
+        made.unwrap_or_else(|_| {
+            reply::problem(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made.", Some("The log says more."))
+        })
+    }
+
+    fn make(&self, visit: &Visit, path: &str, fields: &Fields) -> Reply {
+        let sources = &self.sources;
+        let frame = self.frame(visit, true);
+        let text = match path {
+            routes::NOW => page::now(&frame, &sources.now()),
+            routes::TOOLS => {
+                let view = sources.tools(fields.get(routes::QUERY), fields.number(routes::PAGE).unwrap_or(1));
+                page::tools(&frame, &view)
+            }
+            routes::DENIALS => page::denials(&frame, &sources.denials()),
+            routes::CHANGES => page::changes(&frame, &sources.changes()),
+            routes::APPROVALS => page::approvals(&frame, &sources.approvals()),
+            routes::AUDIT => page::audit(&frame, &self.audit(fields)),
+            routes::CALLERS => match sources.callers() {
+                Ok(view) => page::callers(&frame, &view),
+                Err(problem) => return reply::problem(StatusCode::INTERNAL_SERVER_ERROR, &problem, None),
+            },
+            _ => return self.one(&frame, path),
+        };
+        reply::page(StatusCode::OK, text)
+    }
+
+    /// The page of one tool or call.
+    fn one(&self, frame: &Frame, path: &str) -> Reply {
+        let rest = |prefix: &str| path.strip_prefix(prefix)?.strip_prefix('/').and_then(segment);
+        let found = match (rest(routes::TOOLS), rest(CALLS)) {
+            (Some(name), _) => self.sources.tool(&name).map(|view| page::tool(frame, &view)),
+            (None, Some(id)) => self.sources.call(&id).map(|view| page::call(frame, &view)),
+            (None, None) => None,
+        };
+        match found {
+            Some(text) => reply::page(StatusCode::OK, text),
+            None => reply::problem(StatusCode::NOT_FOUND, "There is no such page.", None),
+        }
+    }
+
+    fn audit(&self, fields: &Fields) -> toolcell_console::model::Audit {
+        let chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match Search::of(fields) {
+            Ok(search) => self.sources.audit(search, chain),
+            Err(wrong) => {
+                let (query, problem) = *wrong;
+                let mut view = self.sources.audit(Search::default(), chain);
+                (view.query, view.remark) = (query, Some(format!("{problem}.")));
+                view.rows.clear();
+                view
+            }
+        }
+    }
+
+    /// The surroundings of a view; with the notice of the session, if it `tells`.
+    pub(super) fn frame(&self, visit: &Visit, tells: bool) -> Frame {
+        Frame {
+            server: self.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            manifest: self.sources.manifest.display().to_string(),
+            viewer: visit.session.viewer(),
+            decide: self.sources.decide,
+            csrf: visit.session.csrf.clone(),
+            badges: self.sources.badges(),
+            notice: if tells { self.doorman.sessions.told(&visit.secret) } else { None },
+        }
+    }
+
+    fn enter(&self, link: &str) -> Reply {
+        let Some(entered) = self.doorman.sessions.enter(link, Instant::now()) else {
+            return self.sign_in(StatusCode::FORBIDDEN, SignInReason::LinkSpent);
+        };
+        self.record(&entered.name, "enter", "the console", Ok(""));
+        reply::with_cookie(reply::see_other(routes::NOW), &self.doorman.set_cookie(Some(&entered.secret)))
+    }
+
+    fn export(&self, fields: &Fields, form: ExportForm, time: &ConnectionTime) -> Reply {
+        let Some(path) = self.sources.sink.path().map(std::path::Path::to_owned) else {
+            return reply::problem(StatusCode::NOT_FOUND, "No audit is kept.", None);
+        };
+        let search = match Search::of(fields) {
+            Ok(search) => search,
+            Err(wrong) => return reply::problem(StatusCode::BAD_REQUEST, &format!("{}.", wrong.1), None),
+        };
+        let Ok(place) = Arc::clone(&self.long_reads).try_acquire_owned() else {
+            return busy();
+        };
+        let (sender, pieces) = tokio::sync::mpsc::channel(EXPORT_PIECES);
+        time.extend(EXPORT_TIME);
+        drop(tokio::task::spawn_blocking(move || {
+            export(&path, &search, form, &sender);
+            drop(place);
+        }));
+        let (kind, name) = match form {
+            ExportForm::JsonLines => ("application/jsonl; charset=utf-8", "audit.jsonl"),
+            ExportForm::Csv => ("text/csv; charset=utf-8", "audit.csv"),
+        };
+        reply::stream(pieces, kind, Some(name))
+    }
+
+    /// Checks the chain, and keeps what was found for the page. `Err` is one sentence.
+    pub(super) async fn check_chain(&self) -> Result<String, String> {
+        let path = self.sources.sink.path().ok_or("No audit is kept.")?.to_owned();
+        let _place = self.long_reads.try_acquire().map_err(|_| "Too much is being read already; try again later.")?;
+        let checked = tokio::task::spawn_blocking(move || check_chain(&path)).await;
+        let checked = checked.map_err(|_| "The check ended before its time.")?;
+        let said = match &checked {
+            ChainState::Broken { reason } => Err(reason.clone()),
+            _ => Ok("The chain of records is whole.".to_owned()),
+        };
+        *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = checked;
+        said
+    }
+
+    /// Records a decision. Where that fails, the log says so.
+    pub(super) fn record(&self, session: &SessionName, decision: &str, subject: &str, came: Result<&str, &str>) {
+        self.sources.record((&session.name, session.operator.as_deref()), decision, subject, came);
+    }
+
+    /// Keeps a notice for the next page of this session.
+    pub(super) fn tell(&self, visit: &Visit, came: &Result<String, String>) {
+        let (Ok(text) | Err(text)) = came;
+        let notice = Notice { failed: came.is_err(), text: text.clone() };
+        self.doorman.sessions.tell(&visit.secret, notice);
+    }
+}
+
+/// The path of the pages of calls.
+const CALLS: &str = "/audit/calls";
+
+fn busy() -> Reply {
+    reply::problem(StatusCode::SERVICE_UNAVAILABLE, "Too much is being read already.", Some("Try again later."))
+}
+
+/// One segment of a path, decoded; `None` if it is none.
+pub(super) fn segment(text: &str) -> Option<String> {
+    if text.is_empty() || text.contains('/') {
+        return None;
+    }
+    // A plus sign is itself in a path.
+    let decoded = Fields::of(format!("s={}", text.replace('+', "%2B")).as_bytes());
+    Some(decoded.get("s").to_owned())
+}

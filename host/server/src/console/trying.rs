@@ -1,0 +1,129 @@
+//! Calls from the console: a tool is tried under all of its limits, as the caller `console`. Must
+//! not hold: how a call runs.
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use toolcell_audit::Outcome;
+use toolcell_console::model::{TryResult, TryState};
+use toolcell_console::{form, page};
+use toolcell_mcp::{
+    Asking, Call, CallContext, CallEvents, CallResult, Caller, Cancellation, Catalog as _, Executor as _, Revision,
+};
+
+use super::form::Fields;
+use super::gather::as_content;
+use super::listen::ConnectionTime;
+use super::reply::{self, Reply};
+use super::service::{Console, Visit};
+use crate::call::DENIALS_KEY;
+use crate::catalog::Catalog;
+
+/// The caller of these calls, for rules of `[callers]`.
+const CALLER: &str = "console";
+
+/// Time for the answer beside the call's own limits.
+const BESIDE: Duration = Duration::from_secs(15);
+
+/// Cancels the call when the person goes.
+struct CancelledOnDrop(Cancellation);
+
+impl Drop for CancelledOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Console {
+    /// Calls the tool with these fields, and shows what came of it.
+    pub(super) async fn try_tool(
+        self: &Arc<Self>,
+        visit: &Visit,
+        name: &str,
+        fields: Fields,
+        time: &ConnectionTime,
+    ) -> Reply {
+        let Some(mut view) = self.sources.tool(name) else {
+            return reply::problem(StatusCode::NOT_FOUND, "There is no such tool.", None);
+        };
+        let mut tried = TryState { fields: fields.all().to_vec(), ..TryState::default() };
+        let came = match form::arguments(&view.input_schema, fields.all()) {
+            Ok(arguments) => self.call(name, arguments, time).await,
+            Err(problem) => Err(problem),
+        };
+        let recorded = match &came {
+            Ok(result) => Ok(result.outcome.as_str()),
+            Err(problem) => Err(problem.as_str()),
+        };
+        self.record(&visit.session, "try", name, recorded);
+        match came {
+            Ok(result) => tried.result = Some(result),
+            Err(problem) => tried.problem = Some(problem),
+        }
+        view.tried = tried;
+        reply::page(StatusCode::OK, page::tool(&self.frame(visit, true), &view))
+    }
+
+    /// Runs one call on the threads of guests. `Err` is one sentence.
+    async fn call(&self, name: &str, arguments: String, time: &ConnectionTime) -> Result<TryResult, String> {
+        let catalog = self.sources.catalog();
+        let caller = Caller::new(CALLER, []);
+        let is_seen = catalog.view(&caller).is_none_or(|view| view.find(name).is_some());
+        let found = catalog.tools().find(name).map(|(index, _)| index).filter(|_| is_seen);
+        let index = found.ok_or("No rule of [callers] lets the caller \"console\" call this tool.")?;
+        let (_, limits) = catalog.tool_source(index).ok_or("There is no such tool.")?;
+        let waits = [limits.queue_wait(), limits.ask_wait(), limits.deadline(), BESIDE];
+        time.extend(waits.into_iter().fold(Duration::ZERO, Duration::saturating_add));
+        let arguments = RawValue::from_string(arguments).map_err(|_| "The arguments are not JSON.")?;
+        let cancellation = Cancellation::new();
+        let _cancelled = CancelledOnDrop(cancellation.clone());
+        let context = CallContext {
+            request_id: CALLER.to_owned(),
+            revision: Revision::V2026_07_28,
+            caller,
+            client: None,
+            trace: None,
+            meta_json: "{}".to_owned(),
+            extensions: None,
+            cancellation,
+            events: CallEvents::nowhere(),
+            asking: Asking::nobody(),
+            task: false,
+        };
+        let (tell, told) = oneshot::channel();
+        let began = Instant::now();
+        self.executor.run(Box::pin(async move {
+            let ended = run(&catalog, Call { tool: index, arguments, context }).await;
+            // Nobody waits any more where the person went.
+            let _ = tell.send(ended);
+        }));
+        let (mut result, began_call) = told.await.map_err(|_| "The call was not run.")?;
+        result.took = began.elapsed();
+        result.call = began_call;
+        Ok(result)
+    }
+}
+
+/// Denials of the call, as its client is told of them: without values of secrets.
+fn denials(result: &CallResult) -> Vec<String> {
+    let told = result.meta.get(DENIALS_KEY).and_then(serde_json::Value::as_array);
+    told.into_iter().flatten().filter_map(serde_json::Value::as_str).map(str::to_owned).collect()
+}
+
+/// The result and the number of a call.
+async fn run(catalog: &Arc<Catalog>, call: Call) -> (TryResult, u64) {
+    let (result, beside) = catalog.call_as_operator(call).await;
+    let outcome = beside.outcome.unwrap_or(Outcome::InvalidInput);
+    let shown = TryResult {
+        outcome: outcome.name().to_owned(),
+        good: outcome == Outcome::Ok,
+        content: as_content(&result),
+        structured: result.structured.as_ref().map(|value| value.get().to_owned()),
+        denials: denials(&result),
+        log: beside.printed.text,
+        ..TryResult::default()
+    };
+    (shown, beside.id)
+}

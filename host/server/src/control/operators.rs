@@ -1,0 +1,210 @@
+//! Operators on a terminal: what `toolcell top` shows, and what they decide there. Must not hold:
+//! how a decision is done (see `console`), or the terminal.
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+use toolcell_console::model;
+
+use super::activity::{
+    ActivitySnapshot, ApprovalShown, CallShown, CallState, Decision, DecisionRequest, DenialShown, MinuteShown,
+    RuleShown,
+};
+use crate::activity::{DenialGroup, OperatorAnswer, PendingApproval};
+use crate::console::{Came, Sources};
+use crate::reload::Orders;
+
+/// Most groups of denials in a snapshot: more than a person looks through.
+const GROUPS_MAX: usize = 250;
+
+/// Most bytes of a name. Names of tools have at most 128.
+const NAME_BYTES_MAX: usize = 160;
+
+/// Most bytes of a text of one line: a few sentences.
+const LINE_BYTES_MAX: usize = 1_024;
+
+/// Most bytes of arguments. A terminal shows about as much at once.
+const ARGUMENTS_BYTES_MAX: usize = 4 * 1_024;
+
+/// The operators of this process who are at a terminal.
+pub struct Operators {
+    views: Arc<Sources>,
+    orders: Orders,
+    run: String,
+}
+
+impl Operators {
+    /// Of these views; decisions that reload give these orders.
+    pub fn new(views: Arc<Sources>, orders: Orders) -> Self {
+        let started = views.activity.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let run = format!("{}.{}", std::process::id(), millis(started));
+        Self { views, orders, run }
+    }
+
+    /// The activity now. Making it takes milliseconds, which are not those of calls.
+    pub async fn activity(&self) -> Value {
+        let (views, run) = (Arc::clone(&self.views), self.run.clone());
+        let made = tokio::task::spawn_blocking(move || serde_json::to_value(snapshot(&views, run))).await;
+        match made {
+            Ok(Ok(value)) => value,
+            Ok(Err(_)) | Err(_) => json!({"error": "the activity could not be gathered"}),
+        }
+    }
+
+    /// Does what an operator decided, where operators may decide, and records it.
+    pub async fn decide(&self, request: DecisionRequest) -> Value {
+        let pid = std::process::id();
+        if !self.views.decide {
+            let hint = "write decide = true into [console], and start the server anew";
+            return json!({"pid": pid, "error": "operators of this server may not decide", "hint": hint});
+        }
+        if request.run != self.run {
+            return json!({"pid": pid, "error": "this process is another than the one that was shown"});
+        }
+        let who = format!("terminal of uid {}", rustix::process::geteuid().as_raw());
+        let (subject, came) = self.done(request.decision, &who).await;
+        let recorded = came.as_deref().map_err(String::as_str).map(|_| "");
+        self.views.record((&who, None), request.decision.name(), &subject, recorded);
+        let (Ok(text) | Err(text)) = &came;
+        json!({"pid": pid, "done": came.is_ok(), "text": text})
+    }
+
+    /// The subject for the record, and what came of it.
+    async fn done(&self, decision: Decision, who: &str) -> (String, Came) {
+        let (views, number) = (&self.views, decision.number());
+        let group = || views.group_in_words(Some(number)).unwrap_or_else(|| number.to_string());
+        let answer = |allows, remembers| {
+            let answer = OperatorAnswer { allows, remembers, by: format!("the {who}") };
+            let (subject, came) = views.answer(Some(number), answer);
+            (subject.unwrap_or_else(|| number.to_string()), came)
+        };
+        match decision {
+            Decision::Stop(call) => (call.to_string(), views.stop(Some(call))),
+            Decision::Mute(_) => (group(), views.mute(Some(number), true)),
+            Decision::Unmute(_) => (group(), views.mute(Some(number), false)),
+            Decision::Grant(_) => (group(), views.allow(Some(number), &self.orders).await),
+            Decision::Allow(_) => answer(true, false),
+            Decision::Remember(_) => answer(true, true),
+            Decision::Decline(_) => answer(false, false),
+        }
+    }
+}
+
+fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
+    let now = views.now();
+    let mut groups = views.activity.denials.list();
+    groups.sort_by_key(|group| group.is_muted());
+    let running = now.running.len() as u64;
+    ActivitySnapshot {
+        pid: std::process::id(),
+        run,
+        manifest: std::path::absolute(&views.manifest).unwrap_or_else(|_| views.manifest.clone()).display().to_string(),
+        uptime_s: views.activity.started.elapsed().unwrap_or_default().as_secs(),
+        generation: views.current.generation(),
+        decide: views.decide,
+        minute: minute(&now.totals),
+        calls_beyond: (now.totals.running + now.totals.waiting).saturating_sub(running),
+        calls: now.running.iter().map(call).collect(),
+        denials: groups.iter().take(GROUPS_MAX).map(|group| denial(views, group)).collect(),
+        denials_beyond: groups.len().saturating_sub(GROUPS_MAX) as u64,
+        denials_ungrouped: views.activity.denials.ungrouped(),
+        approvals: views.activity.approvals.list().0.iter().map(approval).collect(),
+    }
+}
+
+fn minute(totals: &model::Totals) -> MinuteShown {
+    MinuteShown {
+        running: totals.running,
+        waiting: totals.waiting,
+        calls_per_second: totals.calls_per_second,
+        p50_us: totals.p50.map(micros),
+        p99_us: totals.p99.map(micros),
+        errors: totals.errors,
+        denials: totals.denials,
+    }
+}
+
+fn call(call: &model::RunningCall) -> CallShown {
+    CallShown {
+        call: call.call,
+        tool: clipped(&call.tool, NAME_BYTES_MAX),
+        component: clipped(&call.component, NAME_BYTES_MAX),
+        caller: clipped(&call.caller, NAME_BYTES_MAX),
+        state: match call.phase {
+            model::Phase::Waiting => CallState::Waiting,
+            model::Phase::Starting | model::Phase::Running => CallState::Running,
+            model::Phase::Asking => CallState::Asking,
+            model::Phase::Stopping => CallState::Stopping,
+        },
+        age_ms: millis(call.elapsed),
+        deadline_ms: call.deadline.map_or(0, millis),
+        fuel_max: call.fuel.map_or(0, |fuel| fuel.limit),
+        fuel_used: call.fuel.and_then(|fuel| fuel.used),
+        memory_bytes_used: call.memory.and_then(|memory| memory.used),
+        memory_bytes_max: call.memory.map_or(0, |memory| memory.limit),
+    }
+}
+
+fn denial(views: &Sources, group: &DenialGroup) -> DenialShown {
+    let shown = views.group(group);
+    DenialShown {
+        group: group.number,
+        component: clipped(&shown.component, NAME_BYTES_MAX),
+        tools: shown.tools.iter().map(|tool| clipped(tool, NAME_BYTES_MAX)).collect(),
+        capability: shown.capability,
+        asked: clipped(&shown.asked, LINE_BYTES_MAX),
+        reason: clipped(&shown.reason, LINE_BYTES_MAX),
+        count: shown.count,
+        age_s: group.last().elapsed().unwrap_or_default().as_secs(),
+        muted: group.is_muted(),
+        rule: shown.rule.map(|rule| RuleShown {
+            section: clipped(&rule.section, NAME_BYTES_MAX),
+            line: clipped(&rule.line, LINE_BYTES_MAX),
+            can_apply: rule.can_apply,
+        }),
+    }
+}
+
+fn approval((question_id, pending): &(u64, PendingApproval)) -> ApprovalShown {
+    ApprovalShown {
+        question_id: *question_id,
+        call: pending.call,
+        tool: clipped(&pending.tool, NAME_BYTES_MAX),
+        component: clipped(&pending.component, NAME_BYTES_MAX),
+        caller: clipped(&pending.caller, NAME_BYTES_MAX),
+        question: clipped(&pending.question, LINE_BYTES_MAX),
+        arguments: clipped(&pending.arguments, ARGUMENTS_BYTES_MAX),
+        age_ms: millis(pending.since.elapsed().unwrap_or_default()),
+        left_ms: millis(pending.until.saturating_duration_since(Instant::now())),
+        remember_s: pending.remember.map(|time| time.as_secs()),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The text, or as much of it as fits and how much is missing.
+fn clipped(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let (shown, rest) = text.split_at(text.floor_char_boundary(bytes_max));
+    format!("{shown}… {} more bytes", rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clipped;
+
+    #[test]
+    fn a_long_text_says_how_much_of_it_is_missing() {
+        assert_eq!(clipped("short", 5), "short");
+        assert_eq!(clipped("größer", 3), "gr… 6 more bytes");
+        assert!(clipped(&"x".repeat(10_000_000), 1_024).len() < 1_100);
+    }
+}

@@ -1,0 +1,49 @@
+//! Who signs in at the console, as the manifest says. Must not hold: signing in.
+use std::path::Path;
+use std::sync::Arc;
+
+use toolcell_policy::{ConsolePolicy, Manifest};
+
+use super::transport::Transport;
+use crate::boards::Boards;
+use crate::console::{BoundConsole, Operators};
+use crate::error::StartError;
+use crate::http;
+use crate::refusals::Refusals;
+
+/// Needed beside the manifest to check tokens.
+pub(super) struct Checks<'a> {
+    /// The manifest's folder.
+    pub folder: &'a Path,
+    pub transport: &'a Transport,
+    pub refusals: &'a Arc<Refusals>,
+    /// The boards of all replicas, where they share state.
+    pub boards: Option<&'a Arc<Boards>>,
+}
+
+/// The operators of the console; `None` where none are named. Over HTTP their tokens are those that
+/// the transport knows. Over stdio the files are read for the console alone.
+pub(super) fn open(
+    manifest: &Manifest,
+    console: &mut BoundConsole,
+    checks: &Checks<'_>,
+) -> Result<Option<Operators>, StartError> {
+    let names = manifest.console().map(ConsolePolicy::operators).unwrap_or_default();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let authenticator = match checks.transport.authenticator() {
+        Some(authenticator) => Some(Arc::clone(authenticator)),
+        None => {
+            let opened = http::authenticator(manifest, checks.folder, console.polling());
+            let opened =
+                opened.map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?.map(Arc::new);
+            if let (Some(authenticator), Some(boards)) = (&opened, checks.boards) {
+                authenticator.share(boards);
+            }
+            opened
+        }
+    };
+    let operators = |authenticator| Operators::new(names.to_vec(), authenticator, Arc::clone(checks.refusals));
+    Ok(authenticator.map(operators))
+}

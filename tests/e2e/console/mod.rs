@@ -1,0 +1,474 @@
+//! The console: who gets in, what the views show, what operators decide, and what it costs calls.
+
+mod sign_in;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolcell_tests::loopback::HttpServer;
+use toolcell_tests::web::{Ask, Reply, Wire};
+use toolcell_tests::{Command, Folder, PATIENCE, Saving, TestHost, manifest_of};
+
+/// Markup that runs a script where it is not escaped.
+const MARKUP: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>";
+
+/// Every view.
+const VIEWS: [&str; 7] = ["/", "/tools", "/denials", "/changes", "/approvals", "/audit", "/callers"];
+
+/// A host with a console, and the session of an operator.
+struct Operator {
+    host: TestHost,
+    address: SocketAddr,
+    link: String,
+    cookie: String,
+    csrf: String,
+}
+
+impl Operator {
+    /// Serves this manifest with a console that decides.
+    fn of(manifest: &str) -> Self {
+        Self::deciding(Folder::with_manifest(&format!("{manifest}\n[console]\ndecide = true\n")), &[])
+    }
+
+    fn deciding(folder: Folder, options: &[&str]) -> Self {
+        let host = TestHost::recording_with(folder, &[&["--console", "127.0.0.1:0"], options].concat());
+        host.will_say("console at ");
+        let said = host.said();
+        let link = said.split("console at ").nth(1).unwrap().split(' ').next().unwrap();
+        let (address, link) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();
+        let address = address.parse().unwrap();
+        let (cookie, csrf) = Default::default();
+        let mut operator = Self { host, address, link: format!("/{link}"), cookie, csrf };
+        let entered = operator.ask(&operator.get(&operator.link));
+        assert_eq!(entered.status(), 303, "{entered:?}");
+        let cookie = entered.field("set-cookie").unwrap();
+        assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+        operator.cookie = cookie.split(';').next().unwrap().to_owned();
+        let page = operator.page("/");
+        let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap();
+        operator.csrf = csrf.split('"').next().unwrap().to_owned();
+        operator
+    }
+
+    fn get(&self, path: &str) -> Ask {
+        let ask = Ask::bare("GET", path).with("host", &self.address.to_string());
+        if self.cookie.is_empty() { ask } else { ask.with("cookie", &self.cookie) }
+    }
+
+    /// A form of this page, with its token.
+    fn form(&self, path: &str, fields: &str) -> Ask {
+        let ask = Ask::bare("POST", path).with("host", &self.address.to_string()).with("cookie", &self.cookie);
+        let ask = ask.with("origin", &format!("http://{}", self.address));
+        ask.with("content-type", "application/x-www-form-urlencoded").saying(&format!("csrf={}&{fields}", self.csrf))
+    }
+
+    fn ask(&self, ask: &Ask) -> Reply {
+        Wire::to(self.address).ask(ask)
+    }
+
+    fn page(&self, path: &str) -> String {
+        let reply = self.ask(&self.get(path));
+        assert_eq!(reply.status(), 200, "{path}: {reply:?}");
+        String::from_utf8(reply.body().to_vec()).unwrap()
+    }
+
+    /// The page once it has these words.
+    fn page_with(&self, path: &str, words: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let page = self.page(path);
+            if page.contains(words) {
+                return page;
+            }
+            assert!(Instant::now() < end, "{path} never had {words:?}: {page}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Sends a form, and gives the page that follows.
+    fn decides(&self, path: &str, fields: &str) -> String {
+        let reply = self.ask(&self.form(path, fields));
+        assert_eq!(reply.status(), 303, "{reply:?}");
+        self.page(reply.field("location").unwrap())
+    }
+
+    /// The record of a decision.
+    fn decided(&self, decision: &str) -> Value {
+        let is_it = |record: &Value| record["event"] == "console.decided" && record["decision"] == decision;
+        self.host.recorded(decision, is_it)
+    }
+
+    /// The key in the first form of this action.
+    fn key(page: &str, action: &str) -> String {
+        let form = page.split(&format!("action=\"{action}\"")).nth(1).unwrap_or_else(|| panic!("no {action}: {page}"));
+        form.split("name=\"key\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    }
+}
+
+fn good() -> Operator {
+    Operator::of(&manifest_of(&["good"]))
+}
+
+#[test]
+fn a_link_lets_in_once_and_every_page_has_its_headers() {
+    let operator = good();
+    for link in [operator.link.clone(), format!("/enter/{}", "0".repeat(64)), "/enter/".to_owned()] {
+        let reply = operator.ask(&operator.get(&link).without("cookie"));
+        assert_eq!((reply.status(), reply.field("set-cookie")), (403, None), "{link}");
+    }
+    let strangers = [operator.get("/").without("cookie"), operator.get("/").with("cookie", &"a=b; ".repeat(9))];
+    for ask in strangers {
+        assert_eq!(operator.ask(&ask).status(), 403);
+    }
+    let other = operator.cookie.replace('a', "b");
+    assert_eq!(operator.ask(&operator.get("/").with("cookie", &other)).status(), 403);
+    let given = Command::in_folder(operator.host.folder(), &["console"]).run();
+    let link = given.succeeded().trim().split_once("/enter/").unwrap().1.to_owned();
+    assert_eq!(operator.ask(&operator.get(&format!("/enter/{link}"))).status(), 303);
+    let reply = operator.ask(&operator.get("/"));
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+    ] {
+        assert_eq!(reply.field(name), Some(value), "{name}");
+    }
+    let policy = reply.field("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+    assert_eq!(reply.field("access-control-allow-origin"), None);
+    assert_eq!(operator.decided("enter")["done"], true);
+}
+
+#[test]
+fn a_request_of_another_page_or_without_its_token_does_nothing() {
+    let mut operator = good();
+    operator.host.initialize("2025-11-25");
+    let id = operator.host.start_call("slow", json!({"steps": 1, "step_ms": 3_000}));
+    let _ = operator.page_with("/", "action=\"/calls/stop\"");
+    let stop = operator.form("/calls/stop", "call=1");
+    let without = stop.clone().saying("call=1");
+    for (ask, status) in [
+        (stop.clone().with("origin", "http://evil.example"), 403),
+        (stop.clone().with("origin", "null"), 403),
+        (stop.clone().without("origin"), 403),
+        (stop.clone().with("sec-fetch-site", "same-site"), 403),
+        (stop.clone().with("host", "evil.example"), 403),
+        (stop.clone().with("content-type", "text/plain"), 415),
+        (stop.clone().without("cookie"), 403),
+        (without, 403),
+        (stop.clone().saying(&format!("csrf={}&call=1", "0".repeat(64))), 403),
+        (stop.clone().saying(&format!("csrf={}&call=1&x={}", operator.csrf, "x".repeat(300_000))), 413),
+        (operator.get("/").with("host", "evil.example"), 403),
+        (operator.get("/").with("origin", "http://evil.example"), 403),
+        (Ask::bare("DELETE", "/").with("host", &operator.address.to_string()), 405),
+    ] {
+        let reply = operator.ask(&ask);
+        assert_eq!(reply.status(), status, "{ask:?}: {reply:?}");
+        assert_eq!(reply.field("access-control-allow-origin"), None);
+    }
+    assert!(!operator.host.answer_to(&id).is_error(), "the call went on");
+}
+
+#[test]
+fn a_console_that_only_shows_decides_nothing() {
+    let operator = Operator::deciding(Folder::with_manifest(&manifest_of(&["good"])), &[]);
+    VIEWS.iter().for_each(|view| drop(operator.page(view)));
+    assert!(!operator.page("/tools/echo").contains("/tools/echo/try"));
+    for path in ["/calls/stop", "/denials/apply", "/denials/mute", "/changes/approve", "/tools/echo/try"] {
+        assert_eq!(operator.ask(&operator.form(path, "call=1&key=1")).status(), 403, "{path}");
+    }
+    let left = operator.ask(&operator.form("/sign-out", ""));
+    assert!(left.field("set-cookie").unwrap().contains("Max-Age=0"), "{left:?}");
+    assert_eq!(operator.ask(&operator.get("/")).status(), 403, "the session is over");
+}
+
+#[test]
+fn an_operator_ends_a_call_and_its_client_is_told() {
+    let mut operator = good();
+    operator.host.initialize("2025-11-25");
+    let id = operator.host.start_call("slow", json!({"steps": 1_000, "step_ms": 20}));
+    let _ = operator.page_with("/", "action=\"/calls/stop\"");
+    let _ = operator.decides("/calls/stop", "call=1");
+    assert_eq!(operator.host.answer_to(&id).error_text(), "the operator ended the call");
+    let ended = operator.host.recorded("an end", |record| record["event"] == "call.finished");
+    assert_eq!((&ended["outcome"], &ended["detail"]), (&json!("cancelled"), &json!("the operator ended the call")));
+    let decided = operator.decided("stop");
+    assert_eq!((&decided["subject"], &decided["done"]), (&json!("1"), &json!(true)));
+    let page = operator.decides("/calls/stop", "call=1");
+    assert!(page.contains("does not run any more"), "{page}");
+    operator.host.still_works();
+}
+
+#[test]
+fn a_call_that_computes_is_shown_with_what_it_has_used() {
+    let manifest = manifest_of(&["loops"])
+        .replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000")
+        .replace("deadline = \"5s\"", "deadline = \"1h\"");
+    let mut operator = Operator::of(&manifest);
+    operator.host.initialize("2025-11-25");
+    let id = operator.host.start_call("call_host", json!({}));
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let page = operator.page("/");
+        let row = page.split("id=\"call-1\"").nth(1).and_then(|rest| rest.split("</tr>").next()).unwrap_or_default();
+        // A bar for its time, its fuel and its memory each.
+        if row.matches("<svg class=\"bar\"").count() == 3 {
+            break;
+        }
+        assert!(Instant::now() < end, "{page}");
+        std::thread::yield_now();
+    }
+    operator.host.cancel(&id);
+    operator.host.still_answers();
+}
+
+#[test]
+fn what_was_denied_is_grouped_muted_and_allowed() {
+    let server = HttpServer::start();
+    let mut operator = Operator::of(&manifest_of(&["good", "reach_http"]));
+    operator.host.initialize("2025-11-25");
+    let url = json!({"url": format!("http://{}/x", server.address())});
+    let denied = operator.host.call("http", url.clone());
+    let _ = operator.host.call("http", url.clone());
+    assert!(denied.structured().get("ok").is_none(), "{denied:?}");
+    let asked = format!("GET http://{}/x", server.address());
+    let page = operator.page("/denials");
+    assert!(page.contains(&asked) && page.contains("components.reach_http.network"), "{page}");
+    let key = Operator::key(&page, "/denials/mute");
+    let _ = operator.decides("/denials/mute", &format!("key={key}"));
+    let _ = operator.decides("/denials/unmute", &format!("key={key}"));
+    assert_eq!(operator.decided("unmute")["subject"], format!("reach_http: {asked}"));
+    let page = operator.decides("/denials/apply", &format!("key={key}"));
+    assert!(page.contains("The rule is written. Generation 2 serves."), "{page}");
+    let manifest = operator.host.folder().read("toolcell.toml");
+    assert!(manifest.contains(&format!("http = [\"{asked}\"]")), "{manifest}");
+    assert!(operator.host.call("http", url).structured().get("ok").is_some());
+    assert_eq!(operator.decided("grant")["done"], true);
+    assert!(operator.page("/changes").contains("2"));
+}
+
+#[test]
+fn what_is_quarantined_is_approved_by_its_digest() {
+    let manifest = "version = 1\n[console]\ndecide = true\n[components.tool]\nsource = \"tool.wasm\"\n";
+    let folder = Folder::with_manifest(manifest);
+    folder.save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_a");
+    let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
+    let mut operator = Operator::deciding(folder, &["--locked"]);
+    operator.host.initialize("2025-11-25");
+    operator.host.folder().save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_b");
+    operator.host.will_say("quarantined: tool");
+    let page = operator.page_with("/changes", "action=\"/changes/approve\"");
+    let digest = page.split("name=\"digest\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let wrong = operator.decides("/changes/approve", &format!("component=tool&digest=sha256:{}", "0".repeat(64)));
+    assert!(wrong.contains("is not what was seen any more"), "{wrong}");
+    let page = operator.decides("/changes/approve", &format!("component=tool&digest={digest}"));
+    assert!(page.contains("Approved. Generation 2 serves."), "{page}");
+    assert_eq!(operator.host.call("version", json!({})).text(), "b");
+    let is_done = |record: &Value| record["decision"] == "approve" && record["done"] == true;
+    assert_eq!(operator.host.recorded("it", is_done)["subject"], format!("tool {digest}"));
+}
+
+/// A console whose operators approve calls of `good`.
+fn approving(how: &str) -> Operator {
+    let manifest = manifest_of(&["good"]).replace("version = 1\n", &format!("version = 1\n[server]\n{how}\n"));
+    Operator::of(&format!("{manifest}approval = \"always\"\nremember = \"1h\"\n"))
+}
+
+#[test]
+fn a_call_of_a_client_that_cannot_ask_waits_for_an_operator() {
+    let mut operator = approving("approve_in = [\"client\", \"console\"]");
+    operator.host.initialize("2025-11-25");
+    for (answer, decision) in [("decline", "decline"), ("allow", "allow"), ("remember", "remember")] {
+        let id = operator.host.start_call("echo", json!({"text": MARKUP}));
+        let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+        assert!(!page.contains(MARKUP) && page.contains("&lt;script&gt;"), "{page}");
+        let key = Operator::key(&page, "/approvals/answer");
+        let _ = operator.decides("/approvals/answer", &format!("key={key}&answer={answer}"));
+        let ended = operator.host.answer_to(&id);
+        match answer {
+            "decline" => assert_eq!(ended.error_text(), "an operator declined: \"echo\" was not run"),
+            _ => assert_eq!(ended.text(), MARKUP),
+        }
+        let is_done = |record: &Value| record["decision"] == decision && record["done"] == true;
+        assert!(operator.host.recorded("it", is_done)["subject"].as_str().unwrap().contains("echo"));
+        let page = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
+        assert!(page.contains("does not wait any more"), "{page}");
+    }
+    assert_eq!(operator.host.call("echo", json!({"text": "again"})).text(), "again", "it is remembered");
+}
+
+#[test]
+fn whoever_answers_first_decides() {
+    let mut operator = approving("approve_in = [\"client\", \"console\"]");
+    operator.host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let id = operator.host.start_call("echo", json!({"text": "a"}));
+    let asked = operator.host.next_of("elicitation/create");
+    let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+    let key = Operator::key(&page, "/approvals/answer");
+    let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
+    assert_eq!(operator.host.answer_to(&id).text(), "a");
+    operator.host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    let id = operator.host.start_call("echo", json!({"text": "b"}));
+    let asked = operator.host.next_of("elicitation/create");
+    operator.host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    assert!(operator.host.answer_to(&id).is_error());
+    assert!(!operator.page("/approvals").contains("action=\"/approvals/answer\""), "nothing waits");
+}
+
+#[test]
+fn approvals_in_a_console_need_one_that_decides() {
+    for (console, said) in [("", "none is served"), ("[console]\nlisten = \"127.0.0.1:0\"\n", "it only shows")] {
+        let manifest = format!("version = 1\n[server]\napprove_in = [\"console\"]\n{console}");
+        let folder = Folder::with_manifest(&manifest);
+        let served = Command::in_folder(&folder, &["serve"]).run();
+        assert!(served.stderr.contains(said), "{served:?}");
+    }
+}
+
+#[test]
+fn a_tool_is_tried_like_a_client_calls_it() {
+    let operator = good();
+    let page = operator.page("/tools/echo");
+    assert!(page.contains("action=\"/tools/echo/try\""), "{page}");
+    let tried = operator.ask(&operator.form("/tools/echo/try", "argument-0=%3Cb%3Ehello"));
+    let page = String::from_utf8_lossy(tried.body()).into_owned();
+    assert!(tried.status() == 200 && page.contains("&lt;b&gt;hello"), "{page}");
+    let started = operator.host.recorded("a call", |record| record["event"] == "call.started");
+    assert_eq!((&started["caller"], &started["tool"]), (&json!("console"), &json!("echo")));
+    assert_eq!(operator.decided("try")["detail"], "ok");
+    let wrong = operator.ask(&operator.form("/tools/add/try", "argument-0=x"));
+    assert!(String::from_utf8_lossy(wrong.body()).contains("is not a number"), "{wrong:?}");
+    assert_eq!(operator.ask(&operator.form("/tools/none/try", "")).status(), 404);
+}
+
+#[test]
+fn records_are_searched_shown_checked_and_exported() {
+    let mut operator = good();
+    operator.host.initialize("2025-11-25");
+    for number in 0..3 {
+        let _ = operator.host.call("echo", json!({"text": number.to_string()}));
+    }
+    let _ = operator.host.call("says_error", json!({}));
+    let page = operator.page("/audit?tool=says_error&caller=local&outcome=tool_error&since=1h");
+    assert!(page.contains("tool_error") && !page.contains(">echo<"), "{page}");
+    assert!(operator.page("/audit?since=never").contains("is no time"));
+    let page = operator.page("/audit/calls/now.4");
+    assert!(page.contains("call.started") && page.contains("call.finished"), "{page}");
+    assert_eq!(operator.ask(&operator.get("/audit/calls/now.99")).status(), 404);
+    let lines = operator.page("/audit/export.jsonl?tool=echo");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() == 6 && lines.iter().all(|line| line["tool"] == "echo"), "{lines:?}");
+    let table = operator.page("/audit/export.csv");
+    assert!(
+        table.starts_with("seq,time,event,id,tool,caller,") && table.contains("\"says_error\",\"local\""),
+        "{table}"
+    );
+    let page = operator.decides("/audit/verify", "");
+    assert!(page.contains("The chain of records is whole."), "{page}");
+}
+
+#[test]
+fn a_call_is_shown_with_the_parts_of_its_time_and_what_it_printed() {
+    let mut operator = Operator::of(&manifest_of(&["good", "noisy"]));
+    operator.host.initialize("2025-11-25");
+    let _ = operator.host.call("echo", json!({"text": "quiet"}));
+    let _ = operator.host.call("stderr_escapes", json!({}));
+    let page = operator.page("/audit/calls/now.2");
+    for part in ["queue", "instantiate", "run", "evil"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'), "{page}");
+    let page = operator.page("/audit/calls/now.1");
+    assert!(page.contains("instantiate") && page.contains("It printed nothing."), "{page}");
+}
+
+#[test]
+fn tokens_are_made_and_revoked() {
+    let manifest = format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n", manifest_of(&["good"]));
+    let operator = Operator::of(&manifest);
+    operator.host.folder().write("tokens.jsonl", "");
+    let made = operator.ask(&operator.form("/callers/tokens/new", "name=ann&scopes=read+write"));
+    let page = String::from_utf8_lossy(made.body()).into_owned();
+    assert!(page.contains("toolcell_"), "{page}");
+    let entry: Value = serde_json::from_str(operator.host.folder().read("tokens.jsonl").trim()).unwrap();
+    assert_eq!((&entry["name"], &entry["scopes"]), (&json!("ann"), &json!(["read", "write"])));
+    assert!(!operator.page("/callers").contains("toolcell_"), "it is shown once");
+    let id = &entry["hash"].as_str().unwrap()["sha256:".len()..][..16];
+    let _ = operator.decides("/callers/tokens/revoke", &format!("id={id}"));
+    assert_eq!(operator.host.folder().read("tokens.jsonl"), "");
+    assert_eq!(operator.decided("revoke")["done"], true);
+}
+
+#[test]
+fn nothing_that_a_component_says_is_markup() {
+    let named = format!("[components.good.tools.echo]\ntitle = {MARKUP:?}\ndescription = {MARKUP:?}\n");
+    let mut operator = Operator::of(&format!("{}{named}", manifest_of(&["reach_http", "good"])));
+    operator.host.initialize("2025-11-25");
+    let _ = operator.host.call("echo", json!({"text": MARKUP}));
+    let _ = operator.host.call("http", json!({"url": format!("http://127.0.0.1:9/{MARKUP}")}));
+    let tried = operator.ask(&operator.form("/tools/echo/try", "argument-0=%3Cscript%3Ealert(1)%3C%2Fscript%3E"));
+    let mut pages: HashMap<String, String> = HashMap::new();
+    pages.insert("try".to_owned(), String::from_utf8(tried.body().to_vec()).unwrap());
+    for path in VIEWS.into_iter().chain(["/tools/echo", "/audit/calls/now.1", "/audit/calls/now.2"]) {
+        pages.insert(path.to_owned(), operator.page(path));
+    }
+    for (path, page) in &pages {
+        assert!(!page.contains("<script>") && !page.contains("<img src=x"), "{path}: {page}");
+    }
+    assert!(pages["/tools"].contains("&lt;script&gt;"));
+}
+
+/// The bytes of a stream until they have these words.
+fn hears(wire: &mut Wire, words: &str) {
+    use std::io::Read as _;
+    let mut heard = Vec::new();
+    let mut piece = [0; 4_096];
+    while !String::from_utf8_lossy(&heard).contains(words) {
+        let count = wire.stream().read(&mut piece).unwrap();
+        assert!(count > 0, "the stream ended: {}", String::from_utf8_lossy(&heard));
+        heard.extend_from_slice(&piece[..count]);
+    }
+}
+
+#[test]
+fn viewers_are_bounded_and_calls_do_not_wait_for_those_that_never_read() {
+    let mut operator = good();
+    operator.host.initialize("2025-11-25");
+    let events = operator.get("/events?view=now");
+    let mut viewers = Vec::new();
+    for _ in 0..16 {
+        let mut wire = Wire::to(operator.address);
+        wire.send(&events.bytes());
+        let head = wire.head();
+        assert_eq!((head.status(), head.field("content-type")), (200, Some("text/event-stream")));
+        viewers.push(wire);
+    }
+    assert_eq!(operator.ask(&events).status(), 503, "a seventeenth");
+    assert_eq!(operator.ask(&operator.get("/events?view=now").without("cookie")).status(), 403);
+    assert_eq!(operator.ask(&operator.get("/events?view=none")).status(), 404);
+    // One that sends half a request holds a connection, and nothing else.
+    let mut slow = Wire::to(operator.address);
+    slow.send(b"GET / HTTP/1.1\r\nhost: 127.0");
+    let began = Instant::now();
+    for number in 0..200 {
+        let text = number.to_string();
+        assert_eq!(operator.host.call("echo", json!({"text": text})).text(), text);
+    }
+    assert!(began.elapsed() < Duration::from_secs(60));
+    hears(&mut viewers[0], "event: update");
+    drop(viewers);
+    // Their places are free again.
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let mut wire = Wire::to(operator.address);
+        wire.send(&events.bytes());
+        if wire.head().status() == 200 {
+            break;
+        }
+        assert!(Instant::now() < end, "no place came free");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,246 @@
+//! Requests that are refused before they are calls, in records that are few; alerts on what fails
+//! or is denied again and again, and their signed messages; the level of the log in the manifest.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::hmac;
+use serde_json::{Value, json};
+use toolcell_tests::loopback::{HttpServer, Scripted, Seen};
+use toolcell_tests::web::{Ask, WebHost};
+use toolcell_tests::{Command, Folder, PATIENCE, Saving, TestHost, manifest_of};
+
+const KEY: &str = "a key of the tests, of 32 bytes.";
+
+const CALLERS: &str = "
+[http]
+tokens = \"tokens.jsonl\"
+[callers.ann]
+tools = [\"*\"]
+[callers.tom]
+tools = [\"echo\"]
+";
+
+fn of_event<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["event"] == event).collect()
+}
+
+/// A host whose callers have tokens, and those of ann and tom.
+fn with_callers(more: &str) -> (WebHost, [String; 2]) {
+    let folder = Folder::with_manifest(&format!("{}{CALLERS}{more}", manifest_of(&["good"])));
+    let token = |name: &str| {
+        let made = Command::in_folder(&folder, &["token", "new", name]).run();
+        format!("Bearer {}", made.succeeded().trim())
+    };
+    let tokens = ["ann", "tom"].map(token);
+    let options = ["--http", "127.0.0.1:0", "--audit", "audit.jsonl", "--metrics", "127.0.0.1:0"];
+    (WebHost::in_folder(folder, &options), tokens)
+}
+
+#[test]
+fn what_is_refused_is_recorded_together_and_counted() {
+    let (host, [ann, tom]) = with_callers("");
+    let list = || Ask::modern(1, "tools/list", json!({}));
+    let status = |ask: &Ask| host.ask(ask).status();
+    for _ in 0..20 {
+        assert_eq!(status(&list()), 401);
+    }
+    for token in ["Bearer tc_wrong", "Bearer x", "Basic eDp5"] {
+        assert_eq!(status(&list().with("authorization", token)), 401);
+    }
+    assert_eq!(status(&list().with("authorization", &ann).with("host", "evil.example")), 403);
+    assert_eq!(status(&list().with("authorization", &ann).with("origin", "https://evil.example")), 403);
+    let call = |token: &str, tool: &str| host.ask(&Ask::call(tool, json!({})).with("authorization", token));
+    for (token, tool, times) in [(&tom, "add", 3), (&tom, "nowhere", 2), (&ann, "nowhere", 1)] {
+        for _ in 0..times {
+            assert_eq!(call(token, tool).error(), (200, -32602));
+        }
+    }
+    let figures = host.process().figures();
+    let counted = figures.counted("toolcell_refused_requests_total", &["reason"]);
+    let expected = [
+        ("no_credential", 20),
+        ("unknown_credential", 3),
+        ("host", 1),
+        ("origin", 1),
+        ("hidden_tool", 3),
+        ("unknown_tool", 3),
+    ];
+    assert_eq!(counted, expected.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect());
+
+    host.process().terminate();
+    let folder = host.into_process().ends_leaving_its_folder();
+    let text = folder.read("audit.jsonl");
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let refused = of_event(&records, "request.refused");
+    let mut rows: Vec<_> = refused
+        .iter()
+        .map(|record| {
+            let text = |key: &str| record[key].as_str().unwrap_or("-");
+            let count = record["count"].as_u64().unwrap();
+            (text("reason"), text("caller"), text("address"), text("tool"), count)
+        })
+        .collect();
+    rows.sort_unstable();
+    let expected = [
+        ("hidden_tool", "tom", "-", "add", 3),
+        ("host", "-", "127.0.0.0/24", "-", 1),
+        ("no_credential", "-", "127.0.0.0/24", "-", 20),
+        ("origin", "-", "127.0.0.0/24", "-", 1),
+        ("unknown_credential", "-", "127.0.0.0/24", "-", 3),
+        ("unknown_tool", "ann", "-", "-", 1),
+        ("unknown_tool", "tom", "-", "-", 2),
+    ];
+    assert_eq!(rows, expected);
+    assert!(!text.contains("tc_wrong") && !text.contains("nowhere"), "{text}");
+    let audit = |arguments: &[&str]| Command::in_folder(&folder, &[&["audit"], arguments].concat()).run();
+    assert_eq!(audit(&["verify"]).code(), 0);
+    let shown = audit(&["show", "--caller", "tom"]);
+    let lines: Vec<&str> = shown.succeeded().lines().skip(1).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("refused") && line.contains("hidden_tool, 3 since ")), "{lines:?}");
+}
+
+#[test]
+fn the_audit_shows_callers_and_folds_what_is_loaded_again() {
+    let (host, [ann, tom]) = with_callers("");
+    for token in [&ann, &tom, &tom] {
+        let reply = host.ask(&Ask::call("echo", json!({"text": "x"})).with("authorization", token));
+        assert_eq!(reply.status(), 200);
+    }
+    host.process().terminate();
+    let folder = host.into_process().ends_leaving_its_folder();
+    let again = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
+    again.process().terminate();
+    let folder = again.into_process().ends_leaving_its_folder();
+    let show = |arguments: &[&str]| {
+        let shown = Command::in_folder(&folder, &[&["audit", "show"], arguments].concat()).run();
+        shown.succeeded().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = show(&[]);
+    assert!(all[0].contains("OUTCOME") && all[0].contains("CALLER"), "{all:?}");
+    let loads: Vec<&String> = all.iter().filter(|line| line.contains("component.loaded")).collect();
+    assert!(loads.len() == 2 && loads[1].contains("as_before=1") && loads[1].contains("names=good"), "{loads:?}");
+    let of = |caller: &str| show(&["--caller", caller]);
+    assert_eq!((of("ann").len(), of("tom").len(), of("eve").len()), (2, 3, 0), "with their heads");
+    assert!(of("tom")[1].contains("tom") && of("tom")[1].contains("echo"), "{:?}", of("tom"));
+    let json = show(&["--caller", "tom", "--json"]);
+    assert_eq!(json.len(), 4, "the start and the end of each: {json:?}");
+    assert_eq!(show(&["--caller", "tom", "--outcome", "ok", "--since", "1h"]).len(), 3);
+    assert_eq!(show(&["--caller", "tom", "--since", "2999-01-01T00:00:00+02:00"]).len(), 0);
+}
+
+/// A server that takes messages with these statuses, and with 204 from then on.
+fn receiver(statuses: &'static [u16]) -> HttpServer {
+    let left = Mutex::new(statuses.iter());
+    HttpServer::scripted(move |_| {
+        let status = left.lock().unwrap().next().copied().unwrap_or(204);
+        Scripted::Whole(status, "text/plain", String::new())
+    })
+}
+
+/// Waits for so many requests.
+fn seen(server: &HttpServer, count: usize) -> Vec<Seen> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let seen = server.seen();
+        if seen.len() >= count {
+            return seen;
+        }
+        assert!(Instant::now() < end, "{} of {count} messages", seen.len());
+        std::thread::yield_now();
+    }
+}
+
+fn field(seen: &Seen, name: &str) -> String {
+    let fields = seen.fields();
+    fields.into_iter().find(|(known, _)| known == name).map(|(_, value)| value).unwrap_or_default()
+}
+
+/// The data of a message whose signature is right.
+fn data(seen: &Seen) -> Value {
+    let [id, time, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map(|name| field(seen, name));
+    let signed = [id.as_bytes(), b".", time.as_bytes(), b".", &seen.body].concat();
+    let tag = STANDARD.decode(signature.strip_prefix("v1,").unwrap()).unwrap();
+    hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, KEY.as_bytes()), &signed, &tag).unwrap();
+    let body: Value = serde_json::from_slice(&seen.body).unwrap();
+    assert_eq!((&body["type"], seen.method()), (&json!("toolcell.alert.raised"), "POST"));
+    body["data"].clone()
+}
+
+fn alerting(fixtures: &[&str], table: &str, server: &HttpServer) -> TestHost {
+    let alerts =
+        format!("[alerts]\nurl = \"{}\"\nsecret = \"file:key\"\nprivate = true\n{table}\n", server.url("/hook"));
+    let folder = Folder::with_manifest(&format!("{}{alerts}", manifest_of(fixtures)));
+    folder.write("key", KEY);
+    std::fs::set_permissions(folder.path().join("key"), Permissions::from_mode(0o600)).unwrap();
+    TestHost::recording_with(folder, &["--metrics", "127.0.0.1:0"])
+}
+
+#[test]
+fn repeated_failure_raises_one_alert_with_a_signed_message() {
+    let server = receiver(&[503]);
+    let mut host = alerting(&["good", "quitter"], "tool_failures = 3\ncaller_failures = 0", &server);
+    host.call("echo", json!({"text": "x"}));
+    for _ in 0..5 {
+        host.call("trap", json!({}));
+    }
+    let alert = host.recorded("an alert", |record| record["event"] == "alert.raised");
+    let expected = [("rule", json!("tool_failures")), ("subject", json!("trap")), ("count", json!(3))];
+    expected.iter().for_each(|(key, value)| assert_eq!(&alert[*key], value, "{alert}"));
+    host.will_say("alert: 3 failed calls of the tool trap within 300 s");
+    // The first attempt was refused; the second is the same message.
+    let seen = seen(&server, 2);
+    assert_eq!(field(&seen[0], "webhook-id"), field(&seen[1], "webhook-id"));
+    for message in &seen {
+        let data = data(message);
+        assert_eq!((&data["rule"], &data["subject"]), (&json!("tool_failures"), &json!("trap")), "{data}");
+    }
+    let sent = [("outcome", "sent")];
+    let figures = host.figures_when("sent", |figures| figures.get("toolcell_alert_messages_total", &sent) > 0.0);
+    assert_eq!(figures.get("toolcell_alerts_total", &[("rule", "tool_failures")]), 1.0);
+    assert_eq!(of_event(&host.audit(), "alert.raised").len(), 1, "the cooldown lasts");
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[test]
+fn denials_and_refusals_raise_alerts_and_a_refused_message_is_not_sent_again() {
+    let server = receiver(&[410]);
+    let mut host = alerting(&["reach_http"], "tool_denials = 2\ncaller_denials = 0\nrefusals = 2", &server);
+    for _ in 0..2 {
+        host.call("http", json!({"url": "http://example.com/"}));
+    }
+    let alert = host.recorded("an alert", |record| record["rule"] == "tool_denials");
+    assert_eq!((&alert["subject"], &alert["count"]), (&json!("http"), &json!(2)));
+    host.will_say("the message of an alert was not taken: its status is 410");
+    assert_eq!(data(&seen(&server, 1)[0])["rule"], "tool_denials");
+    for id in 0..2 {
+        let _ = host.request("tools/call", json!({"name": format!("nowhere-{id}"), "arguments": {}}));
+    }
+    let alert = host.recorded("an alert", |record| record["rule"] == "refusals");
+    assert_eq!(alert["subject"], "local", "{alert}");
+    assert_eq!(data(&seen(&server, 2)[1])["rule"], "refusals");
+}
+
+#[test]
+fn the_manifest_says_how_much_is_logged_until_somebody_else_does() {
+    let manifest = |level: &str| format!("{}\n[server]\nlog = \"{level}\"\n", manifest_of(&["good"]));
+    let mut host = TestHost::with_manifest(&manifest("warn"));
+    host.still_works();
+    assert_eq!(host.status()["log"], "warn");
+    host.folder().save(Saving::InPlace, "toolcell.toml", manifest("debug"));
+    let _ = host.reload();
+    assert_eq!(host.status_when("debug", |status| status["log"] == "debug")["log"], "debug");
+    let level = Command::in_folder(host.folder(), &["log-level", "error"]).run();
+    assert!(level.succeeded().contains("error, debug before"), "{level:?}");
+    host.folder().save(Saving::InPlace, "toolcell.toml", manifest("warn"));
+    let _ = host.reload();
+    assert_eq!(host.status()["log"], "error", "log-level wins");
+    let mut told = TestHost::with_options(Folder::with_manifest(&manifest("warn")), &["--log", "debug"]);
+    told.still_works();
+    assert_eq!(told.status()["log"], "debug", "--log wins");
+}

@@ -87,9 +87,8 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     });
     let rows = rows.collect();
     let measured = all.last().and_then(|most| Some((ratio(most)?, most.resident_mb - closed_mb)));
-    let measured = measured.map(|(p99, mb)| {
-        vec![Measured::alone(Goal::CallBesideViewers, p99), Measured::alone(Goal::ViewersMemory, mb)]
-    });
+    let measured = measured
+        .map(|(p99, mb)| vec![Measured::alone(Goal::CallBesideViewers, p99), Measured::alone(Goal::ViewersMemory, mb)]);
     let title = "Console: calls with it open, beside closed";
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured: measured.unwrap_or_default() })
 }

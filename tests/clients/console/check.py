@@ -2,6 +2,7 @@
 """Looks at the console's pages in a headless Chromium, with samples, with hostile texts and of a real server: `make console-check`.
 
 Usage: check.py [NAME...]    NAME is plain, hostile or served; all three without one
+       check.py pictures     draws the pictures of host/docs/console.md anew, with the samples of `plain`
 
 The first two are pages of the example `pages`. The third is the binary with the examples: an operator follows the link,
 looks at each view, and decides. Another signs in with a token, until it is revoked. A failure is shown with all that was said.
@@ -22,6 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+PICTURES = ROOT / "host" / "docs" / "pictures"
 NAMES = ["plain", "hostile", "served"]
 # Seconds for all pages in all windows: three minutes on a busy machine.
 LOOK_S = 900
@@ -99,10 +101,10 @@ def run(tools: list[str], url: str, *more: str) -> bool:
     return subprocess.run(command, timeout=LOOK_S, check=False).returncode == 0
 
 
-def samples(tools: list[str], name: str) -> bool:
+def samples(tools: list[str], name: str, *more: str) -> bool:
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     with Served([str(target / "release" / "examples" / "pages"), name], ROOT, r"(http://\S+)") as served:
-        return run(tools, served.address().rstrip("/"))
+        return run(tools, served.address().rstrip("/"), *more)
 
 
 def session(link: str) -> str:
@@ -150,15 +152,18 @@ def served(tools: list[str]) -> bool:
 
 def main() -> int:
     wanted = sys.argv[1:] or NAMES
+    draws = wanted == ["pictures"]
     unknown = [name for name in wanted if name not in NAMES]
-    if unknown:
-        print(f"check.py: no {unknown[0]!r}; there are {', '.join(NAMES)}", file=sys.stderr)
+    if unknown and not draws:
+        print(f"check.py: no {unknown[0]!r}; there are {', '.join(NAMES)}, and pictures alone", file=sys.stderr)
         return 2
     said = subprocess.run([str(HERE.parent / "setup.sh"), "console"], capture_output=True, text=True, check=False)
     if said.returncode:
         print(said.stderr, file=sys.stderr)
         return 1
     tools = said.stdout.split("\n")[:3]
+    if draws:
+        return 0 if samples(tools, "plain", "--pictures", str(PICTURES)) else 1
     failed = []
     for name in wanted:
         print(f"console: {name}", flush=True)

@@ -8,8 +8,8 @@
 // - a page does not update itself, or does not work without its script.
 //
 // Usage: NODE pages.mjs --url URL --frameworks FOLDER --axe FOLDER [--cookie NAME=VALUE] [--shots FOLDER]
-//                       [--pages /,/tools,…] [--pages-only] [--served --token TOKEN --other-token TOKEN]
-// Without --pages-only, what the samples of the example `pages` hold is checked too. With --served, the console is that
+//                       [--pages /,/tools,…] [--pages-only] [--served --token TOKEN --other-token TOKEN] [--pictures FOLDER]
+// With --pictures it checks nothing, and draws the pictures of the documentation. Without --pages-only, what the samples of the example `pages` hold is checked too. With --served, the console is that
 // of a server with the tools of `check.py`, and an operator decides there. The first token is that of the operator `ann`,
 // the other one that of a caller who is no operator.
 // The paths of Node and both folders are those that `setup.sh console` prints.
@@ -32,6 +32,7 @@ const { values: options } = parseArgs({
         served: { type: 'boolean', default: false },
         token: { type: 'string' },
         'other-token': { type: 'string' },
+        pictures: { type: 'string' },
     },
 });
 
@@ -45,6 +46,15 @@ const WINDOWS = [
 ];
 // Pages that are higher than this are shown as the window has them.
 const HIGHEST_SHOT = 6_000;
+// The views that the documentation shows.
+const PICTURES = {
+    'console.png': '/',
+    'console-tool.png': '/tools/weather_normals',
+    'console-denials.png': '/denials',
+    'console-changes.png': '/changes',
+    'console-approvals.png': '/approvals',
+    'console-call.png': '/audit/calls/c4711',
+};
 // Presses of Tab on one page, so that a trap for the focus ends the test.
 const MOST_TABS = 1_500;
 const CONTROLS = 'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]';
@@ -319,6 +329,20 @@ async function checkEntry() {
     await context.close();
 }
 
+/** Draws a view into a file, as it looks in the first window. */
+async function draw(file, path) {
+    const { context, page } = await open(WINDOWS[0]);
+    await page.goto(options.url + path, { waitUntil: 'load' });
+    if (path === '/') await page.locator('#live', { hasText: 'live' }).waitFor();
+    await page.screenshot({ path: join(options.pictures, file) });
+    await context.close();
+}
+
+if (options.pictures) {
+    for (const [file, path] of Object.entries(PICTURES)) await draw(file, path);
+    await browser.close();
+    process.exit(0);
+}
 if (options.served) {
     await checkDecisions();
     options.pages = '/,/tools,/tools/fetch_page,/tools/convert,/denials,/changes,/approvals,/audit,/callers';

@@ -1,6 +1,7 @@
 //! The console: who gets in, what the views show, what operators decide, and what it costs calls.
 
 mod sign_in;
+mod tls;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -202,12 +203,33 @@ fn an_operator_ends_a_call_and_its_client_is_told() {
     operator.host.still_works();
 }
 
+/// A guest that asks all the time sees that it was cancelled before the host ends it.
+#[test]
+fn a_guest_that_gives_up_when_the_operator_ends_its_call_does_not_word_the_end() {
+    let mut operator = Operator::of(&unhurried(&["good"]));
+    operator.host.initialize("2025-11-25");
+    for call in 1..=5 {
+        let id = operator.host.start_call("slow", json!({"steps": u32::MAX, "step_ms": 0}));
+        let _ = operator.page_with("/", "action=\"/calls/stop\"");
+        let _ = operator.decides("/calls/stop", &format!("call={call}"));
+        assert_eq!(operator.host.answer_to(&id).error_text(), "the operator ended the call");
+        let ended =
+            operator.host.recorded("an end", |record| record["event"] == "call.finished" && record["id"] == call);
+        assert_eq!((&ended["outcome"], &ended["detail"]), (&json!("cancelled"), &json!("the operator ended the call")));
+    }
+    operator.host.still_works();
+}
+
+/// A manifest whose calls may compute for an hour.
+fn unhurried(components: &[&str]) -> String {
+    manifest_of(components)
+        .replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000")
+        .replace("deadline = \"5s\"", "deadline = \"1h\"")
+}
+
 #[test]
 fn a_call_that_computes_is_shown_with_what_it_has_used() {
-    let manifest = manifest_of(&["loops"])
-        .replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000")
-        .replace("deadline = \"5s\"", "deadline = \"1h\"");
-    let mut operator = Operator::of(&manifest);
+    let mut operator = Operator::of(&unhurried(&["loops"]));
     operator.host.initialize("2025-11-25");
     let id = operator.host.start_call("call_host", json!({}));
     let end = Instant::now() + PATIENCE;

@@ -173,17 +173,29 @@ impl EndedCall {
 
     /// This end, unless narrowing the tool caused it.
     fn unless_narrowed(self, target: &CallTarget) -> Self {
-        let narrowed = target.narrowed_text().filter(|_| self.outcome == Outcome::Cancelled);
-        let Some(detail) = narrowed else { return self };
-        let result = CallResult::error(detail.as_str());
-        Self { detail, result, ..self }
+        match target.narrowed_text().filter(|_| self.was_cut_short()) {
+            Some(text) => self.cancelled(text),
+            None => self,
+        }
     }
 
     /// This end, unless an operator caused it.
     pub(super) fn unless_stopped(self, live: &LiveCall) -> Self {
-        let stopped = live.stopped_text().filter(|_| self.outcome == Outcome::Cancelled);
-        let Some(text) = stopped else { return self };
-        Self { detail: text.to_owned(), result: CallResult::error(text), ..self }
+        match live.stopped_text().filter(|_| self.was_cut_short()) {
+            Some(text) => self.cancelled(text.to_owned()),
+            None => self,
+        }
+    }
+
+    /// True if the host ended the call, or its guest gave up: a guest may see that it was cancelled
+    /// before the host ends it. A result that it gave before stays.
+    fn was_cut_short(&self) -> bool {
+        matches!(self.outcome, Outcome::Cancelled | Outcome::ToolError | Outcome::Trap)
+    }
+
+    /// The call's end for someone who cancelled it, and said why.
+    fn cancelled(self, why: String) -> Self {
+        Self { outcome: Outcome::Cancelled, result: CallResult::error(why.as_str()), detail: why, ..self }
     }
 
     /// Says in the audit that the guest was told that shared state is away, whatever it made of it.

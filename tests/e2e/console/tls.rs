@@ -1,0 +1,75 @@
+//! The console over TLS, as other machines reach it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use rustls::version::TLS13;
+use toolcell_tests::loopback::{Authority, TlsWire};
+use toolcell_tests::web::{Ask, Wire};
+use toolcell_tests::{Command, Folder, PATIENCE, TestHost, manifest_of};
+
+const CONSOLE: &str =
+    "\n[console]\ndecide = true\nhosts = [\"localhost\"]\ncertificate = \"tls.pem\"\nkey = \"tls.key\"\n";
+
+/// The protocols that a browser offers.
+const BROWSER: [&str; 2] = ["h2", "http/1.1"];
+
+fn connect(address: SocketAddr, authority: &Authority) -> Wire<TlsWire> {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    Wire::over(authority.connect("localhost", stream, &[&TLS13], &BROWSER).unwrap())
+}
+
+#[test]
+fn the_cookie_of_a_console_with_tls_never_goes_over_another_connection() {
+    let authority = Authority::new();
+    let folder = Folder::with_manifest(&format!("{}{CONSOLE}", manifest_of(&["good"])));
+    let identity = authority.identity(&["localhost"]);
+    folder.write("tls.pem", identity.chain_pem());
+    folder.write("tls.key", identity.key_pem());
+    let mut host = TestHost::recording_with(folder, &["--console", "127.0.0.1:0"]);
+    host.will_say("console at ");
+    let said = host.said();
+    let link = said.split("console at ").nth(1).unwrap().split(' ').next().unwrap();
+    let (address, link) = link.strip_prefix("https://").unwrap().split_once('/').unwrap();
+    let address: SocketAddr = address.parse().unwrap();
+    let (port, name) = (address.port(), format!("localhost:{}", address.port()));
+    let get = |path: &str| Ask::bare("GET", path).with("host", &name);
+
+    let entered = connect(address, &authority).ask(&get(&format!("/{link}")));
+    assert_eq!(entered.status(), 303, "{entered:?}");
+    let cookie = entered.field("set-cookie").unwrap();
+    assert!(cookie.starts_with(&format!("__Host-toolcell_console_{port}=")), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    let mut wire = connect(address, &authority);
+    let page = wire.ask(&get("/audit").with("cookie", cookie));
+    let page = String::from_utf8(page.body().to_vec()).unwrap();
+    let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+
+    // A form comes from a page that came over TLS.
+    let form = |scheme: &str| {
+        let form = Ask::bare("POST", "/sign-out").with("host", &name).with("cookie", cookie);
+        let form = form.with("origin", &format!("{scheme}://{name}"));
+        form.with("content-type", "application/x-www-form-urlencoded").saying(&format!("csrf={csrf}"))
+    };
+    assert_eq!(wire.ask(&form("http")).status(), 403);
+    assert_eq!(wire.ask(&form("https")).status(), 303);
+    assert_eq!(wire.ask(&get("/audit").with("cookie", cookie)).status(), 403);
+    // In the clear it says no word of HTTP.
+    let (mut plain, mut said) = (TcpStream::connect(address).unwrap(), Vec::new());
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.write_all(&get("/audit").with("cookie", cookie).bytes()).unwrap();
+    let _ = plain.read_to_end(&mut said);
+    assert!(!String::from_utf8_lossy(&said).contains("HTTP"), "{said:?}");
+    host.initialize("2025-11-25");
+    host.still_works();
+}
+
+#[test]
+fn a_console_for_other_machines_needs_tls() {
+    let folder = Folder::with_manifest(&format!("{}\n[console]\n", manifest_of(&["good"])));
+    let run = Command::in_folder(&folder, &["serve", "--console", "0.0.0.0:0"]).run();
+    let said = run.failed_with(1);
+    assert!(said.contains("could be reached from other machines, without TLS"), "{said}");
+}

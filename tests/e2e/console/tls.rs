@@ -48,15 +48,12 @@ fn the_cookie_of_a_console_with_tls_never_goes_over_another_connection() {
     let page = String::from_utf8(page.body().to_vec()).unwrap();
     let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
 
-    // A form comes from a page that came over TLS.
-    let form = |scheme: &str| {
-        let form = Ask::bare("POST", "/sign-out").with("host", &name).with("cookie", cookie);
-        let form = form.with("origin", &format!("{scheme}://{name}"));
-        form.with("content-type", "application/x-www-form-urlencoded").saying(&format!("csrf={csrf}"))
+    let form = |path: &str, origin: &str| {
+        let form = Ask::bare("POST", path).with("host", &name).with("cookie", cookie).with("origin", origin);
+        form.with("content-type", "application/x-www-form-urlencoded").saying(&format!("csrf={csrf}&call=1"))
     };
-    assert_eq!(ask(form("http")).status(), 403);
-    assert_eq!(ask(form("https")).status(), 303);
-    assert_eq!(ask(get("/audit").with("cookie", cookie)).status(), 403);
+    assert_eq!(ask(form("/calls/stop", "https://evil.example")).status(), 403);
+    assert_eq!(ask(form("/calls/stop", &format!("https://{name}"))).status(), 303);
     // In the clear it says no word of HTTP.
     let (mut plain, mut said) = (TcpStream::connect(address).unwrap(), Vec::new());
     plain.set_read_timeout(Some(PATIENCE)).unwrap();

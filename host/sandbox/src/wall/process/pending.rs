@@ -109,9 +109,10 @@ impl PendingCall {
     /// True where the process, with the time that it was starved since it should have ended the
     /// call, still keeps it too long. `before` is that at the look before, `starved` at this one.
     pub(super) fn is_late(&self, now: Instant, before: Duration, starved: Duration) -> bool {
-        let by = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nothing counts before it was told to end the call.
+        let Some(by) = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner) else { return false };
         let more = starved.saturating_sub(*self.starved.get_or_init(|| before)).min(STARVED_MAX);
-        by.and_then(|by| by.checked_add(more)).is_some_and(|by| by < now)
+        by.checked_add(more).is_some_and(|by| by < now)
     }
 
     pub(super) fn end(&self, report: Returned) {

@@ -1,5 +1,5 @@
-//! What an open console costs calls and memory: the same server without a viewer, with one, with
-//! five.
+//! The cost of an open console in calls and memory: the same server without a viewer, with one,
+//! with five.
 
 use std::io::Read as _;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -39,7 +39,7 @@ const FIRST_CALLS: u64 = 2_000;
 /// Time that the console has to say its address.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the page of what runs now is updated from.
+/// Events that update the page of what runs now.
 const UPDATES: &str = "/events?view=now";
 
 /// Calls beside this many viewers.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwapOption;
 use toolcell_mcp::sanitize;
 
-/// Calls that are kept, the newest ones. Their texts take 2 MiB at most, the names of their requests
-/// as much.
+/// Calls that are kept, the newest ones. Their texts take 2 MiB at most, the names of their
+/// requests as much.
 const CALLS: usize = 256;
 
 /// Bytes of text that are kept of one call: a page of it.

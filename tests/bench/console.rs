@@ -1,5 +1,5 @@
-//! The cost of an open console in calls and memory: the same server without a viewer, with one,
-//! with five.
+//! The cost of the console in calls and memory: the same server without it, and with it while
+//! nobody looks, one person does, or five do.
 
 use std::io::Read as _;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -21,13 +21,18 @@ use crate::serving::Serving;
 const COLUMNS: &[Column] = &[
     Column { key: "p50_us", heading: "p50 µs", decimals: 1 },
     Column { key: "p99_us", heading: "p99 µs", decimals: 1 },
-    Column { key: "p99_ratio", heading: "p99 × closed", decimals: 3 },
-    Column { key: "resident_mb", heading: "resident MB", decimals: 1 },
+    Column { key: "p99_ratio", heading: "p99 × without", decimals: 3 },
+    Column { key: "paced_p50_us", heading: "paced p50 µs", decimals: 1 },
+    Column { key: "paced_p99_us", heading: "paced p99 µs", decimals: 1 },
+    Column { key: "paced_p99_ratio", heading: "paced p99 × without", decimals: 3 },
+    Column { key: "resident_mb", heading: "now MB", decimals: 1 },
+    Column { key: "resident_max_mb", heading: "peak MB", decimals: 1 },
 ];
 
 const NOTE: &str = "\
-Serial calls of echo over stdio, in rounds that take turns. A viewer keeps the page of what runs now open: its stream of updates is read
-as fast as it comes, on the same CPUs. resident: of the host's process after the last round.";
+Calls of echo over stdio, in rounds that take turns: one after another, and paced 100 in a second. Each row is a process of its own,
+which never had more viewers than the row says. A viewer keeps the page of what runs now open: its stream of updates is read as fast as
+it comes, on the same CPUs. now, peak: resident memory of the host's process after the last round, of code that was compiled before.";
 
 /// Calls at the start of every turn that do not count.
 const WARM_UP: u64 = 50;
@@ -36,18 +41,32 @@ const WARM_UP: u64 = 50;
 /// keeps have their full size.
 const FIRST_CALLS: u64 = 2_000;
 
+/// Time between the beginnings of paced calls: 100 in a second, as a busy server has them.
+const PACE: Duration = Duration::from_millis(10);
+
 /// Time that the console has to say its address.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Events that update the page of what runs now.
 const UPDATES: &str = "/events?view=now";
 
-/// Calls beside this many viewers.
+/// A server, and its calls beside this many viewers.
 struct Viewed {
     name: &'static str,
+    link: Link,
+    /// The console's address, and the cookie of a session; `None` for a server without one.
+    console: Option<(SocketAddr, String)>,
     viewers: usize,
-    took: Samples,
-    resident_mb: f64,
+    serial: Samples,
+    paced: Samples,
+    resident_mb: (f64, f64),
+}
+
+/// Calls of one turn.
+struct Turn {
+    calls: usize,
+    /// Time between their beginnings; `None`: one begins when the one before has ended.
+    pace: Option<Duration>,
 }
 
 /// A page that is open in a browser, until this is dropped.
@@ -61,36 +80,51 @@ struct Viewer {
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, calls) = (options.count(60, 2), options.count(1_000, 20));
+    let (rounds, paced_rounds) = (options.count(60, 2), options.count(12, 1));
+    let serial = Turn { calls: options.count(1_000, 20), pace: None };
+    let paced = Turn { calls: options.count(200, 20), pace: Some(PACE) };
     let serving = Serving::examples()?;
-    let mut link = Link::open(&serving.subject().with(["--console", "127.0.0.1:0"].map(AsRef::as_ref)), Wire::Pipes)?;
-    let (address, cookie) = enter(&mut link)?;
-    warm_up(&mut link, &[Tool::Echo], FIRST_CALLS)?;
-    let viewed = |name, viewers| Viewed { name, viewers, took: Samples::default(), resident_mb: 0.0 };
-    let mut all = [viewed("nobody looks", 0), viewed("1 viewer", 1), viewed("5 viewers", 5)];
-    for _ in 0..rounds {
-        for viewed in &mut all {
-            viewed.turn(&mut link, address, &cookie, calls)?;
+    serving.compile()?;
+    let mut all = [
+        Viewed::begin("without the console", &serving, None)?,
+        Viewed::begin("nobody looks", &serving, Some(0))?,
+        Viewed::begin("1 viewer", &serving, Some(1))?,
+        Viewed::begin("5 viewers", &serving, Some(5))?,
+    ];
+    for (turn, rounds) in [(&serial, rounds), (&paced, paced_rounds)] {
+        for _ in 0..rounds {
+            all.iter_mut().try_for_each(|viewed| viewed.turn(turn))?;
         }
     }
-    let closed = all.first().context("nothing was measured")?;
-    let (closed_p99, closed_mb) = (closed.took.quantile(0.99).context("no call was made")?, closed.resident_mb);
-    let ratio = |viewed: &Viewed| viewed.took.quantile(0.99).map(|p99| p99 / closed_p99);
-    let rows = all.iter().map(|viewed| {
-        let values = vec![
-            viewed.took.median(),
-            viewed.took.quantile(0.99),
-            ratio(viewed).filter(|_| viewed.viewers > 0),
-            Some(viewed.resident_mb),
-        ];
-        Row { name: viewed.name.to_owned(), values }
-    });
-    let rows = rows.collect();
-    let measured = all.last().and_then(|most| Some((ratio(most)?, most.resident_mb - closed_mb)));
-    let measured = measured
-        .map(|(p99, mb)| vec![Measured::alone(Goal::CallBesideViewers, p99), Measured::alone(Goal::ViewersMemory, mb)]);
-    let title = "Console: calls with it open, beside closed";
-    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured: measured.unwrap_or_default() })
+    let title = "Console: calls beside it, and its memory";
+    let (rows, measured) = shown(&all)?;
+    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
+}
+
+/// The rows, and the figures that have a goal: those of the last row beside the first.
+fn shown(all: &[Viewed]) -> anyhow::Result<(Vec<Row>, Vec<Measured>)> {
+    let (without, most) = all.first().zip(all.last()).context("nothing was measured")?;
+    let ratio = |of: fn(&Viewed) -> &Samples, viewed: &Viewed| {
+        let (p99, beside) = of(viewed).quantile(0.99).zip(of(without).quantile(0.99))?;
+        viewed.console.is_some().then_some(p99 / beside)
+    };
+    let values = |viewed: &Viewed| {
+        let of = |samples: fn(&Viewed) -> &Samples| {
+            let all = samples(viewed);
+            [all.median(), all.quantile(0.99), ratio(samples, viewed)]
+        };
+        let (now, peak) = viewed.resident_mb;
+        let values = [of(|viewed| &viewed.serial), of(|viewed| &viewed.paced)].concat();
+        values.into_iter().chain([Some(now), Some(peak)]).collect()
+    };
+    let rows = all.iter().map(|viewed| Row { name: viewed.name.to_owned(), values: values(viewed) }).collect();
+    let calls = [
+        (Goal::CallBesideViewers, ratio(|viewed| &viewed.serial, most)),
+        (Goal::PacedBesideViewers, ratio(|viewed| &viewed.paced, most)),
+        (Goal::ViewersMemory, Some(most.resident_mb.1 - without.resident_mb.1)),
+    ];
+    let measured = calls.into_iter().filter_map(|(goal, value)| Some(Measured::alone(goal, value?))).collect();
+    Ok((rows, measured))
 }
 
 /// The console's address, and the cookie of a session that its link began.
@@ -116,17 +150,38 @@ fn request(host: &str, path: &str) -> Request {
 }
 
 impl Viewed {
-    fn turn(&mut self, link: &mut Link, address: SocketAddr, cookie: &str, calls: usize) -> anyhow::Result<()> {
-        let viewers = (0..self.viewers).map(|_| Viewer::open(address, cookie)).collect::<anyhow::Result<Vec<_>>>()?;
-        let mut request = Vec::new();
-        let ask = Ask::Call(Tool::Echo, Era::Legacy);
+    /// Starts a server that nobody has looked at; `viewers` is `None` for one without a console.
+    fn begin(name: &'static str, serving: &Serving, viewers: Option<usize>) -> anyhow::Result<Self> {
+        let subject = serving.subject();
+        let subject =
+            if viewers.is_some() { subject.with(["--console", "127.0.0.1:0"].map(AsRef::as_ref)) } else { subject };
+        let mut link = Link::open(&subject, Wire::Pipes)?;
+        let console = viewers.map(|_| enter(&mut link)).transpose()?;
+        warm_up(&mut link, &[Tool::Echo], FIRST_CALLS)?;
+        let (serial, paced, resident_mb) = Default::default();
+        Ok(Self { name, link, console, viewers: viewers.unwrap_or_default(), serial, paced, resident_mb })
+    }
+
+    fn turn(&mut self, turn: &Turn) -> anyhow::Result<()> {
+        let looked_at = self.console.as_ref().map(|(address, cookie)| {
+            (0..self.viewers).map(|_| Viewer::open(*address, cookie)).collect::<anyhow::Result<Vec<_>>>()
+        });
+        let viewers = looked_at.transpose()?.unwrap_or_default();
+        let (mut request, ask) = (Vec::new(), Ask::Call(Tool::Echo, Era::Legacy));
         for id in 0..WARM_UP {
-            link.ask(ask, id, &mut request)?;
+            self.link.ask(ask, id, &mut request)?;
         }
-        for id in (100_000_u64..).take(calls) {
-            self.took.push_us(link.ask(ask, id, &mut request)?);
+        let mut next = Instant::now();
+        for id in (100_000_u64..).take(turn.calls) {
+            if let Some(pace) = turn.pace {
+                next += pace;
+                std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            }
+            let took = self.link.ask(ask, id, &mut request)?;
+            let samples = if turn.pace.is_some() { &mut self.paced } else { &mut self.serial };
+            samples.push_us(took);
         }
-        self.resident_mb = process::resident_mb(link.process_id())?.0;
+        self.resident_mb = process::resident_mb(self.link.process_id())?;
         ensure!(viewers.iter().all(Viewer::is_open), "the console ended a stream of updates");
         Ok(())
     }

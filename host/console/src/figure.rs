@@ -64,6 +64,9 @@ pub fn amount(number: u64, unit: Unit) -> String {
         Unit::Bytes => bytes(number),
         Unit::Fuel => fuel(number),
         Unit::Microseconds => time(Duration::from_micros(number)),
+        Unit::PerSecond => format!("{}/s", count(number)),
+        Unit::PerMinute => format!("{}/min", count(number)),
+        Unit::PerHour => format!("{}/h", count(number)),
     }
 }
 

@@ -55,12 +55,21 @@ pub fn as_table(reach: &[Reach]) -> Markup {
                 html! { span.mono { (name(&item.target)) } },
                 html! { (kind(item.kind)) },
                 html! { (line(&item.detail)) },
-                place(item.place.as_ref()),
+                granted(item.place.as_ref()),
             ])
         })
         .collect();
     let columns = [column("Reaches"), column("Kind"), column("How"), column("Granted in")];
     table("Grants", &columns, &rows, "Nothing outside its sandbox.")
+}
+
+/// The place of a grant. Grants have no default: one without a place is not in the file any more.
+fn granted(granted: Option<&Place>) -> Markup {
+    if granted.is_some() {
+        place(granted)
+    } else {
+        html! { span.dim { "not known" } }
+    }
 }
 
 /// A place in the manifest in words.

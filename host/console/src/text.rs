@@ -50,6 +50,12 @@ pub fn is_plain(text: &str) -> bool {
     text.len() <= LINE_BYTES && !text.chars().any(|letter| is_named(letter, true))
 }
 
+/// [`is_plain`] of a text in a block of its own.
+#[must_use]
+pub fn is_plain_block(text: &str) -> bool {
+    text.len() * ENTITY_COST <= BLOCK_BYTES && !text.chars().any(|letter| is_named(letter, true))
+}
+
 /// A text for a place that holds no elements, such as a title: clipped, without a remark, with
 /// names for what would hide or turn text.
 #[must_use]
@@ -203,7 +209,7 @@ fn as_u64(bytes: usize) -> u64 {
 mod tests {
     use maud::Render;
 
-    use super::{block, is_plain, line, words};
+    use super::{block, is_plain, is_plain_block, line, words};
 
     #[test]
     fn markup_is_escaped_and_hidden_characters_have_names() {
@@ -252,5 +258,8 @@ mod tests {
         assert_eq!(words("a\u{202e}\n\u{1b}", 100), "aU+202E␊␛");
         assert!(words(&"x".repeat(1_000_000), 40).len() < 60);
         assert!(is_plain("hosts = [\"a.example\"]") && !is_plain("a\u{202e}") && !is_plain(&"a".repeat(9_999)));
+        let lines = "fuel = \"1\"  # 1, ×4\n".repeat(20);
+        assert!(!is_plain(&lines) && is_plain_block(&lines) && !is_plain_block("a\u{202e}"));
+        assert!(!is_plain_block(&"\"".repeat(crate::bounds::BLOCK_BYTES / 2)), "it would be clipped");
     }
 }

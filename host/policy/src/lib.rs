@@ -35,6 +35,7 @@ pub mod names;
 mod package;
 mod parse;
 mod program;
+mod proposal;
 pub mod quantity;
 mod read;
 mod reference;
@@ -58,7 +59,7 @@ pub use grants::{
     SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
 };
 pub use limits::{
-    INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
+    INSTANCES_MAX, Limit, LimitPlace, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
 pub use manifest::{
     APPS_MAX, AlertsPolicy, AppRule, Approval, ApprovalPolicy, ApproveIn, ArgumentRule, AuditArguments, AuditPolicy,
@@ -74,6 +75,7 @@ pub use manifest::{
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};
+pub use proposal::{PeakUsage, Proposal, ProposedLimit};
 pub use reference::{Digest, REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, TAG_CHARS_MAX};
 pub use render::{Style, render_all};
 pub use schema::json_schema;

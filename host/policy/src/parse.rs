@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
-use crate::limits::{LIMITS, LOAD};
+use crate::limits::{LIMITS, LOAD, PlacedLimits};
 use crate::manifest::alerts::{ALERTS, AlertsPolicy};
 use crate::manifest::apps::{self, APP, APPS_MAX};
 use crate::manifest::audit::AUDIT;
@@ -189,7 +189,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     wall::check(&server, &components, problems);
     discovery::check(&server, &components, problems);
     apps::check(&apps, &components, problems);
-    let component::Defaults { limits: defaults, logins, .. } = defaults;
+    let component::Defaults { limits: PlacedLimits { limits: defaults, .. }, logins, .. } = defaults;
     let text = text.into();
     Manifest {
         server,

@@ -230,6 +230,39 @@ fn the_most_specific_limit_wins() {
 }
 
 #[test]
+fn the_place_of_a_limit_is_in_the_most_specific_table_that_sets_it() {
+    let text = "version = 1
+         [defaults.limits]
+         fuel = 1
+         queue = 1
+         [components.a]
+         source = 'a.wasm'
+         limits = { queue = 2 }
+         [components.a.tools.t.limits]
+         queue = 3
+         handles = 100
+         [components.b]
+         source = 'b.wasm'";
+    let manifest = manifest(text);
+    let place = |component: &str, tool: &str, limit: Limit| {
+        let place = manifest.component(component).unwrap().tool_limit_place(tool, limit)?;
+        let line = Source { name: "", text }.position(place.span().start).line;
+        assert_eq!(text.get(place.span()), Some(limit.spec().key));
+        Some((place.limit(), line, place.table().to_string()))
+    };
+    let expected = |limit, line, table: &str| Some((limit, line, table.to_owned()));
+    for tool in ["t", "other"] {
+        assert_eq!(place("a", tool, Limit::Fuel), expected(Limit::Fuel, 3, "defaults.limits"));
+        assert_eq!(place("a", tool, Limit::Deadline), None);
+    }
+    assert_eq!(place("a", "t", Limit::Queue), expected(Limit::Queue, 9, "components.a.tools.t.limits"));
+    assert_eq!(place("a", "t", Limit::Handles), expected(Limit::Handles, 10, "components.a.tools.t.limits"));
+    assert_eq!(place("a", "other", Limit::Queue), expected(Limit::Queue, 7, "components.a.limits"));
+    assert_eq!(place("a", "other", Limit::Handles), None);
+    assert_eq!(place("b", "t", Limit::Queue), expected(Limit::Queue, 4, "defaults.limits"));
+}
+
+#[test]
 fn components_stand_in_the_order_of_the_file() {
     let manifest =
         manifest("version = 1\ncomponents.z.source = 'z'\ncomponents.a.source = 'a'\ncomponents.m.source = 'm'\n");

@@ -2,6 +2,7 @@
 
 mod sign_in;
 mod tls;
+mod tools;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

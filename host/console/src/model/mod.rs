@@ -27,4 +27,6 @@ pub use frame::{Badges, ErrorPage, Frame, Notice, SignIn, SignInReason};
 pub use moment::Moment;
 pub use now::{Gauge, Now, Phase, RunningCall, SeriesPoint, Totals};
 pub use reach::{Place, Reach, ReachKind};
-pub use tools::{Content, LimitRow, LimitUse, ToolPage, ToolRow, Tools, TryResult, TryState, Unit};
+pub use tools::{
+    Content, LimitRow, LimitUse, MeasuredCalls, SetIn, ToolPage, ToolRow, Tools, TryResult, TryState, Unit,
+};

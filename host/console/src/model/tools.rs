@@ -66,9 +66,11 @@ pub struct ToolPage {
     /// Its limits, and what calls used of them.
     pub limits: Vec<LimitRow>,
     /// Calls that `used` in `limits` counts.
-    pub measured_calls: u64,
-    /// The lines for the manifest that `toolcell calibrate` would print for these calls.
+    pub measured: MeasuredCalls,
+    /// The lines for the manifest that `toolcell calibrate` would print for the answered calls.
     pub proposal: Option<String>,
+    /// True if the manifest has a table for the tool already.
+    pub has_table: bool,
     /// The definition as clients get it, as JSON text.
     pub definition: String,
     /// Its input schema as JSON text.
@@ -78,6 +80,17 @@ pub struct ToolPage {
     /// True if it can be tried: the form is rendered with [`Frame::decide`](super::Frame::decide)
     /// only.
     pub can_try: bool,
+}
+
+/// Calls of a tool that ran since the process started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MeasuredCalls {
+    /// All of them.
+    pub all: u64,
+    /// The newest of them, which quantiles are of.
+    pub newest: u64,
+    /// Those that the tool answered without an error, which proposals are for.
+    pub answered: u64,
 }
 
 /// One limit of a tool.
@@ -93,18 +106,30 @@ pub struct LimitRow {
     pub used: Option<LimitUse>,
     /// The proposal of `toolcell calibrate`.
     pub proposed: Option<u64>,
-    /// Where it is set; none for a default.
-    pub place: Option<Place>,
+    /// Where it is set.
+    pub set_in: SetIn,
+}
+
+/// Where a limit is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SetIn {
+    /// Nowhere: its built-in default holds.
+    #[default]
+    Default,
+    /// In the manifest.
+    Manifest(Place),
+    /// Not known: the manifest's file is not the one that is served, or cannot be read.
+    Unknown,
 }
 
 /// Use of a limit by calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LimitUse {
-    /// The median.
+    /// The median of the newest calls.
     pub p50: u64,
-    /// The 99th percentile.
+    /// Their 99th percentile.
     pub p99: u64,
-    /// The most.
+    /// The most by any call since the process started.
     pub max: u64,
 }
 
@@ -120,6 +145,12 @@ pub enum Unit {
     Fuel,
     /// Microseconds.
     Microseconds,
+    /// Things in a second.
+    PerSecond,
+    /// Things in a minute.
+    PerMinute,
+    /// Things in an hour.
+    PerHour,
 }
 
 /// The form to try a tool, as it was last sent.

@@ -7,10 +7,10 @@ use crate::chart;
 use crate::figure::{amount, count, or_none};
 use crate::frame::copy;
 use crate::json;
-use crate::model::{Frame, LimitRow, ToolPage};
+use crate::model::{Frame, LimitRow, MeasuredCalls, SetIn, ToolPage};
 use crate::picture::{place, reach};
 use crate::table::{Row, column, figures, table};
-use crate::text::{block, is_plain, line};
+use crate::text::{block, is_plain_block, line};
 
 pub fn view(frame: &Frame, tool: &ToolPage) -> Markup {
     html! {
@@ -63,15 +63,39 @@ fn limits(tool: &ToolPage) -> Markup {
     ];
     let rows: Vec<Row> = tool.limits.iter().map(limit).collect();
     html! {
-        p.dim { "Use of " (count(tool.measured_calls)) " calls. \"Would fit\" is the proposal of " code { "toolcell calibrate" } " for them." }
+        (measured(tool.measured))
         (table("Limits, and what calls used of them", &columns, &rows, "No limits are known."))
         @if let Some(proposal) = &tool.proposal {
             details {
                 summary { "Lines for the manifest" }
+                @if tool.has_table { p.dim { "The manifest has a table for this tool already: merge the two." } }
                 pre.block #proposal tabindex="0" { (block(proposal)) }
-                @if is_plain(proposal) { (copy("proposal", "the lines")) }
+                @if is_plain_block(proposal) { (copy("proposal", "the lines")) }
             }
         }
+    }
+}
+
+/// The calls that the columns are of.
+fn measured(calls: MeasuredCalls) -> Markup {
+    html! {
+        p.dim {
+            @if calls.all == 0 {
+                "No call ran since the server started."
+            } @else {
+                "Median and 99th percentile are of the newest " (count(calls.newest)) " calls that ran, the most is of all "
+                (count(calls.all)) " since the server started. \"Would fit\" is the proposal of " code { "toolcell calibrate" }
+                " for the " (count(calls.answered)) " of them that were answered without an error."
+            }
+        }
+    }
+}
+
+fn set_in(set_in: &SetIn) -> Markup {
+    match set_in {
+        SetIn::Default => place(None),
+        SetIn::Manifest(written) => place(Some(written)),
+        SetIn::Unknown => html! { span.dim { "not known" } },
     }
 }
 
@@ -93,6 +117,6 @@ fn limit(limit: &LimitRow) -> Row {
             }
         },
         or_none(limit.proposed.map(shown)),
-        place(limit.place.as_ref()),
+        set_in(&limit.set_in),
     ])
 }

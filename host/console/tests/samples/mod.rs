@@ -179,7 +179,8 @@ impl Samples {
             ],
             reach: self.reach(),
             limits: self.limits(),
-            measured_calls: 1_840,
+            measured: MeasuredCalls { all: 1_840, newest: 256, answered: 1_832 },
+            has_table: true,
             proposal: Some(self.text("[components.weather.tools.weather_normals.limits]\nfuel = 50_000_000")),
             definition,
             input_schema: schema,
@@ -199,7 +200,7 @@ impl Samples {
                 max: limit / 100 * share,
             }),
             proposed: Some(limit / 100 * share * 3 / 2),
-            place,
+            set_in: place.map_or(SetIn::Default, SetIn::Manifest),
         };
         vec![
             row("fuel", Unit::Fuel, 10_000_000_000, 4, None),

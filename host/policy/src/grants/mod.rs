@@ -102,6 +102,7 @@ pub(crate) struct GrantSpans {
     pub(crate) stdin: Option<Span>,
     pub(crate) config: Option<Span>,
     pub(crate) keyvalue: Option<Span>,
+    pub(crate) ungranted: Option<Span>,
 }
 
 accessors! {
@@ -202,6 +203,13 @@ impl Grants {
     #[must_use]
     pub fn keyvalue_span(&self) -> Span {
         self.places.keyvalue.clone().unwrap_or_default()
+    }
+
+    /// The place where the manifest says what becomes of requests that no rule allows; `None` where
+    /// it says nothing.
+    #[must_use]
+    pub fn ungranted_span(&self) -> Option<Span> {
+        self.places.ungranted.clone()
     }
 
     /// State between calls, or the denial of opening a store.

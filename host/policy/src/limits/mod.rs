@@ -5,12 +5,15 @@
 mod call;
 mod declare;
 mod load;
+mod places;
 
 pub(crate) use call::LIMITS;
 pub use call::{Limit, Limits};
 pub(crate) use declare::limits;
 pub(crate) use load::LOAD;
 pub use load::{LoadLimit, LoadLimits};
+pub use places::LimitPlace;
+pub(crate) use places::{LimitPlaces, PlacedLimits};
 
 use std::time::Duration;
 

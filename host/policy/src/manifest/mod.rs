@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::Span;
 use crate::grants::{Grants, Subject};
-use crate::limits::{Limits, LoadLimits};
+use crate::limits::{Limit, LimitPlace, LimitPlaces, Limits, LoadLimits};
 use crate::names::{self, NameError};
 use crate::program::Program;
 use crate::reference::Reference;
@@ -127,6 +127,7 @@ accessors! {
         /// The limits of its tools where the manifest says nothing of a tool, and of listing its
         /// tools at load.
         pub(crate) limits: Limits => &Limits,
+        pub(crate) limit_places: LimitPlaces,
         /// The limits of loading it.
         pub(crate) load: LoadLimits => &LoadLimits,
         /// The calls of one of its tools that share an instance; [`InstancePolicy::PerCall`] by
@@ -183,6 +184,7 @@ accessors! {
         pub(crate) program: Option<Arc<Program>> => Option<&Arc<Program>>,
         /// The tool's limits.
         pub(crate) limits: Limits => &Limits,
+        pub(crate) limit_places: LimitPlaces,
         /// The tool's grants.
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
         /// The calls of it that a person confirms.
@@ -264,6 +266,13 @@ impl ComponentPolicy {
     #[must_use]
     pub fn tool_limits(&self, tool: &str) -> &Limits {
         self.tool(tool).map_or(&self.limits, ToolPolicy::limits)
+    }
+
+    /// The place of one limit of one tool, by the tool's own name, without prefix: that of the most
+    /// specific table that sets it. `None`: nothing does, and its built-in default holds.
+    #[must_use]
+    pub fn tool_limit_place(&self, tool: &str, limit: Limit) -> Option<&LimitPlace> {
+        self.tool(tool).map_or(&self.limit_places, |tool| &tool.limit_places).of(limit)
     }
 
     /// The calls of one tool that a person confirms, by the tool's own name, without prefix.

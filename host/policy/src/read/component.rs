@@ -14,7 +14,7 @@ use super::{Entry, Problems, Section, grants, limits, narrow, program, texts};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::grants::KEYVALUE;
-use crate::limits::{LIMITS, LOAD, Limits, LoadLimits};
+use crate::limits::{LIMITS, LOAD, LoadLimits, PlacedLimits};
 use crate::manifest::LoginPolicy;
 use crate::manifest::approval::REMEMBER;
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
@@ -213,7 +213,7 @@ table! {
 /// The limits of components that set none, and the logins that their secrets may name.
 #[derive(Default)]
 pub(crate) struct Defaults {
-    pub(crate) limits: Limits,
+    pub(crate) limits: PlacedLimits,
     pub(crate) load: LoadLimits,
     pub(crate) logins: Vec<Arc<LoginPolicy>>,
 }
@@ -221,7 +221,7 @@ pub(crate) struct Defaults {
 /// The part of its component that a tool inherits.
 struct Inherited<'c> {
     prefix: Option<&'c str>,
-    limits: &'c Limits,
+    limits: &'c PlacedLimits,
     grants: &'c Arc<Grants>,
     approval: Approval,
     task: TaskRule,
@@ -284,7 +284,8 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
         source_span,
         prefix,
         typed,
-        limits,
+        limits: limits.limits,
+        limit_places: limits.places,
         load,
         instance,
         prewarm,
@@ -396,7 +397,8 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
         description,
         hints,
         program,
-        limits,
+        limits: limits.limits,
+        limit_places: limits.places,
         grants,
         approval,
         listed,

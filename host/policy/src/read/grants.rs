@@ -84,6 +84,7 @@ fn places(section: &Section<'_>) -> GrantSpans {
         stdin: place("stdin"),
         config: place("config"),
         keyvalue: place("keyvalue"),
+        ungranted: place("ungranted"),
     }
 }
 

@@ -1,22 +1,34 @@
 //! Reads a `limits` or `load` table, and single values that have a [`Spec`]. Must not hold: which
 //! limits there are.
 
+use std::sync::Arc;
+
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::limits::{LIMITS, LOAD, Limit, Limits, LoadLimits, Spec, Unit};
+use crate::limits::{LIMITS, LOAD, Limit, LimitPlace, Limits, LoadLimits, PlacedLimits, Spec, Unit};
 use crate::quantity::{QuantityError, parse_bytes, parse_millis, parse_rate, show_count};
 
 /// The limits that hold after a `limits` table, if there is one, on top of those that held before
 /// it.
-pub(crate) fn read(parent: &Section<'_>, inherited: &Limits, problems: &mut Problems) -> Limits {
+pub(crate) fn read(parent: &Section<'_>, inherited: &PlacedLimits, problems: &mut Problems) -> PlacedLimits {
     let section = parent.get("limits").and_then(|entry| entry.table(&LIMITS, problems));
-    let Some(section) = section else { return *inherited };
-    let limits = inherited.read(&section, problems);
+    let Some(section) = section else { return inherited.clone() };
+    let limits = inherited.limits.read(&section, problems);
     warn_of_unreachable_output(&section, &limits, problems);
     for limit in [Limit::HttpConnect, Limit::HttpFirstByte] {
         warn_of_unreachable_wait(&section, &limits, limit, problems);
     }
-    limits
+    PlacedLimits { limits, places: inherited.places.under(places(&section)) }
+}
+
+/// The places of all limits that a table sets.
+fn places(section: &Section<'_>) -> Vec<LimitPlace> {
+    let table: Arc<str> = section.path().into();
+    let place = |limit: Limit| {
+        let entry = section.get(limit.spec().key)?;
+        Some(LimitPlace { limit, table: Arc::clone(&table), span: entry.key_span })
+    };
+    Limit::ALL.into_iter().filter_map(place).collect()
 }
 
 /// The limits of loading that hold after a `load` table.

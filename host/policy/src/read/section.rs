@@ -20,7 +20,7 @@ pub(crate) struct Problems {
 
 /// A table and its path.
 pub(crate) struct Section<'t> {
-    /// As in the manifest's headers: `components.weather.limits`; empty for the whole file.
+    /// As [`path`](Self::path) says: `components.weather.limits`.
     path: String,
     table: &'t DeTable<'t>,
 }
@@ -69,6 +69,11 @@ impl Problems {
 impl<'t> Section<'t> {
     pub(crate) fn root(table: &'t Spanned<DeTable<'t>>) -> Self {
         Self { path: String::new(), table: table.get_ref() }
+    }
+
+    /// As in the manifest's headers; empty for the whole file.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
     }
 
     pub(crate) fn len(&self) -> usize {

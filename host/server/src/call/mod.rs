@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
-use toolcell_audit::{Outcome, Usage};
+use toolcell_audit::Outcome;
 use toolcell_mcp::{
     ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, Completing, Completions, DeclaredResource,
     FolderChild, HostContents, HostReading, NotRead, Patience, ResourceEntry, Skill, Tool, ToolList, TraceContext,
@@ -168,7 +168,7 @@ impl Catalog {
     /// Runs a call without waiting for a slot or counting against the rate, for commands that
     /// measure a tool and are its only caller. Every other limit holds.
     pub async fn measure(&self, mut call: Call) -> Measured {
-        let started = match self.begin(&mut call) {
+        let mut started = match self.begin(&mut call) {
             Ok(started) => started,
             Err(refusal) => return EndedCall::refused(Outcome::HostError, refusal.to_owned()).into(),
         };
@@ -176,6 +176,7 @@ impl Catalog {
             Some(failure) => EndedCall::refused(Outcome::LimitExceeded, failure.to_string()),
             None => execute(&started, call).await,
         };
+        started.record.used(&ended);
         started.record.end(ended.outcome, ended.usage, &ended.detail);
         ended.into()
     }
@@ -235,7 +236,7 @@ impl Catalog {
         let record = CallRecord::begin(&self.sink, &start, call, &target.meters).map_err(|error| {
             self.tally.count(Outcome::HostError);
             trace.iter().for_each(|trace| trace.end(Outcome::HostError));
-            target.meters.ended(Outcome::HostError, &Usage::default());
+            target.meters.not_run(Outcome::HostError);
             log_call!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
@@ -273,7 +274,7 @@ impl Catalog {
         self.activity.iter().for_each(|activity| activity.figures().ended(None, true));
         if let Some((target, start)) = self.start(call) {
             log_call!(debug, start.name(call), "refused: {}", outcome.name());
-            target.meters.ended(outcome, &Usage::default());
+            target.meters.not_run(outcome);
             if let Some((trace, _)) = self.trace(call) {
                 trace.is_numbered(start.id);
                 trace.end(outcome);
@@ -404,11 +405,12 @@ impl StartedCall<'_> {
 
     /// Checks the result; counts and records the end.
     async fn finish(
-        self,
+        mut self,
         mut ended: EndedCall,
         cancellation: &Cancellation,
         name: Option<CallName<'_>>,
     ) -> (CheckedResult, Beside) {
+        self.record.used(&ended);
         let mut beside = std::mem::take(&mut ended.beside);
         // A check is bounded by its steps, a tenth of a second of one core.
         let patience = Patience { until: None, given_up: Some(cancellation.given_up()) };

@@ -11,9 +11,11 @@ use toolcell_mcp::{Call, Caller, Revision, Tool};
 use toolcell_policy::Denial;
 use toolcell_sandbox::{Digest, Redactor};
 
+use super::execute::EndedCall;
 use super::name::CallName;
 use crate::activity::{Activity, DeniedRequest};
 use crate::alerts::Alerts;
+use crate::catalog::usage::FurtherUse;
 use crate::catalog::{CallTarget, Catalog, LoadedComponent, Meters};
 use crate::observation::Observation;
 
@@ -51,6 +53,7 @@ pub struct CallRecord {
     id: u64,
     tool: Arc<Tool>,
     meters: Arc<Meters>,
+    further: FurtherUse,
     /// Hears of its failures and denials, with its caller.
     alerts: Option<(Arc<Alerts>, Caller)>,
     ended: bool,
@@ -76,7 +79,12 @@ impl CallRecord {
             sink.record(|| Event::CallStarted(started(start, call, &arguments_digest, arguments.as_deref())))?;
         }
         let (sink, tool, meters) = (Arc::clone(sink), Arc::clone(start.tool), Arc::clone(meters));
-        Ok(Self { sink, id: start.id, tool, meters, alerts: None, ended: false })
+        let further = FurtherUse {
+            arguments_bytes: call.arguments.get().len() as u64,
+            is_task: call.context.task,
+            ..FurtherUse::default()
+        };
+        Ok(Self { sink, id: start.id, tool, meters, further, alerts: None, ended: false })
     }
 
     /// Also tells these alerts of its failures and denials.
@@ -105,6 +113,12 @@ impl CallRecord {
         AskRecords { sink, id: self.id, tool, component, redactor: target.capabilities.redactor().clone() }
     }
 
+    /// Notes the use of limits by a call that ended so, besides its usage.
+    pub fn used(&mut self, ended: &EndedCall) {
+        self.further.output_items = ended.result.content.len() as u64;
+        self.further.log_dropped_bytes = ended.beside.printed.dropped_bytes;
+    }
+
     /// Records the end.
     pub fn end(mut self, outcome: Outcome, usage: Usage, detail: &str) {
         self.ended = true;
@@ -112,7 +126,7 @@ impl CallRecord {
     }
 
     fn write(&self, outcome: Outcome, usage: Usage, detail: &str) {
-        self.meters.ended(outcome, &usage);
+        self.meters.ended(outcome, &usage, &self.further);
         let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Clipped);
         let tool = &self.tool.definition().name;
         let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });

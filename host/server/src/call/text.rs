@@ -30,7 +30,7 @@ impl Catalog {
             Ok(record) => record,
             Err(error) => {
                 self.tally.count(Outcome::HostError);
-                text.meters.ended(Outcome::HostError, &Usage::default());
+                text.meters.not_run(Outcome::HostError);
                 log_call!(error, start.name(&call), "refused: the audit cannot be written: {error}");
                 return CheckedResult::error("refused: the host cannot record the call in its audit");
             }

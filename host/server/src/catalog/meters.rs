@@ -1,13 +1,16 @@
 //! Counters of a tool's calls, over all generations that have the tool. Must not hold: how they are
 //! shown, or single calls; the audit has those.
 //!
-//! Counting costs a call a few additions to the tool's own numbers, and never a lock.
+//! Counting costs a call a few additions to the tool's own numbers, and one lock of the tool's own
+//! that nothing holds for long (see [`usage`](super::usage)).
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use toolcell_audit::{Outcome, Usage};
 use toolcell_policy::Capability;
+
+use super::usage::{FurtherUse, UseSoFar, UseWindow};
 
 /// Upper bounds of the time buckets, in nanoseconds. They run from a small fresh guest to the
 /// default deadline in steps of about three, which is the precision of quantiles.
@@ -65,6 +68,7 @@ pub struct Meters {
     durations: Histogram<{ TIME_BOUNDS.len() }>,
     waits: Histogram<{ TIME_BOUNDS.len() }>,
     memory: Histogram<{ MEMORY_BOUNDS.len() }>,
+    used: UseWindow,
 }
 
 impl Default for Meters {
@@ -75,20 +79,31 @@ impl Default for Meters {
             durations: Histogram::new(&TIME_BOUNDS),
             waits: Histogram::new(&TIME_BOUNDS),
             memory: Histogram::new(&MEMORY_BOUNDS),
+            used: UseWindow::default(),
         }
     }
 }
 
 impl Meters {
-    /// Counts a call that ended so. Its usage counts if any of it ran.
-    pub fn ended(&self, outcome: Outcome, usage: &Usage) {
+    /// Counts a call of which nothing ran.
+    pub fn not_run(&self, outcome: Outcome) {
+        self.count(outcome);
+    }
+
+    fn count(&self, outcome: Outcome) {
         let place = Outcome::ALL.iter().position(|known| *known == outcome);
         if let Some(count) = place.and_then(|place| self.outcomes.get(place)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts a call that ended so. Its usage counts if any of it ran.
+    pub fn ended(&self, outcome: Outcome, usage: &Usage, further: &FurtherUse) {
+        self.count(outcome);
         if usage.duration.is_zero() {
             return;
         }
+        self.used.ended(outcome, usage, further);
         self.fuel.fetch_add(usage.fuel, Ordering::Relaxed);
         self.durations.add(nanos(usage.duration));
         self.memory.add(usage.memory_peak_bytes);
@@ -97,11 +112,17 @@ impl Meters {
     /// Counts a wait for a call slot, also one that ended without a slot.
     pub fn waited(&self, time: Duration) {
         self.waits.add(nanos(time));
+        self.used.waited(nanos(time));
     }
 
     /// Number of calls by outcome.
     pub fn outcomes(&self) -> impl Iterator<Item = (Outcome, u64)> {
         Outcome::ALL.into_iter().zip(self.outcomes.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+
+    /// Use of its limits by calls that ran.
+    pub fn used(&self) -> UseSoFar {
+        self.used.read()
     }
 
     /// Units of fuel that calls burned.
@@ -196,13 +217,14 @@ mod tests {
     #[test]
     fn what_a_call_used_is_counted_only_where_something_ran() {
         let meters = Meters::default();
-        meters.ended(Outcome::Busy, &Usage::default());
+        meters.ended(Outcome::Busy, &Usage::default(), &FurtherUse::default());
         let usage = Usage { fuel: 7, memory_peak_bytes: 5, duration: Duration::from_nanos(3), ..Usage::default() };
-        meters.ended(Outcome::Trap, &usage);
+        meters.ended(Outcome::Trap, &usage, &FurtherUse::default());
         let counted: Vec<_> = meters.outcomes().filter(|(_, count)| *count > 0).collect();
         assert_eq!(counted, [(Outcome::Trap, 1), (Outcome::Busy, 1)]);
         assert_eq!(meters.fuel(), 7);
         assert_eq!(meters.durations().read().1, 3);
+        assert_eq!(meters.used().calls(), 1);
         assert_eq!(meters.memory().read().0.iter().map(|(_, count)| count).sum::<u64>(), 1);
     }
 

@@ -21,6 +21,7 @@ mod searching;
 pub mod side_files;
 pub(crate) mod skills;
 pub(crate) mod texts;
+pub(crate) mod usage;
 mod visibility;
 mod walls;
 

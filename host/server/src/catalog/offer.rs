@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolcell_mcp::Tool;
-use toolcell_policy::{Grants, Program};
+use toolcell_policy::{Approval, Grants, Program};
 
 use super::meters::Meters;
 use super::{CallTarget, LoadedComponent};
@@ -44,6 +44,11 @@ impl<'a> Offer<'a> {
     /// Its grants.
     pub fn grants(&self) -> &'a Grants {
         self.target.capabilities.grants()
+    }
+
+    /// Rule for calls that a person confirms; `None` if there are none.
+    pub fn approval(&self) -> Option<Approval> {
+        self.target.approval
     }
 
     /// True if a person confirms its calls.

@@ -4,8 +4,10 @@ mod audit;
 mod callers;
 mod changes;
 mod denials;
+mod limits;
 mod now;
 mod tools;
+mod written;
 
 use std::path::PathBuf;
 use std::sync::Arc;

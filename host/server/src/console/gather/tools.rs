@@ -1,31 +1,21 @@
 //! The views of all tools and of one, and the result of a call from the console.
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use toolcell_console::model::{
-    Content, LimitRow, LimitUse, Place, Reach, ReachKind, ToolPage, ToolRow, Tools, Unit as ShownUnit,
-};
+use toolcell_console::model::{Content, Place, Reach, ReachKind, ToolPage, ToolRow, Tools};
 use toolcell_mcp::{CallResult, Catalog as _, ContentKind, ResourceBody, Revision};
-use toolcell_policy::{Capability, Grants, Limit, Manifest, ReachRow, Source, Unit, parse};
+use toolcell_policy::quantity::show_millis;
+use toolcell_policy::{Approval, Capability, Grants, ReachRow, Ungranted};
 
 use super::Sources;
+use super::limits::{ToolLimits, median_time};
+use super::written::WrittenManifest;
 use crate::catalog::Offer;
-use crate::catalog::meters::Histogram;
-use crate::file::read_bounded;
 
 /// Tools on one page of the list.
 const PAGE_TOOLS: usize = 50;
 
 /// Characters of a description in the list.
 const SUMMARY_CHARS: usize = 200;
-
-/// The manifest's file as it is now, for the places of grants.
-pub struct WrittenManifest {
-    name: String,
-    text: String,
-    manifest: Manifest,
-}
 
 impl Sources {
     /// The view of all tools that match.
@@ -68,9 +58,9 @@ impl Sources {
             let policy = written.manifest.component(component.name())?;
             Some((written, policy.tool_grants(offer.own_name())))
         });
-        let confirmed = if offer.is_confirmed() { "a person confirms each call" } else { "none" };
+        let place = place.as_ref().map(|(written, grants)| (*written, grants.as_ref()));
         let called_by = offer.called_by().map_or_else(|| "everybody".to_owned(), |words| words.join("; "));
-        let durations = offer.meters().durations();
+        let limits = ToolLimits::of(&offer, limits, written.as_ref());
         Some(ToolPage {
             name: definition.name.clone(),
             title: definition.title.clone().unwrap_or_default(),
@@ -80,14 +70,15 @@ impl Sources {
             digest: component.digest().to_owned(),
             signer: (!component.signed().by.is_empty()).then(|| component.signed().by.join(", ")),
             facts: vec![
-                ("approval".to_owned(), confirmed.to_owned()),
+                ("approval".to_owned(), confirmed(offer.approval())),
                 ("callers".to_owned(), called_by),
                 ("shape".to_owned(), component.shape().as_str().to_owned()),
             ],
-            reach: reach(offer.grants(), place.as_ref().map(|(written, grants)| (*written, grants.as_ref()))),
-            limits: Limit::ALL.map(|limit| limit_row(limit, limits.get(limit), &offer)).into(),
-            measured_calls: durations.read().0.iter().map(|(_, count)| count).sum(),
-            proposal: None,
+            reach: reach(offer.grants(), place),
+            limits: limits.rows(),
+            measured: limits.measured(),
+            proposal: limits.proposal(),
+            has_table: limits.has_table(),
             definition: Revision::V2026_07_28.definition_json(definition),
             input_schema: definition.input_schema.to_string(),
             can_try: self.decide,
@@ -96,12 +87,20 @@ impl Sources {
     }
 
     /// The manifest as it is written now; `None` if it cannot be read, or has problems.
-    fn written(&self) -> Option<WrittenManifest> {
-        let name = self.manifest.display().to_string();
-        let bytes = read_bounded(&self.manifest, toolcell_policy::MANIFEST_BYTES_MAX as u64).ok()?;
-        let text = String::from_utf8(bytes).ok()?;
-        let manifest = parse(&Source { name: &name, text: &text }).ok()?.manifest;
-        Some(WrittenManifest { name, text, manifest })
+    pub(super) fn written(&self) -> Option<WrittenManifest> {
+        WrittenManifest::read(&self.manifest)
+    }
+}
+
+/// The calls that a person confirms, in words.
+fn confirmed(approval: Option<Approval>) -> String {
+    match approval.map(|approval| approval.remember()) {
+        None => "none".to_owned(),
+        Some(None) => "a person confirms each call".to_owned(),
+        Some(Some(time)) => {
+            let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            format!("a person confirms calls; an answer holds for {}", show_millis(millis))
+        }
     }
 }
 
@@ -112,8 +111,7 @@ pub fn reach(grants: &Grants, written: Option<(&WrittenManifest, &Grants)>) -> V
         let place = places.as_ref().and_then(|(file, rows)| {
             let same = |other: &&ReachRow| other.capability() == row.capability() && other.text() == row.text();
             let span = rows.iter().find(same)?.span()?;
-            let position = Source { name: &file.name, text: &file.text }.position(span.start);
-            Some(Place { file: file.name.clone(), line: position.line as u64, key: row.capability().name().to_owned() })
+            Some(Place { key: row.capability().name().to_owned(), ..file.place(span) })
         });
         let kind = match row.capability() {
             Capability::Http | Capability::Tcp | Capability::Udp | Capability::Lookup | Capability::Private => {
@@ -127,7 +125,21 @@ pub fn reach(grants: &Grants, written: Option<(&WrittenManifest, &Grants)>) -> V
         };
         Reach { kind, target: row.text().to_owned(), detail: row.capability().name().to_owned(), place }
     };
-    grants.reach().into_iter().map(row).collect()
+    let asked = (grants.ungranted() == Ungranted::Ask).then(|| asking(written));
+    grants.reach().into_iter().map(row).chain(asked).collect()
+}
+
+/// The requests that no rule allows, about which a person is asked.
+fn asking(written: Option<(&WrittenManifest, &Grants)>) -> Reach {
+    let place = written.filter(|(_, grants)| grants.ungranted() == Ungranted::Ask);
+    Reach {
+        kind: ReachKind::Asking,
+        target: "hosts that no rule names".to_owned(),
+        detail: "a person is asked".to_owned(),
+        place: place.and_then(|(file, grants)| {
+            Some(Place { key: "ungranted".to_owned(), ..file.place(grants.ungranted_span()?) })
+        }),
+    }
 }
 
 fn tool_row(offer: &Offer<'_>, quarantined: bool) -> ToolRow {
@@ -143,7 +155,7 @@ fn tool_row(offer: &Offer<'_>, quarantined: bool) -> ToolRow {
         reach: counted(&reach(offer.grants(), None)),
         calls,
         errors: calls.saturating_sub(good),
-        p50: usage(offer.meters().durations()).map(|used| Duration::from_nanos(used.p50)),
+        p50: median_time(&offer.meters().used()),
         quarantined,
     }
 }
@@ -156,6 +168,7 @@ fn counted(reach: &[Reach]) -> String {
         (ReachKind::Secret, "secret", "secrets"),
         (ReachKind::State, "state", "state"),
         (ReachKind::Setting, "setting", "settings"),
+        (ReachKind::Asking, "question", "questions"),
         (ReachKind::Other, "other", "others"),
     ];
     let count = |kind| reach.iter().filter(|one| one.kind == kind).count();
@@ -165,47 +178,6 @@ fn counted(reach: &[Reach]) -> String {
         count => format!("{count} {many}"),
     });
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
-}
-
-fn limit_row(limit: Limit, value: u64, offer: &Offer<'_>) -> LimitRow {
-    let (unit, factor) = match (limit, limit.spec().unit) {
-        (Limit::Fuel, _) => (ShownUnit::Fuel, 1),
-        (_, Unit::Bytes) => (ShownUnit::Bytes, 1),
-        (_, Unit::Millis) => (ShownUnit::Microseconds, 1_000),
-        (_, Unit::Count | Unit::Rate) => (ShownUnit::Count, 1),
-    };
-    let micros = |used: LimitUse| LimitUse { p50: used.p50 / 1_000, p99: used.p99 / 1_000, max: used.max / 1_000 };
-    let used = match limit {
-        Limit::Deadline => usage(offer.meters().durations()).map(micros),
-        Limit::QueueWait => usage(offer.meters().waits()).map(micros),
-        Limit::Memory => usage(offer.meters().memory()),
-        _ => None,
-    };
-    let limit_value = if limit.spec().unit == Unit::Rate { offer_rate(value) } else { value.saturating_mul(factor) };
-    LimitRow { key: limit.spec().key.to_owned(), unit, limit: limit_value, used, proposed: None, place: None }
-}
-
-/// Calls a minute of a rate's number.
-fn offer_rate(number: u64) -> u64 {
-    let rate = toolcell_policy::quantity::Rate::of_number(number);
-    rate.count
-}
-
-/// Quantiles of what calls used: the upper bounds of their ranges.
-fn usage<const BOUNDS: usize>(histogram: &Histogram<BOUNDS>) -> Option<LimitUse> {
-    let (ranges, _) = histogram.read();
-    let all: u64 = ranges.iter().map(|(_, count)| count).sum();
-    let last = ranges.iter().filter_map(|(bound, _)| *bound).max().unwrap_or_default();
-    let at = |percent: u64| {
-        let wanted = all.saturating_mul(percent).div_ceil(100);
-        let mut seen = 0;
-        let reached = ranges.iter().find(|(_, count)| {
-            seen += count;
-            seen >= wanted
-        });
-        reached.and_then(|(bound, _)| *bound).unwrap_or(last)
-    };
-    (all > 0).then(|| LimitUse { p50: at(50), p99: at(99), max: at(100) })
 }
 
 /// The pieces of a result.

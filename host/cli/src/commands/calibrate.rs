@@ -1,14 +1,11 @@
 //! `toolcell calibrate TOOL --with ARGUMENTS…`: runs a tool over sample calls and proposes limits
 //! that leave head-room.
-mod proposal;
-
-use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcell_audit::Outcome;
 use toolcell_mcp::{CallResult, Cancellation, ContentKind, Patience, Tool, sanitize};
-use toolcell_policy::{Limit, Unit};
+use toolcell_policy::{PeakUsage, Proposal, Unit};
 use toolcell_server::Measured;
 use toolcell_server::Ready;
 
@@ -17,8 +14,6 @@ use crate::commands::sample;
 use crate::exit::Exit;
 use crate::manifest::open_again_or_say;
 use crate::terminal::{self, Progress};
-
-use proposal::{PeakUsage, Proposal};
 
 /// Position of the tool's limits in the manifest.
 struct LimitsTable {
@@ -59,7 +54,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
         }
     };
     let proposal = Proposal::of(&used);
-    let snippet = snippet(&place, &proposal, &counted(samples.len(), args.runs));
+    let snippet = proposal.manifest_lines(&place.component, &place.tool, &counted(samples.len(), args.runs));
     if args.json {
         terminal::print(&format!("{:#}\n", report(args, &place, &used, &proposal, &snippet)))?;
     } else {
@@ -157,29 +152,6 @@ impl LimitsTable {
 fn counted(samples: usize, runs: u32) -> String {
     let many = |count: u64, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };
     format!("{}, {} of each", many(samples as u64, "sample call"), many(u64::from(runs), "run"))
-}
-
-/// The proposal as text of a manifest.
-fn snippet(place: &LimitsTable, proposal: &Proposal, counted: &str) -> String {
-    let LimitsTable { component, tool, .. } = place;
-    let lines: Vec<(String, &str)> = proposal
-        .lines()
-        .map(|line| (format!("{} = {}", line.limit.spec().key, written(line.limit, line.value)), line.reason.as_str()))
-        .collect();
-    let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
-    let mut text = format!("# From {counted}; beside each limit: what they used at most, and the head-room.\n");
-    text.push_str(&format!("[components.{component}.tools.{tool}.limits]\n"));
-    for (line, reason) in lines {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{line:width$}  # {reason}");
-    }
-    text
-}
-
-/// A value in the manifest's form: counts bare, everything else in quotes.
-fn written(limit: Limit, value: u64) -> String {
-    let shown = limit.spec().show(value);
-    if limit.spec().unit == Unit::Count { shown } else { format!("\"{shown}\"") }
 }
 
 fn report(args: &CalibrateArgs, place: &LimitsTable, used: &PeakUsage, proposal: &Proposal, snippet: &str) -> Value {

@@ -1,22 +1,28 @@
-//! Limits proposed from usage: head-room, readable numbers, and the bounds of each limit. Must not
-//! hold: how calls are made, or how limits are shown.
+//! Limits proposed from usage: head-room, readable numbers, the bounds of each limit, and the lines
+//! of a manifest that set them. Must not hold: how calls are made or measured.
+
+use std::fmt::Write as _;
 use std::time::Duration;
 
-use toolcell_policy::quantity::{show_bytes, show_count};
-use toolcell_policy::{Limit, Unit};
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
+use crate::limits::{Limit, Unit};
+use crate::quantity::{KIB, MIB, show_bytes, show_count};
 
 /// Usage of a call, or peak usage of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeakUsage {
+    /// Units of fuel.
     pub fuel: u64,
+    /// Wall clock.
     pub duration: Duration,
+    /// The most that memories and tables had together.
     pub memory_bytes: u64,
+    /// The result.
     pub output_bytes: u64,
+    /// Pieces of content in the result.
     pub output_items: u64,
+    /// Output and log lines, those past the limit included.
     pub log_bytes: u64,
+    /// The arguments as JSON text.
     pub arguments_bytes: u64,
 }
 
@@ -52,12 +58,21 @@ const HEAD_ROOM: [HeadRoom; 7] = [
 ];
 
 /// A limit for each measured usage.
+///
+/// ```
+/// use toolcell_policy::{PeakUsage, Proposal};
+///
+/// let used = PeakUsage { fuel: 1_000_000, ..PeakUsage::default() };
+/// let lines = Proposal::of(&used).manifest_lines("weather", "forecast", "1 call");
+/// assert!(lines.contains("[components.weather.tools.forecast.limits]\nfuel = 4_000_000  "), "{lines}");
+/// ```
 #[derive(Debug)]
 pub struct Proposal(Vec<ProposedLimit>);
 
 /// One limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProposedLimit {
+    /// The limit.
     pub limit: Limit,
     /// In the limit's unit, within its bounds.
     pub value: u64,
@@ -67,6 +82,7 @@ pub struct ProposedLimit {
 
 impl PeakUsage {
     /// The larger of each usage.
+    #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
             fuel: self.fuel.max(other.fuel),
@@ -104,12 +120,45 @@ impl PeakUsage {
 }
 
 impl Proposal {
+    /// Limits with head-room above this usage.
+    #[must_use]
     pub fn of(used: &PeakUsage) -> Self {
         Self(HEAD_ROOM.iter().map(|room| room.over(used)).collect())
     }
 
+    /// The limits, in the order of reports.
     pub fn lines(&self) -> impl Iterator<Item = &ProposedLimit> {
         self.0.iter()
+    }
+
+    /// The value that is proposed for a limit; `None` for those that usage says nothing of.
+    #[must_use]
+    pub fn value(&self, limit: Limit) -> Option<u64> {
+        self.0.iter().find(|line| line.limit == limit).map(|line| line.value)
+    }
+
+    /// The table of a manifest that sets them for a tool, by the tool's own name, without prefix.
+    /// `from` says which calls it comes from, in words.
+    #[must_use]
+    pub fn manifest_lines(&self, component: &str, tool: &str, from: &str) -> String {
+        let lines: Vec<(String, &str)> = self.0.iter().map(|line| (line.written(), line.reason.as_str())).collect();
+        let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
+        let mut text = format!("# From {from}; beside each limit: what they used at most, and the head-room.\n");
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "[components.{component}.tools.{tool}.limits]");
+        for (line, reason) in lines {
+            let _ = writeln!(text, "{line:width$}  # {reason}");
+        }
+        text
+    }
+}
+
+impl ProposedLimit {
+    /// The line of a manifest, with counts bare and everything else in quotes.
+    fn written(&self) -> String {
+        let spec = self.limit.spec();
+        let shown = spec.show(self.value);
+        if spec.unit == Unit::Count { format!("{} = {shown}", spec.key) } else { format!("{} = \"{shown}\"", spec.key) }
     }
 }
 

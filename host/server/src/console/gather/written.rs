@@ -1,0 +1,32 @@
+//! The manifest's file as it is now, for the places of grants and limits. Must not hold: what is
+//! served.
+use std::path::Path;
+
+use toolcell_console::model::Place;
+use toolcell_policy::{Manifest, Source, Span, parse};
+
+use crate::file::read_bounded;
+
+/// A manifest with the text that it was read from.
+pub struct WrittenManifest {
+    name: String,
+    text: String,
+    pub manifest: Manifest,
+}
+
+impl WrittenManifest {
+    /// The manifest in this file; `None` if it cannot be read, or has problems.
+    pub fn read(path: &Path) -> Option<Self> {
+        let name = path.display().to_string();
+        let bytes = read_bounded(path, toolcell_policy::MANIFEST_BYTES_MAX as u64).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let manifest = parse(&Source { name: &name, text: &text }).ok()?.manifest;
+        Some(Self { name, text, manifest })
+    }
+
+    /// The file and line of a place in its text.
+    pub fn place(&self, span: Span) -> Place {
+        let position = Source { name: &self.name, text: &self.text }.position(span.start);
+        Place { file: self.name.clone(), line: position.line as u64, key: String::new() }
+    }
+}

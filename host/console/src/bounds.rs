@@ -29,6 +29,9 @@ pub const ROWS: usize = 200;
 /// Rows of what a tool can reach, in the picture and in its table.
 pub const REACH_ROWS: usize = 40;
 
+/// Lines of a rule that would allow what was denied: a rule has one or two.
+pub const RULE_LINES: usize = 8;
+
 /// Points of a series: two minutes of seconds.
 pub const SERIES_POINTS: usize = 120;
 

@@ -47,7 +47,12 @@ pub fn block_of(text: &str, max: usize) -> Foreign<'_> {
 /// is the text.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
-    text.len() <= LINE_BYTES && !text.chars().any(|letter| is_named(letter, true))
+    let (mut cost, mut marks) = (0, 0);
+    text.chars().all(|letter| {
+        marks = if is_mark(letter) { marks + 1 } else { 0 };
+        cost += cost_of(letter, false);
+        cost <= LINE_BYTES && marks <= COMBINING_MARKS && !is_named(letter, true)
+    })
 }
 
 /// [`is_plain`] of a text in a block of its own.
@@ -261,5 +266,17 @@ mod tests {
         let lines = "fuel = \"1\"  # 1, ×4\n".repeat(20);
         assert!(!is_plain(&lines) && is_plain_block(&lines) && !is_plain_block("a\u{202e}"));
         assert!(!is_plain_block(&"\"".repeat(crate::bounds::BLOCK_BYTES / 2)), "it would be clipped");
+    }
+
+    #[test]
+    fn a_text_is_plain_exactly_where_a_line_shows_it_whole_and_as_itself() {
+        for letter in ["a", "&", "\"", "é", "\u{301}", "\u{202e}"] {
+            for count in [1, 3, 4, 79, 80, 81, 200, 201, 400, 401] {
+                let text = letter.repeat(count);
+                let shown = line(&text).render().0;
+                let is_whole = !shown.contains("class=\"more\"") && !shown.contains("class=\"u\"");
+                assert_eq!(is_plain(&text), is_whole, "{letter:?} {count}");
+            }
+        }
     }
 }

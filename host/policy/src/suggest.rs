@@ -89,6 +89,10 @@ impl Needs {
             return;
         }
         match Ask::parse(&attempt.asked) {
+            Ok(Ask::Http(ask)) if ask.path().contains('*') => {
+                // A guest that asks for a star gets no pattern of it.
+                self.unknown.insert(visible(&format!("{} alone, as a star in a rule is a pattern", attempt.asked)));
+            }
             Ok(Ask::Http(ask)) => self.add_request(&ask),
             Ok(Ask::File { want, path }) => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

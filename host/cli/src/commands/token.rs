@@ -43,13 +43,16 @@ fn list(file: &TokenFileArg) -> Result<String, String> {
 
 fn revoke(name: &str, file: &TokenFileArg) -> Result<String, String> {
     let file = opened(file)?;
-    let mut entries = file.read()?;
-    let before = entries.len();
-    entries.retain(|entry| entry.name != name);
-    if entries.len() == before {
-        return Err(format!("{name} has no token in {}", file.path().display()));
+    if !file.path().exists() {
+        // Says why, and leaves no lock behind.
+        file.read()?;
     }
-    file.write(&entries)?;
+    file.change(|entries| {
+        let before = entries.len();
+        entries.retain(|entry| entry.name != name);
+        let none = || format!("{name} has no token in {}", file.path().display());
+        if entries.len() < before { Ok(()) } else { Err(none()) }
+    })?;
     Ok(format!("the token of {name} is revoked\n"))
 }
 

@@ -45,7 +45,7 @@ fn denial(group: &DenialShown) -> Vec<(&'static str, String)> {
         ("muted", if group.muted { "until the server ends" } else { "no" }.to_owned()),
     ];
     match &group.rule {
-        Some(rule) => known.push(("rule", format!("[{}] {}", whole(&rule.section), whole(&rule.line)))),
+        Some(rule) => known.push(("rule", whole(&text::rule(&rule.section, &rule.line)))),
         None => known.push(("rule", "no rule of the manifest can allow it".to_owned())),
     }
     known

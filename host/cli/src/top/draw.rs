@@ -33,14 +33,15 @@ impl Widget for Screen<'_> {
         let mut page = Page { area, buffer };
         self.tabs(&mut page);
         page.line(1, &self.figures(), Style::new());
+        let said = self.said(area.width);
         let room = area.height.saturating_sub(HEAD + FOOT);
         let rows = self.seen.rows(self.state.view);
         match self.state.chosen(&rows).and_then(|at| rows.get(at).map(|row| (at, row))) {
-            Some((_, row)) if self.state.details => self.one(&mut page, row, room + 1),
+            Some((_, row)) if self.state.details => self.one(&mut page, row, said.0.len()),
             Some((at, _)) => self.table(&mut page, &rows, at, room),
             None => page.line(HEAD, self.empty(), Style::new().add_modifier(Modifier::DIM)),
         }
-        self.foot(&mut page);
+        self.foot(&mut page, &said);
     }
 }
 
@@ -116,28 +117,34 @@ impl Screen<'_> {
         }
     }
 
-    /// One row, with all that is known of it.
-    fn one(&self, page: &mut Page<'_>, row: &Row<'_>, room: u16) {
+    /// One row, with all that is known of it, above so many lines that are said. The line below
+    /// tells of more, also while a question is asked.
+    fn one(&self, page: &mut Page<'_>, row: &Row<'_>, said: usize) {
         let width = usize::from(page.area.width).saturating_sub(NAMES);
         let mut lines: Vec<(&str, String)> = Vec::new();
         for (name, text) in details(row) {
             let parts = text::wrapped(&text, width).into_iter().enumerate();
             lines.extend(parts.map(|(part, text)| (if part == 0 { name } else { "" }, text)));
         }
-        let room = usize::from(room);
+        let room = usize::from(page.area.height.saturating_sub(HEAD)).saturating_sub(said);
+        // The line that tells of more takes a line of its own beside what is said.
+        let room = if lines.len() > room || said == 0 { room.saturating_sub(1) } else { room };
         let first = self.state.scrolled.min(lines.len().saturating_sub(room));
         let left = lines.len().saturating_sub(first + room);
         for (at, (name, text)) in (2..).zip(lines.iter().skip(first).take(room)) {
             page.text(0, at, name, self.coloured(Color::Cyan));
             page.text(u16::try_from(NAMES).unwrap_or(u16::MAX), at, text, Style::new());
         }
-        if left > 0 && self.state.question.is_none() && self.state.notice.is_none() {
-            page.line(page.below(FOOT), &format!("{left} more lines below"), Style::new().add_modifier(Modifier::DIM));
+        if left > 0 {
+            let above = FOOT.saturating_add(u16::try_from(said).unwrap_or(u16::MAX));
+            let more = if left == 1 { "1 more line below".to_owned() } else { format!("{left} more lines below") };
+            page.line(page.below(above), &more, Style::new().add_modifier(Modifier::DIM));
         }
     }
 
-    /// The question or the notice, and the keys.
-    fn foot(&self, page: &mut Page<'_>) {
+    /// The lines of the question or the notice. A question takes as many as it needs: its end
+    /// matters.
+    fn said(&self, width: u16) -> (Vec<String>, Style) {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let (said, style) = match (&self.state.question, &self.state.notice, self.seen.problems.first()) {
             (Some(question), _, _) => (question.text.as_str(), self.patched(bold, Color::Yellow)),
@@ -145,8 +152,19 @@ impl Screen<'_> {
             (None, Some(Err(text)), _) | (None, None, Some(text)) => (text.as_str(), self.patched(bold, Color::Red)),
             (None, None, None) => ("", Style::new()),
         };
-        if !said.is_empty() {
-            self.said(page, said, style);
+        if said.is_empty() {
+            return (Vec::new(), style);
+        }
+        (text::wrapped(&text::line(said, usize::from(u8::MAX) * 2), usize::from(width)), style)
+    }
+
+    /// The question or the notice, and the keys.
+    fn foot(&self, page: &mut Page<'_>, (lines, style): &(Vec<String>, Style)) {
+        let count = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        for (at, line) in (0..).zip(lines) {
+            let above = count.saturating_add(1).saturating_sub(at);
+            page.clear(page.below(above));
+            page.line(page.below(above), line, *style);
         }
         let keys = match (self.state.question.is_some(), self.state.details, self.state.view) {
             (true, ..) => "y yes  any other key no",
@@ -162,17 +180,6 @@ impl Screen<'_> {
             }
         };
         page.line(page.below(1), keys, Style::new().add_modifier(Modifier::DIM));
-    }
-
-    /// A text above the keys. A question takes as many lines as it needs: its end matters.
-    fn said(&self, page: &mut Page<'_>, said: &str, style: Style) {
-        let lines = text::wrapped(&text::line(said, usize::from(u8::MAX) * 2), usize::from(page.area.width));
-        let count = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-        for (at, line) in (0..).zip(&lines) {
-            let above = (count + 1).saturating_sub(at);
-            page.clear(page.below(above));
-            page.line(page.below(above), line, style);
-        }
     }
 
     fn coloured(&self, colour: Color) -> Style {

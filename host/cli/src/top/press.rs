@@ -12,8 +12,9 @@ const PAGE: usize = 10;
 /// Most characters of a name in a question.
 const NAME_CHARS: usize = 40;
 
-/// Most characters of a rule in a question; the details have the whole.
-const RULE_CHARS: usize = 120;
+/// Most characters of a rule in a question. A longer one is not written from here: nobody says yes
+/// to what they do not see.
+const RULE_CHARS: usize = 400;
 
 /// The step after a key, beside a change of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,8 +136,11 @@ fn denial(row: &Row<'_>, letter: char) -> Option<Asked> {
         ('m', _) if group.muted => Ok((Decision::Unmute(group.group), "Show this group again?".to_owned())),
         ('m', _) => Ok((Decision::Mute(group.group), "Mute this group until the server ends?".to_owned())),
         ('a', Some(rule)) if rule.can_apply => {
-            let rule = format!("[{}] {}", text::line(&rule.section, RULE_CHARS), text::line(&rule.line, RULE_CHARS));
-            Ok((Decision::Grant(group.group), format!("Write into the manifest: {rule}?")))
+            let rule = text::line(&text::rule(&rule.section, &rule.line), RULE_CHARS + 1);
+            match rule.chars().count() <= RULE_CHARS {
+                true => Ok((Decision::Grant(group.group), format!("Write into the manifest: {rule}?"))),
+                false => Err("The rule is too long to be asked about here: add it by hand.".to_owned()),
+            }
         }
         ('a', _) => Err("No rule that the server may write would allow this.".to_owned()),
         _ => return None,

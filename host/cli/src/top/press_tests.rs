@@ -55,6 +55,17 @@ fn every_decision_is_asked_about_first() {
 }
 
 #[test]
+fn a_rule_that_a_question_cannot_show_whole_is_not_asked_about() {
+    for (line, is_asked) in [("a".repeat(300), true), ("a".repeat(440), false), ("\u{1b}".repeat(100), false)] {
+        let (mut seen, mut state) = (seen(true), State::default());
+        seen.processes[0].activity.denials[0].rule.as_mut().unwrap().line = format!("{line}\nprivate = [\"::1\"]");
+        typed(&mut state, &seen, "2a");
+        let shown = state.question.is_some_and(|question| question.text.ends_with("private = [\"::1\"]? y/n"));
+        assert_eq!((shown, state.notice.is_some()), (is_asked, !is_asked), "{line:?}");
+    }
+}
+
+#[test]
 fn where_operators_may_not_decide_nothing_is_asked() {
     let seen = seen(false);
     for keys in ["s", "2a", "2m", "3a", "3d", "3r"] {

@@ -28,6 +28,11 @@ pub fn line(text: &str, chars_max: usize) -> String {
     line
 }
 
+/// A rule on one line: its section, and the lines there.
+pub fn rule(section: &str, lines: &str) -> String {
+    format!("[{section}] {}", lines.split('\n').collect::<Vec<_>>().join("; "))
+}
+
 /// True for a character without a column of its own.
 fn is_mark(letter: char) -> bool {
     !letter.is_ascii() && columns(letter.encode_utf8(&mut [0; 4])) == 0

@@ -5,6 +5,8 @@
 const SAY_PAUSE_MS = 5000;
 // A search begins when nothing was typed for this time.
 const SEARCH_PAUSE_MS = 250;
+// So long after an update a click is meant for what stood there before it: a person has not seen the new page yet.
+const SETTLE_MS = 1000;
 
 const live = document.getElementById('live');
 const pause = document.getElementById('pause');
@@ -63,6 +65,37 @@ function show(markup) {
   if (old) morph(old, fresh);
 }
 
+// Buttons that decide something, what each decides, and where it stands in the window.
+function decisions() {
+  return [...document.querySelectorAll('main form[method="post"] button')].map(button => ({ does: decision(button), at: button.getBoundingClientRect() }));
+}
+
+function decision(button) {
+  const form = button.closest('form');
+  return JSON.stringify([form.getAttribute('action'), [...new FormData(form)], button.name, button.value]);
+}
+
+let stood = [];
+let settled = 0;
+function update(parts) {
+  const before = decisions();
+  parts.forEach(show);
+  stood = before;
+  settled = performance.now() + SETTLE_MS;
+}
+
+// A click on a button that has just come to where another one stood is meant for that one. Keys go with the focus, which stays.
+document.addEventListener('click', event => {
+  const button = event.target.closest('main form[method="post"] button');
+  if (!button || event.detail === 0 || performance.now() > settled) return;
+  const { clientX: x, clientY: y } = event;
+  const before = stood.filter(({ at }) => at.left <= x && x <= at.right && at.top <= y && y <= at.bottom);
+  if (before.length === 0 || before.some(({ does }) => does === decision(button))) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  say('The page has just changed under the pointer, so nothing was done. Look again.');
+}, true);
+
 let saidAt = 0;
 let toSay = null;
 function say(sentence) {
@@ -88,7 +121,7 @@ function listen() {
   source.addEventListener('open', () => state('live', 'good'));
   source.addEventListener('update', event => {
     const { parts, say: sentence } = JSON.parse(event.data);
-    parts.forEach(show);
+    update(parts);
     showButtons();
     if (sentence) say(sentence);
   });

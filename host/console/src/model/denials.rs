@@ -1,6 +1,8 @@
 //! The view of what tools asked for and no grant allows. Must not hold: refused callers.
 
 use super::Moment;
+use crate::bounds::RULE_LINES;
+use crate::text::is_plain;
 
 /// The view "Denials".
 #[derive(Debug, Clone, Default)]
@@ -45,8 +47,18 @@ pub struct DenialGroup {
 pub struct AllowingRule {
     /// The section of the manifest: `components.weather.network`.
     pub section: String,
-    /// The line there.
+    /// The lines there, the one that matters most first.
     pub line: String,
-    /// True if the server may write it into the manifest.
+    /// True if the server may write it into the manifest. A page offers that only where it shows
+    /// the rule whole.
     pub can_apply: bool,
+}
+
+impl AllowingRule {
+    /// True if a page shows all of it, each character as itself. What an operator cannot see is not
+    /// written by one decision.
+    #[must_use]
+    pub fn is_shown_whole(&self) -> bool {
+        is_plain(&self.section) && self.line.lines().count() <= RULE_LINES && self.line.lines().all(is_plain)
+    }
 }

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
-use crate::bounds::ROWS;
+use crate::bounds::{ROWS, RULE_LINES};
 use crate::figure::{count, moment};
 use crate::frame::{copy, form, id};
 use crate::model::{AllowingRule, DenialGroup, Denials, Frame};
 use crate::routes;
 use crate::table::beyond;
-use crate::text::{is_plain, line, name};
+use crate::text::{line, name};
 
 /// Id of the part that events replace.
 pub const LIST: &str = "denials-list";
@@ -73,15 +73,20 @@ pub fn about(group: &DenialGroup) -> Markup {
 fn rule_of(group: &DenialGroup, rule: &AllowingRule) -> Markup {
     html! {
         p { "This would allow it:" }
-        pre.block.rule id=(id("rule", &group.key)) tabindex="0" { "[" (line(&rule.section)) "]\n" (line(&rule.line)) }
+        pre.block.rule id=(id("rule", &group.key)) tabindex="0" {
+            "[" (line(&rule.section)) "]"
+            @for written in rule.line.lines().take(RULE_LINES) { "\n" (line(written)) }
+        }
+        @if !rule.is_shown_whole() { p.dim { "It is not shown whole here, so it is only added by hand." } }
     }
 }
 
 fn rule_buttons(frame: &Frame, group: &DenialGroup, rule: &AllowingRule) -> Markup {
     let button = html! { button id=(id("apply", &group.key)) { "Add to the manifest" } };
+    let whole = rule.is_shown_whole();
     html! {
-        @if is_plain(&rule.line) && is_plain(&rule.section) { (copy(&id("rule", &group.key), "the rule")) }
-        @if rule.can_apply { (form(frame, routes::APPLY, &[(routes::KEY, &group.key)], &button)) }
+        @if whole { (copy(&id("rule", &group.key), "the rule")) }
+        @if whole && rule.can_apply { (form(frame, routes::APPLY, &[(routes::KEY, &group.key)], &button)) }
     }
 }
 

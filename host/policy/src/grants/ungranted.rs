@@ -10,6 +10,9 @@
 //! | a request that would carry a secret | never |
 //! | what a tool's own table takes away | never |
 //! | files, variables, settings, state, secrets | never |
+//!
+//! Operators add a rule by one decision for these requests alone, wherever the manifest has nobody
+//! asked.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,6 +25,7 @@ use super::network::Network;
 use super::private::{self, PrivateRule};
 use super::sockets::SocketRule;
 use super::{Delivery, Grants};
+use crate::explain::Ask;
 use crate::names::toml_string;
 
 /// The answer to what no rule allows. `ungranted` in the manifest.
@@ -83,7 +87,8 @@ impl Askable {
         !self.private.is_empty()
     }
 
-    /// The lines of the table, as TOML.
+    /// The lines of the table, as TOML. `private` comes first: a long rule cannot push it out of
+    /// sight.
     #[must_use]
     pub fn lines(&self) -> String {
         let rule = match (&self.http, &self.socket) {
@@ -91,12 +96,13 @@ impl Askable {
             (None, Some(rule)) => rule.rule().text(),
             (None, None) => "",
         };
-        let mut text = format!("{} = [{}]", self.capability.name(), toml_string(rule));
+        let mut text = String::new();
         let entries: Vec<String> = self.private.iter().map(|entry| toml_string(entry.rule().text())).collect();
         if !entries.is_empty() {
             // Writing into a String cannot fail.
-            let _ = write!(text, "\nprivate = [{}]", entries.join(", "));
+            let _ = writeln!(text, "private = [{}]", entries.join(", "));
         }
+        let _ = write!(text, "{} = [{}]", self.capability.name(), toml_string(rule));
         text
     }
 
@@ -111,6 +117,39 @@ impl Grants {
     /// The rule that a person may be asked for after a request was denied.
     #[must_use]
     pub fn offer_http(&self, ask: &HttpAsk) -> Option<Askable> {
+        self.asks().then(|| self.http_lines(ask))?
+    }
+
+    /// The rule that a person may be asked for after a connection was denied, or packets.
+    #[must_use]
+    pub fn offer_socket(&self, capability: Capability, host: &Host, port: u16) -> Option<Askable> {
+        self.asks().then(|| self.socket_lines(capability, host, port))?
+    }
+
+    /// The rule that an operator may add by one decision after a denial, by [`Denial::asked`]. None
+    /// for a text that was cut or cleaned, and for what is allowed by now.
+    ///
+    /// [`Denial::asked`]: super::Denial::asked
+    #[must_use]
+    pub fn offer_to_operator(&self, asked: &str) -> Option<Askable> {
+        let ask = Ask::parse(asked).ok().filter(|ask| ask.to_string() == asked)?;
+        if self.explain(&ask).is_allowed() {
+            return None;
+        }
+        match ask {
+            // The end of a longer text was cut off there.
+            Ask::Http(ask) if !asked.ends_with('…') => self.http_lines(&ask),
+            Ask::Tcp(host, port) => self.socket_lines(Capability::Tcp, &host, port),
+            Ask::Udp(host, port) => self.socket_lines(Capability::Udp, &host, port),
+            _ => None,
+        }
+    }
+
+    fn asks(&self) -> bool {
+        self.ungranted() == Ungranted::Ask
+    }
+
+    fn http_lines(&self, ask: &HttpAsk) -> Option<Askable> {
         // A secret goes where the manifest says, and nowhere that a guest makes a person click.
         let carries = self.secrets().iter().any(|secret| *secret.delivery() != Delivery::Expose && secret.matches(ask));
         // A path with a star is no path, once it is a rule.
@@ -124,9 +163,7 @@ impl Grants {
         Some(Askable { capability: Capability::Http, asked, section, http: Some(rule), socket: None, private })
     }
 
-    /// The rule that a person may be asked for after a connection was denied, or packets.
-    #[must_use]
-    pub fn offer_socket(&self, capability: Capability, host: &Host, port: u16) -> Option<Askable> {
+    fn socket_lines(&self, capability: Capability, host: &Host, port: u16) -> Option<Askable> {
         if port == 0 || !matches!(capability, Capability::Tcp | Capability::Udp) {
             return None;
         }
@@ -139,7 +176,7 @@ impl Grants {
     /// The entries of `private` that the host needs; `None` where nobody is asked about it.
     fn offered(&self, host: &Host, port: u16) -> Option<Vec<PrivateRule>> {
         let network = self.network();
-        if self.ungranted() == Ungranted::Deny || network.wider.is_some() {
+        if network.wider.is_some() {
             return None;
         }
         if let Some(address) = host.addr() {
@@ -203,10 +240,10 @@ mod tests {
             ("GET https://x.example/a/b?q=1", "http = [\"GET https://x.example/a/b\"]"),
             (
                 "POST http://127.0.0.1:8080/x",
-                "http = [\"POST http://127.0.0.1:8080/x\"]\nprivate = [\"127.0.0.1:8080\"]",
+                "private = [\"127.0.0.1:8080\"]\nhttp = [\"POST http://127.0.0.1:8080/x\"]",
             ),
             ("tcp db.example.com:5432", "tcp = [\"db.example.com:5432\"]"),
-            ("tcp [::1]:80", "tcp = [\"[::1]:80\"]\nprivate = [\"[::1]:80\"]"),
+            ("tcp [::1]:80", "private = [\"[::1]:80\"]\ntcp = [\"[::1]:80\"]"),
             ("udp 9.9.9.9:53", "udp = [\"9.9.9.9:53\"]"),
         ] {
             let offer = http(&grants, asked);
@@ -264,6 +301,47 @@ mod tests {
         let none = parse(&Source { name: "toolcell.toml", text: "version = 1\n[components.c]\nsource = \"c.wasm\"\n" });
         let none = none.unwrap().manifest.components()[0].tool_grants("t");
         assert_eq!(http(&none, "GET https://x.example/a"), None, "never by default");
+    }
+
+    #[test]
+    fn an_operator_is_offered_exactly_the_request_and_nothing_wider() {
+        let text = "version = 1\n[components.c]\nsource = \"c.wasm\"\n[components.c.network]\n\
+                    http = [\"https://api.example/v1/*\"]\n[components.c.secrets]\n\
+                    KEY = { from = \"env:KEY\", header = \"A\", value = \"{}\", for = \"https://api.example\" }\n\
+                    [components.c.tools.t]\nnetwork = { http = [] }\n";
+        let manifest = parse(&Source { name: "toolcell.toml", text }).unwrap().manifest;
+        let grants = manifest.components()[0].grants();
+        let lines = |asked: &str| grants.offer_to_operator(asked).map(|offer| offer.lines());
+        let local = "private = [\"127.0.0.1:80\"]\nhttp = [\"GET http://127.0.0.1/x\"]";
+        assert_eq!(lines("GET http://127.0.0.1/x").as_deref(), Some(local));
+        assert_eq!(lines("tcp a.example:1").as_deref(), Some("tcp = [\"a.example:1\"]"));
+        assert_eq!(lines("udp 9.9.9.9:53").as_deref(), Some("udp = [\"9.9.9.9:53\"]"));
+        for asked in [
+            "GET https://x.example/*",
+            "GET https://x.example/v1/*",
+            "GET https://x.example/..;/x",
+            "GET https://x.example/a/../b",
+            "BREW https://x.example/x",
+            "GET http://169.254.169.254/latest",
+            "GET https://api.example/v2",
+            "GET https://api.example/v1/allowed",
+            "tcp 169.254.169.254:80",
+            "write /tls/x",
+            "read /etc/passwd",
+            "env HOME",
+            "config key",
+            "secret KEY",
+            "keyvalue",
+            "lookup db.example",
+            "GET https://x.example/cut…",
+            "GET https://x.example/a\u{202e}b",
+            "tcp bind 127.0.0.1:1",
+            "",
+        ] {
+            assert_eq!(lines(asked), None, "{asked}");
+        }
+        let narrowed = manifest.components()[0].tool_grants("t");
+        assert_eq!(narrowed.offer_to_operator("GET https://x.example/"), None);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use tokio::sync::oneshot;
 /// Most calls that wait. Nobody decides about more; further ones are not asked about here.
 const WAITING_MAX: usize = 256;
 
+/// The share of one caller: a quarter, as of what else callers hold.
+const WAITING_PER_CALLER_MAX: usize = WAITING_MAX / 4;
+
 /// Most decisions that are shown: a page to read. The audit has all.
 const DECIDED_MAX: usize = 50;
 
@@ -95,11 +98,12 @@ impl ApprovalQueue {
         self.asks_clients.load(Ordering::Acquire)
     }
 
-    /// Asks about a call; `None` if too many wait.
+    /// Asks about a call; `None` if too many wait, of its caller or in all.
     pub fn ask(&self, pending: PendingApproval) -> Option<QueuedApproval<'_>> {
         let (answer, answered) = oneshot::channel();
         let mut state = self.state();
-        if state.waiting.len() >= WAITING_MAX {
+        let own = state.waiting.values().filter(|waiting| waiting.pending.caller == pending.caller).count();
+        if state.waiting.len() >= WAITING_MAX || own >= WAITING_PER_CALLER_MAX {
             return None;
         }
         state.last += 1;
@@ -161,7 +165,11 @@ mod tests {
     use super::*;
 
     fn pending(call: u64) -> PendingApproval {
-        let (tool, component, caller) = ("t".to_owned(), "c".to_owned(), "ann".to_owned());
+        pending_of(call, "ann")
+    }
+
+    fn pending_of(call: u64, caller: &str) -> PendingApproval {
+        let (tool, component, caller) = ("t".to_owned(), "c".to_owned(), caller.to_owned());
         let (question, arguments, remember) = (String::new(), "{}".to_owned(), None);
         let (since, until) = (SystemTime::now(), Instant::now());
         PendingApproval { call, tool, component, caller, question, arguments, since, until, remember }
@@ -179,7 +187,20 @@ mod tests {
         drop(second);
         assert!(queue.answer(2, answer).is_none(), "nobody waits any more");
         assert_eq!((queue.count(), queue.list().1.len()), (0, 1));
-        let all: Vec<_> = (0..WAITING_MAX + 1).map(|call| queue.ask(pending(call as u64))).collect();
-        assert!(all.last().unwrap().is_none());
+    }
+
+    #[test]
+    fn one_caller_leaves_room_in_the_queue_for_others() {
+        let queue = ApprovalQueue::default();
+        let mut asked = Vec::new();
+        for caller in ["ann", "bob", "cleo", "dan"] {
+            let ask = |call| queue.ask(pending_of(call, caller));
+            let own: Vec<_> = (0..WAITING_MAX as u64).filter_map(ask).collect();
+            assert_eq!(own.len(), WAITING_PER_CALLER_MAX, "{caller}");
+            asked.extend(own);
+        }
+        assert!(queue.count() == WAITING_MAX && queue.ask(pending_of(1, "eve")).is_none());
+        drop(asked.pop());
+        assert!(queue.ask(pending_of(1, "eve")).is_some());
     }
 }

@@ -12,6 +12,9 @@ use toolcell_policy::Attempt;
 /// Most groups. Guests choose what they ask for; a group takes some two kilobytes at the most.
 const GROUPS_MAX: usize = 1_000;
 
+/// The share of one component: it fills some pages, and leaves room for nine others.
+const GROUPS_PER_COMPONENT_MAX: usize = GROUPS_MAX / 10;
+
 /// Most tools that a group names.
 const TOOLS_MAX: usize = 12;
 
@@ -19,8 +22,8 @@ const TOOLS_MAX: usize = 12;
 #[derive(Default)]
 pub struct DenialGroups {
     groups: ArcSwap<HashMap<Arc<str>, Arc<DenialGroup>>>,
-    /// Held while a group is added.
-    adding: Mutex<()>,
+    /// Groups of each component. Held while a group is added.
+    adding: Mutex<HashMap<String, usize>>,
     ungrouped: AtomicU64,
 }
 
@@ -89,16 +92,18 @@ impl DenialGroups {
         self.ungrouped.load(Ordering::Relaxed)
     }
 
-    /// Adds a group; `None` if there is no room.
+    /// Adds a group; `None` if there is no room, for its component or at all.
     fn add(&self, name: String, denied: &DeniedRequest<'_>) -> Option<Arc<DenialGroup>> {
-        let _alone = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let groups = self.groups.load_full();
         if let Some(known) = groups.get(name.as_str()) {
             return Some(Arc::clone(known));
         }
-        if groups.len() >= GROUPS_MAX {
+        let share = shares.get(denied.component).copied().unwrap_or_default();
+        if groups.len() >= GROUPS_MAX || share >= GROUPS_PER_COMPONENT_MAX {
             return None;
         }
+        shares.insert(denied.component.to_owned(), share + 1);
         let group = Arc::new(DenialGroup {
             number: groups.len() as u64 + 1,
             component: denied.component.to_owned(),
@@ -192,12 +197,17 @@ mod tests {
     fn groups_are_bounded_and_count_alike_requests_together() {
         let groups = DenialGroups::default();
         let tools = [tool("a"), tool("b")];
-        let note = |asked: &str, tool: &Arc<Tool>| {
-            let (component, reason) = ("c", "no rule");
+        let note_of = |component: &str, asked: &str, tool: &Arc<Tool>| {
+            let reason = "no rule";
             groups.note(&DeniedRequest { call: 7, tool, component, capability: "tcp", asked, reason, allow: None });
         };
-        for number in 0..GROUPS_MAX + 10 {
+        let note = |asked: &str, tool: &Arc<Tool>| note_of("c", asked, tool);
+        for number in 0..GROUPS_PER_COMPONENT_MAX + 10 {
             note(&format!("tcp h:{number}"), &tools[0]);
+        }
+        assert_eq!((groups.list().len(), groups.ungrouped()), (GROUPS_PER_COMPONENT_MAX, 10), "one leaves room");
+        for number in 0..GROUPS_MAX - GROUPS_PER_COMPONENT_MAX {
+            note_of(&format!("c{}", number % 10), &format!("tcp h:{number}"), &tools[0]);
         }
         note("tcp h:0", &tools[1]);
         note("tcp h:0", &tools[1]);

@@ -1,8 +1,10 @@
 //! Alerts on repeated failure or denial of a tool or a caller. Must not hold: what fails, or why.
 //!
 //! A failure costs a lock and a look into a table. What is raised is a line of the log, a count, a
-//! record of the audit, and a message that another task sends: no call waits for it.
+//! record of the audit, and a message that another task sends: no call waits for it. What strangers
+//! have raised is recorded by another thread too, and has a bound: see [`flood`].
 mod counts;
+mod flood;
 mod message;
 mod webhook;
 
@@ -13,13 +15,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
 use toolcell_audit::{AlertRaised, Clipped, Event, Outcome, Sink};
 use toolcell_policy::AlertsPolicy;
 
 use crate::error::StartError;
 use crate::secrets;
 use counts::Counts;
+use flood::{Flood, Share};
 use webhook::Webhook;
+
+/// Alerts on refusals that wait to be raised: those of some minutes. A disk that takes longer makes
+/// room for no more.
+const LATE_MAX: usize = 32;
+
+/// The subject of an alert that stands for many. No caller has this name.
+const OTHERS: &str = "other callers and addresses";
 
 /// A rule of `[alerts]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +51,27 @@ pub enum AlertRule {
 /// Counts failures and denials, and raises alerts.
 pub struct Alerts {
     policy: AlertsPolicy,
-    sink: Arc<Sink>,
     /// In the order of [`AlertRule::ALL`].
     counts: [Mutex<Counts>; AlertRule::ALL.len()],
     raised: [AtomicU64; AlertRule::ALL.len()],
+    flood: Mutex<Flood>,
+    raising: Arc<Raising>,
+    late: Sender<LateAlert>,
+    /// Raises what is late.
+    task: JoinHandle<()>,
+}
+
+/// The places where an alert is told.
+struct Raising {
+    sink: Arc<Sink>,
     webhook: Option<Webhook>,
+}
+
+/// An alert on refusals, which threads that drive connections do not raise themselves.
+struct LateAlert {
+    subject: String,
+    count: u64,
+    window_seconds: u64,
 }
 
 /// An alert that is raised.
@@ -102,12 +130,17 @@ impl Alerts {
                 Some(Webhook::start(url, &secret, policy.private(), runtime).map_err(refused)?)
             }
         };
+        let raising = Arc::new(Raising { sink: Arc::clone(sink), webhook });
+        let (late, alerts) = channel(LATE_MAX);
+        let task = runtime.spawn(raise_late(Arc::clone(&raising), alerts));
         Ok(Arc::new(Self {
             policy: policy.clone(),
-            sink: Arc::clone(sink),
             counts: AlertRule::ALL.map(|_| Mutex::default()),
             raised: [const { AtomicU64::new(0) }; AlertRule::ALL.len()],
-            webhook,
+            flood: Mutex::default(),
+            raising,
+            late,
+            task,
         }))
     }
 
@@ -125,7 +158,7 @@ impl Alerts {
         self.note(AlertRule::CallerDenials, caller);
     }
 
-    /// A request was refused before it was a call.
+    /// A request was refused before it was a call. Does not block.
     pub fn refused(&self, who: &str) {
         self.note(AlertRule::Refusals, who);
     }
@@ -137,7 +170,7 @@ impl Alerts {
 
     /// The number of messages by what became of them: `sent`, `failed`, `dropped`.
     pub fn messages(&self) -> [(&'static str, u64); 3] {
-        self.webhook.as_ref().map_or([("sent", 0), ("failed", 0), ("dropped", 0)], Webhook::counts)
+        self.raising.webhook.as_ref().map_or([("sent", 0), ("failed", 0), ("dropped", 0)], Webhook::counts)
     }
 
     fn threshold(&self, rule: AlertRule) -> u64 {
@@ -162,12 +195,41 @@ impl Alerts {
         let (window, cooldown) = (self.policy.window(), self.policy.cooldown());
         let bounds = counts::Thresholds { threshold, window, cooldown };
         let count = counts.lock().unwrap_or_else(PoisonError::into_inner).note(subject, &bounds, Instant::now());
-        if let Some(count) = count {
+        let Some(count) = count else { return };
+        let window_seconds = window.as_secs();
+        if rule != AlertRule::Refusals {
             raised.fetch_add(1, Ordering::Relaxed);
-            self.raise(&Alert { rule, subject, count, window_seconds: window.as_secs() });
+            self.raising.raise(&Alert { rule, subject, count, window_seconds });
+            return;
+        }
+        let share = self.flood.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+        let Some(share) = share else { return };
+        raised.fetch_add(1, Ordering::Relaxed);
+        let subject = if share == Share::Others { OTHERS } else { subject };
+        if self.late.try_send(LateAlert { subject: subject.to_owned(), count, window_seconds }).is_err() {
+            tracing::error!("an alert on refused requests is missing: too many wait");
         }
     }
+}
 
+impl Drop for Alerts {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Raises alerts that came from threads that must not wait for a disk.
+async fn raise_late(raising: Arc<Raising>, mut alerts: Receiver<LateAlert>) {
+    while let Some(LateAlert { subject, count, window_seconds }) = alerts.recv().await {
+        let raising = Arc::clone(&raising);
+        let raised = tokio::task::spawn_blocking(move || {
+            raising.raise(&Alert { rule: AlertRule::Refusals, subject: &subject, count, window_seconds });
+        });
+        drop(raised.await);
+    }
+}
+
+impl Raising {
     fn raise(&self, alert: &Alert<'_>) {
         let Alert { rule, subject, count, window_seconds } = *alert;
         let shown = toolcell_mcp::sanitize::line(subject);
@@ -201,5 +263,39 @@ const fn is_failure(outcome: Outcome) -> bool {
 impl fmt::Debug for Alerts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Alerts").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell_policy::{Source, parse};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_of_strangers_raises_a_few_alerts_and_none_of_them_on_the_thread_that_refuses() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let sink = Arc::new(Sink::open(&path).unwrap().0);
+        let text = "version = 1\n[alerts]\nrefusals = 2\n[components.c]\nsource = \"c.wasm\"\n";
+        let manifest = parse(&Source { name: "toolcell.toml", text }).unwrap().manifest;
+        let alerts = Alerts::start(manifest.alerts().unwrap(), folder.path(), &sink, &Handle::current()).unwrap();
+        for range in 0..1_000_u32 {
+            (0..3).for_each(|_| alerts.refused(&format!("10.{}.{}.0/24", range / 256, range % 256)));
+        }
+        let records = || {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let subject = |line: &str| {
+                let record: serde_json::Value = serde_json::from_str(line).unwrap();
+                record["subject"].as_str().unwrap_or_default().to_owned()
+            };
+            text.lines().map(subject).collect::<Vec<_>>()
+        };
+        // This thread drives the runtime: nothing else has run.
+        assert_eq!(records(), Vec::<String>::new());
+        let raised = alerts.raised().map(|(_, count)| count).sum::<u64>();
+        assert_eq!(raised, u64::from(flood::NAMED_MAX) + 1);
+        crate::boards::tests::comes_true("they are recorded", || records().len() as u64 == raised).await;
+        assert_eq!(records().iter().filter(|subject| *subject == OTHERS).count(), 1);
     }
 }

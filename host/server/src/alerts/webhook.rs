@@ -19,6 +19,10 @@ use crate::http_client::{Bounds, HostHttpClient, Reach};
 /// in a cooldown.
 const WAITING_MAX: usize = 64;
 
+/// Messages about refusals that wait: those of a minute. They have places of their own, so that
+/// strangers drop no message about a tool.
+const REFUSALS_WAITING_MAX: usize = 16;
+
 /// Bounds of one attempt. Nobody reads more than the status of the answer.
 const BOUNDS: Bounds =
     Bounds { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body_bytes: 64 * 1024 };
@@ -29,6 +33,7 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(10), 
 /// A webhook. Dropping it ends the sending.
 pub(super) struct Webhook {
     waiting: Sender<Message>,
+    refusals: Sender<Message>,
     ends: Arc<Ends>,
     task: JoinHandle<()>,
 }
@@ -55,15 +60,17 @@ impl Webhook {
         let client = HostHttpClient::new([url], BOUNDS).map_err(|error| (error.to_string(), String::new()))?;
         let client = client.reaching(if private { Reach::Private } else { Reach::Public });
         let (waiting, messages) = channel(WAITING_MAX);
+        let (refusals, refused) = channel(REFUSALS_WAITING_MAX);
         let ends = Arc::<Ends>::default();
         let sending = Sending { url: url.to_owned(), client, signer, ends: Arc::clone(&ends) };
-        let task = runtime.spawn(sending.run(messages));
-        Ok(Self { waiting, ends, task })
+        let task = runtime.spawn(sending.run(messages, refused));
+        Ok(Self { waiting, refusals, ends, task })
     }
 
     /// Has a message sent, unless too many wait.
     pub(super) fn send(&self, alert: &Alert<'_>) {
-        let sent = Message::of(alert).is_some_and(|message| self.waiting.try_send(message).is_ok());
+        let places = if alert.rule == AlertRule::Refusals { &self.refusals } else { &self.waiting };
+        let sent = Message::of(alert).is_some_and(|message| places.try_send(message).is_ok());
         if !sent {
             self.ends.dropped.fetch_add(1, Ordering::Relaxed);
             let rule: AlertRule = alert.rule;
@@ -85,8 +92,15 @@ impl Drop for Webhook {
 }
 
 impl Sending {
-    async fn run(self, mut messages: Receiver<Message>) {
-        while let Some(message) = messages.recv().await {
+    /// Sends all messages, those about refusals after all others.
+    async fn run(self, mut messages: Receiver<Message>, mut refusals: Receiver<Message>) {
+        loop {
+            let message = tokio::select! {
+                biased;
+                Some(message) = messages.recv() => message,
+                Some(message) = refusals.recv() => message,
+                else => return,
+            };
             match self.deliver(&message).await {
                 Ok(()) => _ = self.ends.sent.fetch_add(1, Ordering::Relaxed),
                 Err(problem) => {

@@ -125,34 +125,36 @@ impl Console {
         let file = self.sources.tokens.clone().ok_or("There is no file of tokens.")?;
         let id = fields.get(routes::ID).to_owned();
         let written = tokio::task::spawn_blocking(move || {
-            let mut entries = file.read()?;
-            let before = entries.len();
-            entries.retain(|entry| token_id(entry) != id);
-            if entries.len() == before {
-                return Err("There is no such token.".to_owned());
-            }
-            file.write(&entries)
+            file.change(|entries| {
+                let before = entries.len();
+                entries.retain(|entry| token_id(entry) != id);
+                if entries.len() < before { Ok(()) } else { Err("There is no such token.".to_owned()) }
+            })
         });
         written.await.map_err(|_| "The file of tokens was not written.")??;
         Ok("Revoked: the server turns it away within some seconds.".to_owned())
     }
 
     /// Makes a token, and shows it on this page alone.
-    async fn make_token(&self, visit: &Visit, fields: &Fields) -> Reply {
+    async fn make_token(self: &Arc<Self>, visit: &Visit, fields: &Fields) -> Reply {
         let made = self.new_token(fields).await;
         let name = fields.get(routes::NAME).to_owned();
         let came = made.as_ref().map(|_| "").map_err(String::as_str);
         self.record(&visit.session, "token", &name, came);
-        let view = self.sources.callers();
-        match (made, view) {
-            (Ok(secret), Ok(mut view)) => {
-                view.fresh = Some(FreshToken { name, secret });
-                reply::page(StatusCode::OK, page::callers(&self.frame(visit, true), &view))
-            }
-            (Err(problem), _) | (Ok(_), Err(problem)) => {
+        let frame = self.frame(visit, true);
+        let shown = made.map(|secret| FreshToken { name, secret });
+        let shown = self.aside(move |console| {
+            let (fresh, mut view) = (shown?, console.sources.callers()?);
+            view.fresh = Some(fresh);
+            Ok::<_, String>(page::callers(&frame, &view))
+        });
+        match shown.await {
+            Ok(Ok(page)) => reply::page(StatusCode::OK, page),
+            Ok(Err(problem)) => {
                 self.tell(visit, &Err(problem));
                 reply::see_other(routes::CALLERS)
             }
+            Err(reply) => reply,
         }
     }
 

@@ -15,19 +15,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use toolcell_mcp::http::{Certificate, OriginPolicy};
 use toolcell_policy::{ConsolePolicy, ListenAddress};
 
+use super::places::{Place, Places};
 use super::service::Console;
 use crate::error::StartError;
 use crate::http::{FilePolling, open_certificate};
-
-/// Most connections at a time; more wait. Sixteen viewers have a stream each, and a browser opens
-/// six connections for a page.
-const CONNECTIONS_MAX: usize = 64;
 
 /// Most header fields of a request. A browser sends about twenty.
 const FIELDS_MAX: usize = 64;
@@ -97,11 +94,16 @@ pub struct Ends {
     pub peer: IpAddr,
 }
 
-/// The time of a connection, which an answer may make longer, or end.
+/// The time of a connection, which an answer may make longer, and its place.
 #[derive(Clone)]
-pub struct ConnectionTime(watch::Sender<Instant>);
+pub struct ConnectionTime(watch::Sender<Instant>, Arc<Place>);
 
 impl ConnectionTime {
+    /// The connection shows a session, and does not give way to strangers any more.
+    pub fn is_of_session(&self) {
+        self.1.is_of_session();
+    }
+
     /// The connection may take so much longer from now on.
     pub fn extend(&self, time: Duration) {
         let _ = self.0.send(Instant::now() + time);
@@ -193,42 +195,48 @@ impl BoundConsole {
 }
 
 async fn accept(socket: TcpListener, certificate: Option<Certificate>, console: Arc<Console>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Arc::new(Places::default());
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match socket.accept().await {
-            Ok((stream, peer)) => {
+            Ok((stream, peer)) => places.begin(peer.ip(), |place| {
                 let (console, certificate) = (Arc::clone(&console), certificate.clone());
-                drop(tokio::spawn(async move {
-                    shake_hands((stream, peer.ip()), certificate, console).await;
-                    drop(place);
-                }));
-            }
+                tokio::spawn(shake_hands((stream, peer.ip()), certificate, console, place)).abort_handle()
+            }),
             Err(_) => tokio::time::sleep(ACCEPT_RESTS).await,
         }
     }
 }
 
-async fn shake_hands((stream, peer): (TcpStream, IpAddr), certificate: Option<Certificate>, console: Arc<Console>) {
+async fn shake_hands(
+    (stream, peer): (TcpStream, IpAddr),
+    certificate: Option<Certificate>,
+    console: Arc<Console>,
+    place: Arc<Place>,
+) {
     let Ok(local) = stream.local_addr() else { return };
     let ends = Ends { local: local.ip(), peer };
     // Without it, the end of an event waits for the browser's acknowledgement.
     let _ = stream.set_nodelay(true);
     match certificate {
-        None => converse(stream, ends, console).await,
+        None => converse(stream, ends, console, place).await,
         Some(certificate) => {
             // A browser that cannot shake hands is not told why.
             if let Ok(Ok(stream)) = timeout(HEAD_TIME, certificate.http1_acceptor().accept(stream)).await {
-                converse(stream, ends, console).await;
+                converse(stream, ends, console, place).await;
             }
         }
     }
 }
 
 /// One request, one response.
-async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ends: Ends, console: Arc<Console>) {
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ends: Ends,
+    console: Arc<Console>,
+    place: Arc<Place>,
+) {
     let (time, mut times) = watch::channel(Instant::now() + CONNECTION_TIME);
-    let time = ConnectionTime(time);
+    let time = ConnectionTime(time, place);
     let respond = service_fn(move |request: Request<Incoming>| {
         let (console, time) = (Arc::clone(&console), time.clone());
         async move { Ok::<_, Infallible>(console.respond(request, ends, time).await) }

@@ -16,6 +16,7 @@ mod gather;
 mod guard;
 mod listen;
 mod operators;
+mod places;
 mod reply;
 mod service;
 mod session;
@@ -24,7 +25,7 @@ mod trying;
 
 pub use decisions::Came;
 pub use doorman::Doorman;
-pub use gather::Sources;
+pub use gather::{Offers, Sources};
 pub use listen::{BoundConsole, ConsoleAddress, ServedConsole};
 pub use operators::Operators;
 pub use service::Console;

@@ -100,6 +100,7 @@ impl Console {
                 _ => self.sign_in_at(path, secret.is_some()),
             };
         };
+        time.is_of_session();
         if is_post {
             let Ok(fields) = Fields::read(body, FORM_BYTES_MAX).await else {
                 return reply::problem(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large.", None);
@@ -120,11 +121,19 @@ impl Console {
         }
     }
 
-    /// The page at a path. Making it takes milliseconds, and this thread drives guests' timers.
+    /// The page at a path.
     pub(super) async fn view(self: &Arc<Self>, visit: Visit, path: String, fields: Fields) -> Reply {
+        self.aside(move |console| console.make(&visit, &path, &fields)).await.unwrap_or_else(|reply| reply)
+    }
+
+    /// Makes a view, or a page of one, on a thread for work that blocks. That takes milliseconds,
+    /// seconds where a file does not answer, and this thread drives connections and guests' timers.
+    pub(super) async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        make: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, Reply> {
         let console = Arc::clone(self);
-        let made = tokio::task::spawn_blocking(move || console.make(&visit, &path, &fields)).await;
-        made.unwrap_or_else(|_| {
+        tokio::task::spawn_blocking(move || make(&console)).await.map_err(|_| {
             reply::problem(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made.", Some("The log says more."))
         })
     }

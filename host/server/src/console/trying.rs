@@ -45,8 +45,11 @@ impl Console {
         fields: Fields,
         time: &ConnectionTime,
     ) -> Reply {
-        let Some(mut view) = self.sources.tool(name) else {
-            return reply::problem(StatusCode::NOT_FOUND, "There is no such tool.", None);
+        let wanted = name.to_owned();
+        let mut view = match self.aside(move |console| console.sources.tool(&wanted)).await {
+            Ok(Some(view)) => view,
+            Ok(None) => return reply::problem(StatusCode::NOT_FOUND, "There is no such tool.", None),
+            Err(reply) => return reply,
         };
         let mut tried = TryState { fields: fields.all().to_vec(), ..TryState::default() };
         let came = match form::arguments(&view.input_schema, fields.all()) {
@@ -63,7 +66,9 @@ impl Console {
             Err(problem) => tried.problem = Some(problem),
         }
         view.tried = tried;
-        reply::page(StatusCode::OK, page::tool(&self.frame(visit, true), &view))
+        let frame = self.frame(visit, true);
+        let made = self.aside(move |_| reply::page(StatusCode::OK, page::tool(&frame, &view))).await;
+        made.unwrap_or_else(|reply| reply)
     }
 
     /// Runs one call on the threads of guests. `Err` is one sentence.

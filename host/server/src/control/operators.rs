@@ -11,7 +11,7 @@ use super::activity::{
     RuleShown,
 };
 use crate::activity::{DenialGroup, OperatorAnswer, PendingApproval};
-use crate::console::{Came, Sources};
+use crate::console::{Came, Offers, Sources};
 use crate::reload::Orders;
 
 /// Most groups of denials in a snapshot: more than a person looks through.
@@ -95,6 +95,8 @@ fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
     let mut groups = views.activity.denials.list();
     groups.sort_by_key(|group| group.is_muted());
     let running = now.running.len() as u64;
+    let catalog = views.catalog();
+    let offers = views.offers(&catalog);
     ActivitySnapshot {
         pid: std::process::id(),
         run,
@@ -105,7 +107,7 @@ fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
         minute: minute(&now.totals),
         calls_beyond: (now.totals.running + now.totals.waiting).saturating_sub(running),
         calls: now.running.iter().map(call).collect(),
-        denials: groups.iter().take(GROUPS_MAX).map(|group| denial(views, group)).collect(),
+        denials: groups.iter().take(GROUPS_MAX).map(|group| denial(&offers, group)).collect(),
         denials_beyond: groups.len().saturating_sub(GROUPS_MAX) as u64,
         denials_ungrouped: views.activity.denials.ungrouped(),
         approvals: views.activity.approvals.list().0.iter().map(approval).collect(),
@@ -145,8 +147,8 @@ fn call(call: &model::RunningCall) -> CallShown {
     }
 }
 
-fn denial(views: &Sources, group: &DenialGroup) -> DenialShown {
-    let shown = views.group(group);
+fn denial(offers: &Offers<'_>, group: &DenialGroup) -> DenialShown {
+    let shown = offers.group(group);
     DenialShown {
         group: group.number,
         component: clipped(&shown.component, NAME_BYTES_MAX),
@@ -160,7 +162,7 @@ fn denial(views: &Sources, group: &DenialGroup) -> DenialShown {
         rule: shown.rule.map(|rule| RuleShown {
             section: clipped(&rule.section, NAME_BYTES_MAX),
             line: clipped(&rule.line, LINE_BYTES_MAX),
-            can_apply: rule.can_apply,
+            can_apply: rule.can_apply && rule.line.len() <= LINE_BYTES_MAX,
         }),
     }
 }

@@ -5,8 +5,10 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
 use toolcell_mcp::{Caller, Cancellation};
@@ -27,6 +29,12 @@ const REVOKED_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// Time that a caller waits until it is known which tokens were revoked: the state's, and a little
 /// more.
 const READ_WITHIN: Duration = Duration::from_secs(2);
+
+/// Time to wait for others who change the file: each reads and writes it once.
+const LOCKED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Time between two looks whether the file is free. Nobody notices so little.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Random bytes of a token. So many cannot be guessed, so a plain hash protects them.
 const TOKEN_BYTES: usize = 32;
@@ -80,6 +88,37 @@ impl TokenFile {
         lines.map(entry).collect()
     }
 
+    /// Changes its lines. Nobody else changes them meanwhile, so no revoked token comes back. `Err`
+    /// is one sentence, and nothing is written.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Vec<TokenEntry>) -> Result<T, String>) -> Result<T, String> {
+        let _alone = self.lock()?;
+        let mut entries = if self.0.exists() { self.read()? } else { Vec::new() };
+        let done = change(&mut entries)?;
+        self.write(&entries)?;
+        Ok(done)
+    }
+
+    /// Keeps other processes and threads from changing it: a lock of a file beside it, as the file
+    /// itself is replaced.
+    fn lock(&self) -> Result<std::fs::File, String> {
+        let mut path = self.0.clone().into_os_string();
+        path.push(".lock");
+        let shown = Path::new(&path).display();
+        let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed();
+        let mut open = std::fs::OpenOptions::new();
+        let lock = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&path);
+        let lock = lock.map_err(|error| format!("{shown} cannot be opened: {error}"))?;
+        let end = Instant::now() + LOCKED_WITHIN;
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(lock),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(LOOK_EVERY),
+                Err(Errno::WOULDBLOCK) => return Err(format!("{shown} is kept by another process; try again later")),
+                Err(error) => return Err(format!("{shown} cannot be locked: {error}")),
+            }
+        }
+    }
+
     /// Gives this caller a token, which is returned and kept nowhere. `Err` is one sentence.
     pub fn add(&self, name: &str, scopes: &[String]) -> Result<String, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
@@ -89,14 +128,14 @@ impl TokenFile {
                 "{name:?} cannot be a caller's name: 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @, and none of {taken}"
             ));
         }
-        let mut entries = if self.0.exists() { self.read()? } else { Vec::new() };
-        if entries.iter().any(|entry| entry.name == name) {
-            return Err(format!("{name} has a token already; `toolcell token revoke {name}` takes it away"));
-        }
-        let token = new_token()?;
-        entries.push(TokenEntry { name: name.to_owned(), hash: hash(&token), scopes: scopes.to_vec() });
-        self.write(&entries)?;
-        Ok(token)
+        self.change(|entries| {
+            if entries.iter().any(|entry| entry.name == name) {
+                return Err(format!("{name} has a token already; `toolcell token revoke {name}` takes it away"));
+            }
+            let token = new_token()?;
+            entries.push(TokenEntry { name: name.to_owned(), hash: hash(&token), scopes: scopes.to_vec() });
+            Ok(token)
+        })
     }
 
     /// Writes the file whole, or not at all. `Err` is one sentence.
@@ -288,6 +327,36 @@ mod tests {
         let entry = |name: &&str| TokenEntry { name: (*name).to_owned(), hash: hash(name), scopes: Vec::new() };
         file.write(&names.iter().map(entry).collect::<Vec<_>>()).unwrap();
         file
+    }
+
+    #[test]
+    fn changes_of_the_file_at_once_are_all_kept_and_what_was_revoked_stays_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = file(folder.path(), &["ann"]);
+        std::thread::scope(|scope| {
+            let (read, is_read) = std::sync::mpsc::channel();
+            let (first, second) = (file.clone(), file.clone());
+            let revoking = scope.spawn(move || {
+                first.change(|entries| {
+                    entries.retain(|entry| entry.name != "ann");
+                    // The other begins before this one writes.
+                    read.send(()).map_err(|error| error.to_string())
+                })
+            });
+            is_read.recv().unwrap();
+            second.add("bob", &[]).unwrap();
+            revoking.join().unwrap().unwrap();
+        });
+        let names: Vec<String> = file.read().unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["bob"]);
+        let adding: Vec<_> = (0..8).map(|number| (number, file.clone())).collect();
+        std::thread::scope(|scope| {
+            for (number, file) in adding {
+                scope.spawn(move || file.add(&format!("c{number}"), &[]).unwrap());
+            }
+        });
+        assert_eq!(file.read().unwrap().len(), 9);
+        assert!(file.change(|_| Err::<(), _>("no".to_owned())).is_err() && file.read().unwrap().len() == 9);
     }
 
     #[tokio::test]

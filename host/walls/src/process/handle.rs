@@ -2,6 +2,7 @@
 
 use std::{
     fmt, io,
+    num::NonZero,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::process::ExitStatusExt,
     process::ExitStatus,
@@ -93,19 +94,23 @@ impl Process {
     /// The time that its threads have waited for a processor so far, added up. `None` once it has
     /// ended, and where the system does not say.
     pub fn waited(&self) -> Option<Duration> {
-        let mut child = self.child.lock();
-        let running = matches!(child.try_wait(), Ok(None));
+        let running = matches!(self.child.lock().try_wait(), Ok(None));
+        // Without the lock: many threads take long to read, and it can be killed meanwhile. Should
+        // another process get the number, the time is that one's, and nothing is done to it.
         running.then(|| waited_by(self.child.pid)).flatten()
     }
 }
 
-/// Most threads of a process that are looked at. A sandbox process has one for each processor, and
-/// a few beside these.
-const THREADS_MAX: usize = 1_024;
+/// Most threads of a process that are looked at, beside one for each processor. A sandbox process
+/// has a few. One that is no longer ours chooses their number, and each costs a read four times a
+/// second.
+const FURTHER_THREADS_MAX: usize = 64;
 
 /// `schedstat` of each thread has the nanoseconds that it ran, and those that it waited to run.
 fn waited_by(pid: Pid) -> Option<Duration> {
-    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_pid())).ok()?.flatten().take(THREADS_MAX);
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_pid())).ok()?.flatten();
+    let threads = threads.take(processors.saturating_add(FURTHER_THREADS_MAX));
     let waited = threads.filter_map(|thread| {
         // A thread may end meanwhile.
         let line = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;

@@ -16,6 +16,7 @@ use super::inspect;
 use crate::args::InspectArgs;
 use crate::commands::registries::{failed, fetch, manifest_if_any};
 use crate::exit::{Exit, Failure};
+use crate::logging::escaped;
 use crate::manifest::say_note;
 use crate::sandbox_process;
 use crate::terminal;
@@ -49,7 +50,7 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
     if let Err((problem, hint)) = &artifact.signed {
         let mut json = artifact.json();
         json.extend([("ok", json!(false)), ("problem", json!(problem)), ("hint", json!(hint))].map(named));
-        terminal::print(&if args.json { format!("{:#}\n", Value::Object(json)) } else { artifact.text() })?;
+        terminal::print(&if args.json { json_text(&Value::Object(json)) } else { artifact.text() })?;
         if !args.json {
             terminal::error(problem, Some(hint));
         }
@@ -67,12 +68,18 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
         if let Some(members) = json.as_object_mut() {
             members.extend(artifact.json());
         }
-        format!("{json:#}\n")
+        json_text(&json)
     } else {
         format!("{}\n{}", artifact.text(), inspected.text("component"))
     };
     terminal::print(&text)?;
     Ok(if inspected.found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
+}
+
+/// JSON for terminals, which heed some characters that JSON does not escape.
+fn json_text(json: &Value) -> String {
+    let text = format!("{json:#}\n");
+    escaped(&text, false).unwrap_or(text)
 }
 
 fn named((name, value): (&str, Value)) -> (String, Value) {

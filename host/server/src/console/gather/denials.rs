@@ -1,34 +1,61 @@
 //! The view of denials, and the rules that would allow what was denied.
+use std::collections::HashMap;
+
 use toolcell_console::model::{AllowingRule, DenialGroup, Denials};
-use toolcell_policy::suggest;
+use toolcell_mcp::Catalog as _;
+use toolcell_policy::{Askable, Grants, suggest};
 
 use super::{Sources, link};
 use crate::activity;
+use crate::catalog::Catalog;
 
-/// Kinds whose rule a person has to fill in, or to think about: the server never writes them.
-const BY_HAND: [&str; 2] = ["config", "secret"];
+/// The rules that the server may write for what was denied, by the grants that serve now.
+///
+/// A guest chooses what it asks for. So the server writes a rule for exactly that request, where a
+/// person could also be asked about it: see [`Grants::offer_to_operator`]. All other rules are
+/// written by hand.
+pub struct Offers<'a> {
+    catalog: &'a Catalog,
+    tools: HashMap<&'a str, &'a Grants>,
+    can_write: bool,
+}
 
 impl Sources {
     /// The view "Denials".
     pub fn denials(&self) -> Denials {
+        let catalog = self.catalog();
+        let offers = self.offers(&catalog);
         let groups = self.activity.denials.list();
         let (muted, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.is_muted());
         Denials {
-            groups: groups.iter().map(|group| self.group(group)).collect(),
-            muted: muted.iter().map(|group| self.group(group)).collect(),
+            groups: groups.iter().map(|group| offers.group(group)).collect(),
+            muted: muted.iter().map(|group| offers.group(group)).collect(),
             ungrouped: self.activity.denials.ungrouped(),
         }
     }
 
-    /// The tables that would allow what a group asked for, if the server may write them.
-    pub fn tables(&self, group: &activity::DenialGroup) -> Option<String> {
-        let tables = suggest(&[group.attempt()]);
-        let has_rule = tables.lines().any(|line| !line.starts_with('#') && line.contains('='));
-        (self.may_apply(group) && has_rule).then_some(tables)
+    /// A group of denials, and the rule that would allow it.
+    pub fn group(&self, group: &activity::DenialGroup) -> DenialGroup {
+        self.offers(&self.catalog()).group(group)
     }
 
-    fn may_apply(&self, group: &activity::DenialGroup) -> bool {
-        self.decide && self.is_written && !BY_HAND.contains(&group.capability)
+    /// The tables that would allow what a group asked for, if the server may write them.
+    pub fn tables(&self, group: &activity::DenialGroup) -> Option<String> {
+        self.offers(&self.catalog()).tables(group)
+    }
+
+    /// The rules that the server may write while this catalog serves.
+    pub fn offers<'a>(&self, catalog: &'a Catalog) -> Offers<'a> {
+        let tools = catalog.tools().tools().iter().enumerate();
+        let tools = tools.filter_map(|(at, tool)| Some((tool.definition().name.as_str(), catalog.tool_grants(at)?)));
+        Offers { catalog, tools: tools.collect(), can_write: self.decide && self.is_written }
+    }
+}
+
+impl Offers<'_> {
+    /// The tables to write.
+    fn tables(&self, group: &activity::DenialGroup) -> Option<String> {
+        self.offer(group).filter(|offer| shown(offer).can_apply).map(|offer| offer.table())
     }
 
     /// A group of denials, and the rule that would allow it.
@@ -44,17 +71,37 @@ impl Sources {
             first: group.first.into(),
             last: group.last().into(),
             last_call: Some(link(group.last_call())),
-            rule: rule(&suggest(&[group.attempt()]), self.may_apply(group)),
+            rule: self.offer(group).as_ref().map(shown).or_else(|| by_hand(&suggest(&[group.attempt()]))),
         }
+    }
+
+    /// The rule is one of the component: each tool that asked has to gain by it.
+    fn offer(&self, group: &activity::DenialGroup) -> Option<Askable> {
+        let component = self.can_write.then(|| self.catalog.component(&group.component))??;
+        let tools = group.tools();
+        let mut grants = tools.iter().map(|tool| self.tools.get(tool.as_str()));
+        let gain = |grants: Option<&&Grants>| grants.is_some_and(|own| own.offer_to_operator(&group.asked).is_some());
+        if tools.is_empty() || !grants.all(gain) {
+            return None;
+        }
+        let offer = component.policy().grants().offer_to_operator(&group.asked);
+        offer.filter(|offer| offer.capability().name() == group.capability)
     }
 }
 
-/// The rule of these tables: its section, and the lines there.
-fn rule(tables: &str, can_apply: bool) -> Option<AllowingRule> {
+/// The rule that the server would write.
+fn shown(offer: &Askable) -> AllowingRule {
+    let rule = AllowingRule { section: offer.section().to_owned(), line: offer.lines(), can_apply: false };
+    AllowingRule { can_apply: rule.is_shown_whole(), ..rule }
+}
+
+/// The rule of these tables: its section, and the lines there, those of `private` first.
+fn by_hand(tables: &str) -> Option<AllowingRule> {
     let mut lines = tables.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let section = lines.next()?.strip_prefix('[')?.strip_suffix(']')?.to_owned();
-    let line = lines.collect::<Vec<_>>().join("\n");
-    (!line.is_empty()).then_some(AllowingRule { section, line, can_apply })
+    let (private, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("private = "));
+    let line = [private, others].concat().join("\n");
+    (!line.is_empty()).then_some(AllowingRule { section, line, can_apply: false })
 }
 
 #[cfg(test)]
@@ -65,14 +112,15 @@ mod tests {
 
     #[test]
     fn a_rule_is_the_suggestion_without_its_comments() {
-        let of = |asked: &str| rule(&suggest(&[Attempt::new("a", asked, None)]), true);
-        let expected = AllowingRule {
-            section: "components.a.network".to_owned(),
-            line: "http = [\"GET https://x.example/y\"]".to_owned(),
-            can_apply: true,
+        let of = |asked: &str, line: Option<&str>| by_hand(&suggest(&[Attempt::new("a", asked, line)]));
+        let rule = |line: &str| {
+            Some(AllowingRule { section: "components.a.network".to_owned(), line: line.to_owned(), can_apply: false })
         };
-        assert_eq!(of("GET https://x.example/y"), Some(expected));
-        assert_eq!(of("the environment"), None);
-        assert_eq!(of("\u{202e}<b>"), None);
+        assert_eq!(of("GET https://x.example/y", None), rule("http = [\"GET https://x.example/y\"]"));
+        let private = "private = [\"10.0.0.1:443\"]";
+        let both = format!("{private}\nhttp = [\"GET https://x.example/y\"]");
+        assert_eq!(of("GET https://x.example/y", Some(private)), rule(&both));
+        assert_eq!(of("the environment", None), None);
+        assert_eq!(of("\u{202e}<b>", None), None);
     }
 }

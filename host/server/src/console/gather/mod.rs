@@ -23,6 +23,7 @@ use crate::reload::{Current, Journal};
 
 pub use audit::{ExportForm, Search, check_chain, export};
 pub use callers::token_id;
+pub use denials::Offers;
 pub use tools::as_content;
 
 /// Where views come from.

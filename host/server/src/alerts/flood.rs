@@ -1,0 +1,55 @@
+//! The alerts that strangers may have raised: a few in a minute, and one for all others. Must not
+//! hold: what is counted, or when an alert is due.
+use std::time::{Duration, Instant};
+
+/// Time after which alerts count anew.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Most alerts in a [`MINUTE`] that name whom they are about. Who is attacked from more ranges of
+/// addresses learns no more from further ones.
+pub(super) const NAMED_MAX: u32 = 10;
+
+/// The alerts of the current minute.
+#[derive(Default)]
+pub(super) struct Flood {
+    began: Option<Instant>,
+    raised: u32,
+}
+
+/// The subject of an alert that may be raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Its own.
+    Named,
+    /// All others of the minute, whom this alert stands for.
+    Others,
+}
+
+impl Flood {
+    /// Takes one. `None`: the alert for all others is raised already.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Share> {
+        if self.began.is_none_or(|began| now.saturating_duration_since(began) >= MINUTE) {
+            *self = Self { began: Some(now), raised: 0 };
+        }
+        if self.raised > NAMED_MAX {
+            return None;
+        }
+        self.raised += 1;
+        Some(if self.raised > NAMED_MAX { Share::Others } else { Share::Named })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_has_a_few_alerts_and_one_for_all_others() {
+        let (mut flood, now) = (Flood::default(), Instant::now());
+        for minute in 0..3 {
+            let mut take = || flood.take(now + minute * MINUTE);
+            assert!((0..NAMED_MAX).all(|_| take() == Some(Share::Named)));
+            assert_eq!([take(), take(), take()], [Some(Share::Others), None, None]);
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! The command lines about clients: `token` and `client-config`.
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use toolcell_server::http::lifetime;
 
 use super::ManifestArg;
 
@@ -22,10 +24,13 @@ pub enum TokenCommand {
         /// What the caller has rights to; may be given several times
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
+        /// Let it end after this time: 30d, 12h, 90m [default: it never ends]
+        #[arg(long, value_name = "TIME", value_parser = lifetime)]
+        expires: Option<Duration>,
         #[command(flatten)]
         file: TokenFileArg,
     },
-    /// Show who has a token, and with which scopes
+    /// Show who has a token, with which scopes, and until when
     List {
         #[command(flatten)]
         file: TokenFileArg,

@@ -1,7 +1,10 @@
 //! `toolcell token`: makes, lists and revokes the tokens of callers over HTTP.
+use std::time::SystemTime;
+
+use toolcell_audit::timestamp;
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
-use toolcell_server::http::{TokenEntry, TokenFile};
+use toolcell_server::http::{NewToken, TokenEntry, TokenFile};
 
 use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
 use crate::exit::Exit;
@@ -10,7 +13,7 @@ use crate::terminal;
 /// Runs one of its commands.
 pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
     let done = match &args.command {
-        TokenCommand::New { name, scopes, file } => new(name, scopes, file),
+        TokenCommand::New { name, scopes, expires, file } => new(&NewToken { name, scopes, lifetime: *expires }, file),
         TokenCommand::List { file } => list(file),
         TokenCommand::Revoke { name, file } => revoke(name, file),
     };
@@ -26,9 +29,10 @@ pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn new(name: &str, scopes: &[String], file: &TokenFileArg) -> Result<String, String> {
+fn new(new: &NewToken<'_>, file: &TokenFileArg) -> Result<String, String> {
     let file = opened(file)?;
-    let token = file.add(name, scopes)?;
+    let token = file.add(new)?;
+    let name = new.name;
     terminal::say(&format!(
         "the token of {name}, which is shown only now; {} keeps its hash:\n",
         file.path().display()
@@ -37,8 +41,18 @@ fn new(name: &str, scopes: &[String], file: &TokenFileArg) -> Result<String, Str
 }
 
 fn list(file: &TokenFileArg) -> Result<String, String> {
-    let line = |entry: TokenEntry| format!("{}\t{}\n", entry.name, entry.scopes.join(" "));
-    Ok(opened(file)?.read()?.into_iter().map(line).collect())
+    let now = SystemTime::now();
+    Ok(opened(file)?.read()?.iter().map(|entry| listed(entry, now)).collect())
+}
+
+/// A line of the list: name, scopes, and the end of a token that has one.
+fn listed(entry: &TokenEntry, now: SystemTime) -> String {
+    let word = if entry.has_ended(now) { "ended" } else { "ends" };
+    let end = entry.expires().map(|end| {
+        let time = timestamp(end);
+        format!("\t{word} {}Z", time.split('.').next().unwrap_or_default())
+    });
+    format!("{}\t{}{}\n", entry.name, entry.scopes.join(" "), end.unwrap_or_default())
 }
 
 fn revoke(name: &str, file: &TokenFileArg) -> Result<String, String> {

@@ -75,7 +75,7 @@ pub struct CallLink {
 /// The state of the chain of hashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ChainState {
-    /// It is not known.
+    /// It was not checked since the server started.
     #[default]
     Unknown,
     /// It is whole.
@@ -91,5 +91,7 @@ pub enum ChainState {
     Broken {
         /// One sentence: where, and how.
         reason: String,
+        /// The time of the check.
+        at: Moment,
     },
 }

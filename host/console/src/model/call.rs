@@ -15,15 +15,19 @@ pub struct CallPage {
     pub arguments: Option<String>,
     /// Its records, oldest first.
     pub records: Vec<CallRecord>,
-    /// Its denials.
+    /// Records that are left out, because there are too many.
+    pub left_out: u64,
+    /// Its denials, as its records have them.
     pub denials: Vec<DenialGroup>,
     /// Resources that it used.
     pub usage: Vec<CallUsage>,
+    /// True if the version that ran is served now, so that its limits are known.
+    pub is_served: bool,
     /// Parts of its time, in the order of their start.
     pub spans: Vec<CallSpan>,
     /// Text that it printed and logged; none where that is not kept.
     pub log: Option<String>,
-    /// The chain, as far as the records of this call were checked.
+    /// The chain, as it was checked last: perhaps before this call.
     pub chain: ChainState,
 }
 

@@ -12,7 +12,7 @@ pub struct Callers {
     pub tokens: Option<Vec<TokenRow>>,
     /// The token that was just made.
     pub fresh: Option<FreshToken>,
-    /// Callers that were refused, newest first.
+    /// Callers that were refused within the last hour, newest first.
     pub refused: Vec<RefusedCaller>,
     /// Refusals that are in no row, because there were too many.
     pub refused_beyond: u64,
@@ -35,7 +35,7 @@ pub struct CallerRule {
     pub skills: Vec<String>,
     /// Rate and concurrency in words: `600/min, 4 at once`. May be empty.
     pub bounds: String,
-    /// Where it stands.
+    /// Where it stands; none where the manifest's file does not have it as it serves.
     pub place: Option<super::Place>,
 }
 
@@ -56,6 +56,8 @@ pub struct TokenRow {
     pub last_used: Option<Moment>,
     /// True if it is revoked.
     pub revoked: bool,
+    /// True if its time is over.
+    pub ended: bool,
 }
 
 /// A token that was just made: shown once.
@@ -70,16 +72,14 @@ pub struct FreshToken {
 /// Requests that were refused alike.
 #[derive(Debug, Clone, Default)]
 pub struct RefusedCaller {
-    /// Who: a caller's name, or the address of a stranger.
+    /// Who: a caller's name, or the range of addresses of strangers.
     pub who: String,
-    /// The reason: `wrong token`, `may not call wiki/delete`.
+    /// The reason: `unknown_credential: a token that is not known`.
     pub reason: String,
     /// The HTTP status, where it was one: 401.
     pub status: Option<u16>,
-    /// Number of times.
+    /// Number of times within the hour.
     pub count: u64,
-    /// The first time.
-    pub first: Moment,
     /// The last time.
     pub last: Moment,
 }

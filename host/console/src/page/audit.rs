@@ -35,11 +35,13 @@ pub fn view(frame: &Frame, audit: &Audit) -> Markup {
 pub fn chain(chain: &ChainState) -> Markup {
     html! {
         @match chain {
-            ChainState::Unknown => p.chain { span.chip.off { "chain" } " not checked yet" },
+            ChainState::Unknown => p.chain { span.chip.off { "chain" } " not checked since the server started" },
             ChainState::Whole { records, head, at } => p.chain {
                 span.chip.good { "chain whole" } " " (count(*records)) " records at " (moment(*at)) " UTC, last hash " span.mono { (line(head)) }
             },
-            ChainState::Broken { reason } => p.chain { span.chip.bad { "chain broken" } " " (line(reason)) },
+            ChainState::Broken { reason, at } => p.chain {
+                span.chip.bad { "chain broken" } " at " (moment(*at)) " UTC: " (line(reason))
+            },
         }
     }
 }

@@ -8,9 +8,9 @@ use super::audit::{chain, outcome};
 use super::denials;
 use crate::bounds::ROWS;
 use crate::chart::bar_of;
-use crate::figure::{amount, moment, or_none, time};
+use crate::figure::{amount, count, moment, or_none, time};
 use crate::json;
-use crate::model::{CallPage, CallSpan, CallUsage};
+use crate::model::{CallPage, CallSpan, CallUsage, ChainState};
 use crate::routes;
 use crate::table::{Row, column, figures, table};
 use crate::text::{block, line};
@@ -34,17 +34,20 @@ pub fn view(page: &CallPage) -> Markup {
             @if !call.detail.is_empty() { div { dt { "Details" } dd { (line(&call.detail)) } } }
             @for (name, value) in page.facts.iter().take(24) { div { dt { (line(name)) } dd.mono { (line(value)) } } }
         }
-        (chain(&page.chain))
+        (checked(page))
         @if !page.spans.is_empty() { h2 { "Trace" } (spans(&page.spans)) }
         h2 { "Usage" }
         (usage(&page.usage))
+        @if !page.usage.is_empty() && !page.is_served {
+            p.dim { "The version that ran is not served any more: its limits are not known." }
+        }
         h2 { "Arguments" }
         @match &page.arguments {
             Some(arguments) => (json::block(arguments, "Arguments")),
             None => p.dim { "Only their digest is kept: see " code { "[audit] arguments" } "." },
         }
         h2 { "Denials" }
-        @if page.denials.is_empty() { p.empty { "Nothing was denied." } }
+        @if page.denials.is_empty() { p.empty { "Its records have no denial." } }
         @for denial in page.denials.iter().take(ROWS) { article.card { (denials::about(denial)) } }
         h2 { "What it printed" }
         @match &page.log {
@@ -70,6 +73,20 @@ fn records(page: &CallPage) -> Markup {
             }
         }
         (crate::table::beyond(page.records.len()))
+        @if page.left_out > 0 { p.more { (count(page.left_out)) " more records of this call are not shown; exports have all." } }
+    }
+}
+
+/// The chain as it was checked last, and if that says nothing of this call.
+fn checked(page: &CallPage) -> Markup {
+    let last = page.records.last().map(|record| record.at);
+    let is_before = match &page.chain {
+        ChainState::Whole { at, .. } => last.is_some_and(|last| *at < last),
+        ChainState::Unknown | ChainState::Broken { .. } => false,
+    };
+    html! {
+        (chain(&page.chain))
+        @if is_before { p.dim { "That was before the last record of this call: check again in the view of all records." } }
     }
 }
 

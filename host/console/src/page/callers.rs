@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use crate::figure::{count, moment};
+use crate::figure::{count, moment, or_none};
 use crate::frame::{copy, form, id};
 use crate::model::{CallerRule, Callers, Frame, FreshToken, RefusedCaller, TokenRow};
-use crate::picture::place;
+use crate::picture;
 use crate::routes;
 use crate::table::{Row, actions, column, figures, table};
 use crate::text::{line, list, name};
@@ -58,11 +58,20 @@ fn rules(rules: &[CallerRule]) -> Markup {
                 patterns(&rule.prompts),
                 patterns(&rule.skills),
                 html! { (name(&rule.bounds)) },
-                place(rule.place.as_ref()),
+                place(rule),
             ])
         })
         .collect();
     table("Rules of the manifest", &columns, &rows, "The manifest has no rules: every caller may call every tool.")
+}
+
+fn place(rule: &CallerRule) -> Markup {
+    html! {
+        @match &rule.place {
+            Some(at) => (picture::place(Some(at))),
+            None => span.dim { "not so in the file now" },
+        }
+    }
 }
 
 fn patterns(patterns: &[String]) -> Markup {
@@ -74,7 +83,10 @@ fn token_table(frame: &Frame, tokens: &[TokenRow]) -> Markup {
         [column("Caller"), column("Scopes"), column("Made"), column("Ends"), column("Last use"), actions("Revoke")];
     let columns = if frame.decide { &columns[..] } else { columns.get(..5).unwrap_or(&[]) };
     let rows: Vec<Row> = tokens.iter().map(|token| token_row(frame, token)).collect();
-    table("Tokens (times in UTC)", columns, &rows, "There are no tokens.")
+    html! {
+        (table("Tokens (times in UTC)", columns, &rows, "There are no tokens."))
+        @if !tokens.is_empty() { p.dim { "Last uses are those that this process saw since it started." } }
+    }
 }
 
 fn token_row(frame: &Frame, token: &TokenRow) -> Row {
@@ -84,7 +96,10 @@ fn token_row(frame: &Frame, token: &TokenRow) -> Row {
         }
     };
     Row::of(vec![
-        html! { (name(&token.name)) @if token.revoked { " " span.chip.bad { "revoked" } } },
+        html! {
+            (name(&token.name))
+            @if token.revoked { " " span.chip.bad { "revoked" } } @else if token.ended { " " span.chip.bad { "ended" } }
+        },
         patterns(&token.scopes),
         time(token.made, "unknown"),
         time(token.expires, "never"),
@@ -126,17 +141,10 @@ fn new_token(frame: &Frame) -> Markup {
 }
 
 fn refused(callers: &Callers) -> Markup {
-    let columns = [
-        column("Who"),
-        column("Reason"),
-        figures("Status"),
-        figures("Times"),
-        column("First (UTC)"),
-        column("Last (UTC)"),
-    ];
+    let columns = [column("Who"), column("Reason"), figures("Status"), figures("Times"), column("Last (UTC)")];
     let rows: Vec<Row> = callers.refused.iter().map(refused_row).collect();
     html! {
-        (table("Refused requests, those alike together", &columns, &rows, "Nobody was refused."))
+        (table("Refused in the last hour, those alike together", &columns, &rows, "Nobody was refused in the last hour."))
         @if callers.refused_beyond > 0 { p.more { (count(callers.refused_beyond)) " further refusals are not in this table." } }
     }
 }
@@ -145,9 +153,8 @@ fn refused_row(refused: &RefusedCaller) -> Row {
     Row::of(vec![
         html! { (name(&refused.who)) },
         html! { (line(&refused.reason)) },
-        html! { @if let Some(status) = refused.status { (status) } },
+        or_none(refused.status.map(|status| status.to_string())),
         html! { (count(refused.count)) },
-        moment(refused.first),
         moment(refused.last),
     ])
 }

@@ -416,7 +416,9 @@ impl Samples {
             ],
             arguments: Some(format!(r#"{{"city":{}}}"#, serde_json::Value::from(self.text("Lisbon")))),
             records: vec![record("call.started"), record("call.denied"), record("call.finished")],
+            left_out: 0,
             denials: vec![self.denial("d1", true)],
+            is_served: true,
             usage: vec![
                 usage("fuel", Unit::Fuel, 48_200_000, Some(10_000_000_000)),
                 usage("memory", Unit::Bytes, 61 << 20, Some(64 << 20)),
@@ -432,7 +434,10 @@ impl Samples {
                 span("GET telemetry.example", 2_650, 12, 2),
             ],
             log: Some(self.text("reading data\nthread 'main' panicked at src/lib.rs:7")),
-            chain: ChainState::Broken { reason: self.text("line 812 of audit.jsonl.2 names another hash") },
+            chain: ChainState::Broken {
+                reason: self.text("line 812 of audit.jsonl.2 names another hash"),
+                at: Moment::from_unix_ms(NOW),
+            },
         }
     }
 
@@ -455,6 +460,7 @@ impl Samples {
             expires: None,
             last_used: (!revoked).then_some(Moment::from_unix_ms(NOW - 4_000)),
             revoked,
+            ended: false,
         };
         Callers {
             rules: vec![
@@ -464,11 +470,10 @@ impl Samples {
             tokens: Some(vec![token("t1", "ann", false), token("t2", "ci", true)]),
             fresh: fresh.then(|| FreshToken { name: self.text("bob"), secret: "tc_5f2d8a6c0b9e4d13".to_owned() }),
             refused: vec![RefusedCaller {
-                who: self.text("203.0.113.7"),
-                reason: self.text("wrong token"),
+                who: self.text("203.0.113.0/24"),
+                reason: self.text("unknown_credential: a token that is not known"),
                 status: Some(401),
                 count: 14_882,
-                first: Moment::from_unix_ms(NOW - 3_600_000),
                 last: Moment::from_unix_ms(NOW),
             }],
             refused_beyond: 40,

@@ -56,6 +56,8 @@ accessors! {
     pub struct CallerRule {
         /// Its name in the manifest.
         pub(crate) name: String => &str,
+        /// The place of that name in the manifest's text.
+        pub(crate) span: Span => &Span,
         pub(crate) names: Vec<String>,
         /// The scopes that it is for.
         pub(crate) scopes: Vec<String> => &[String],

@@ -141,6 +141,7 @@ fn rule(
     let concurrency = section.number(&CONCURRENCY, problems);
     Some(CallerRule {
         name: entry.key.to_owned(),
+        span: entry.key_span.clone(),
         names: names.into_iter().map(|(name, _)| name).collect(),
         scopes: scopes.into_iter().map(|(scope, _)| scope).collect(),
         tools: tools(entry, &section, context.components, problems),

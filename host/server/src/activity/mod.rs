@@ -16,6 +16,7 @@ use std::time::SystemTime;
 pub use approvals::{ApprovalQueue, OperatorAnswer, PendingApproval};
 pub use denials::{DenialGroup, DenialGroups, DeniedRequest};
 pub use figures::Figures;
+pub use recent::{CallPart, RecentCall};
 pub use running::{CallPhase, LiveCall, RunningCalls, TrackedCall};
 
 /// Calls as operators see them, over all generations.

@@ -13,6 +13,7 @@ use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit, segment};
 use crate::activity::OperatorAnswer;
+use crate::http::{NewToken, lifetime};
 use crate::lock::{Approval, SeenDigest};
 
 /// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
@@ -160,12 +161,17 @@ impl Console {
 
     async fn new_token(&self, fields: &Fields) -> Came {
         let file = self.sources.tokens.clone().ok_or("There is no file of tokens.")?;
-        if !fields.get(routes::EXPIRES).trim().is_empty() {
-            return Err("Tokens of the file have no end: revoke it when its time is over.".to_owned());
-        }
+        let lifetime = match fields.get(routes::EXPIRES).trim() {
+            "" | "never" => None,
+            text => Some(lifetime(text).map_err(|problem| format!("{problem}, or never."))?),
+        };
         let name = fields.get(routes::NAME).trim().to_owned();
         let scopes: Vec<String> = fields.get(routes::SCOPES).split_whitespace().map(str::to_owned).collect();
-        let made = tokio::task::spawn_blocking(move || file.add(&name, &scopes)).await;
+        let made = tokio::task::spawn_blocking(move || {
+            let new = NewToken { name: &name, scopes: &scopes, lifetime };
+            file.add(&new)
+        });
+        let made = made.await;
         made.map_err(|_| "The file of tokens was not written.")?
     }
 

@@ -3,7 +3,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use toolcell_mcp::http::{AuthFailure, RefusalObserver as _, RefusalReason};
+use toolcell_mcp::http::{AuthFailure, RefusalReason};
 
 use super::attempts::Attempts;
 use super::session::Operator;
@@ -29,11 +29,27 @@ pub enum NotAdmitted {
     NotNow,
 }
 
+impl NotAdmitted {
+    /// The status of the answer.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Wrong => 403,
+            Self::TooMany => 429,
+            Self::NotNow => 503,
+        }
+    }
+}
+
 impl Operators {
     /// Callers of these names, whose tokens are checked like those of the server's clients. Whoever
     /// is turned away counts as refused.
     pub fn new(names: Vec<String>, authenticator: Arc<Authenticator>, refusals: Arc<Refusals>) -> Self {
         Self { names, authenticator, attempts: Attempts::default(), refusals }
+    }
+
+    /// Checks their tokens.
+    pub fn authenticator(&self) -> &Arc<Authenticator> {
+        &self.authenticator
     }
 
     /// The operator with this token, which came from this address.
@@ -42,11 +58,11 @@ impl Operators {
     /// See [`NotAdmitted`]. It is counted.
     pub async fn admit(&self, token: &str, from: IpAddr) -> Result<Operator, NotAdmitted> {
         if !self.attempts.begin(from, Instant::now()) {
-            self.refusals.refused(Some(from), RefusalReason::UnknownCredential);
+            self.refusals.not_signed_in(from, RefusalReason::UnknownCredential, NotAdmitted::TooMany.status());
             return Err(NotAdmitted::TooMany);
         }
         let refused = |reason| {
-            self.refusals.refused(Some(from), reason);
+            self.refusals.not_signed_in(from, reason, NotAdmitted::Wrong.status());
             NotAdmitted::Wrong
         };
         let admitted = self.authenticator.find(token).await.map_err(|failure| match failure {

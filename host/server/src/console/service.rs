@@ -24,6 +24,13 @@ use crate::workers::GuestExecutor;
 /// Most exports and checks of the chain at a time. Each reads all that is recorded.
 const LONG_READS_MAX: usize = 2;
 
+/// Most requests at a time that read the newest records. Each computes for up to half a second,
+/// beside calls on the same cores. Further ones wait.
+const RECORD_READS_MAX: usize = 2;
+
+/// Time that a request waits for that. Whoever searches looks again.
+const RECORD_READS_WAIT: std::time::Duration = std::time::Duration::from_secs(8);
+
 /// Time of an export: a gigabyte over a slow connection.
 const EXPORT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
 
@@ -41,6 +48,7 @@ pub struct Console {
     /// Name of the server for people.
     pub(super) name: String,
     long_reads: Arc<Semaphore>,
+    record_reads: Arc<Semaphore>,
     chain: Arc<Mutex<ChainState>>,
 }
 
@@ -68,6 +76,7 @@ impl Console {
             executor,
             name,
             long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
+            record_reads: Arc::new(Semaphore::new(RECORD_READS_MAX)),
             chain: Arc::default(),
         }
     }
@@ -123,7 +132,22 @@ impl Console {
 
     /// The page at a path.
     pub(super) async fn view(self: &Arc<Self>, visit: Visit, path: String, fields: Fields) -> Reply {
-        self.aside(move |console| console.make(&visit, &path, &fields)).await.unwrap_or_else(|reply| reply)
+        let place = if path == routes::AUDIT || path.starts_with(CALLS) {
+            let place = Arc::clone(&self.record_reads).acquire_owned();
+            match tokio::time::timeout(RECORD_READS_WAIT, place).await {
+                Ok(Ok(place)) => Some(place),
+                Ok(Err(_)) | Err(_) => return busy(),
+            }
+        } else {
+            None
+        };
+        // It goes on where the browser leaves, and so its place is kept.
+        let made = self.aside(move |console| {
+            let page = console.make(&visit, &path, &fields);
+            drop(place);
+            page
+        });
+        made.await.unwrap_or_else(|reply| reply)
     }
 
     /// Makes a view, or a page of one, on a thread for work that blocks. That takes milliseconds,
@@ -165,7 +189,7 @@ impl Console {
         let rest = |prefix: &str| path.strip_prefix(prefix)?.strip_prefix('/').and_then(segment);
         let found = match (rest(routes::TOOLS), rest(CALLS)) {
             (Some(name), _) => self.sources.tool(&name).map(|view| page::tool(frame, &view)),
-            (None, Some(id)) => self.sources.call(&id).map(|view| page::call(frame, &view)),
+            (None, Some(id)) => self.sources.call(&id, self.checked_chain()).map(|view| page::call(frame, &view)),
             (None, None) => None,
         };
         match found {
@@ -174,8 +198,13 @@ impl Console {
         }
     }
 
+    /// The chain as it was checked last.
+    fn checked_chain(&self) -> ChainState {
+        self.chain.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn audit(&self, fields: &Fields) -> toolcell_console::model::Audit {
-        let chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let chain = self.checked_chain();
         match Search::of(fields) {
             Ok(search) => self.sources.audit(search, chain),
             Err(wrong) => {
@@ -241,7 +270,7 @@ impl Console {
         let checked = tokio::task::spawn_blocking(move || check_chain(&path)).await;
         let checked = checked.map_err(|_| "The check ended before its time.")?;
         let said = match &checked {
-            ChainState::Broken { reason } => Err(reason.clone()),
+            ChainState::Broken { reason, .. } => Err(reason.clone()),
             _ => Ok("The chain of records is whole.".to_owned()),
         };
         *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = checked;

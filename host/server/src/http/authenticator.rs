@@ -8,7 +8,8 @@ use toolcell_mcp::http::oauth::TokenFault;
 use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
 
 use super::oauth::Oauth;
-use super::tokens::{TOKEN_PREFIX, Tokens};
+use super::token_file::TOKEN_PREFIX;
+use super::tokens::Tokens;
 use crate::boards::Boards;
 
 /// Challenge for a caller without a token, if no issuer is configured.
@@ -31,6 +32,11 @@ impl Authenticator {
     /// From now on replicas tell each other of tokens that are revoked.
     pub fn share(&self, boards: &Arc<Boards>) {
         self.tokens.iter().for_each(|tokens| tokens.share(boards));
+    }
+
+    /// The tokens of the file, if there is one.
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_deref()
     }
 
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {

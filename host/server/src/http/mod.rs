@@ -6,6 +6,7 @@ mod certificate;
 pub(crate) mod metadata;
 mod oauth;
 mod open;
+mod token_file;
 mod tokens;
 mod watch;
 
@@ -13,5 +14,5 @@ pub(crate) use authenticator::Authenticator;
 pub(crate) use certificate::open as open_certificate;
 pub(crate) use open::authenticator;
 pub use open::{BoundTransport, HttpAddress, HttpSettings, open};
-pub use tokens::{TokenEntry, TokenFile};
+pub use token_file::{NewToken, TokenEntry, TokenFile, lifetime};
 pub(crate) use watch::FilePolling;

@@ -17,7 +17,8 @@ use toolcell_policy::{HttpPolicy, ListenAddress, Manifest};
 use super::authenticator::Authenticator;
 use super::certificate;
 use super::oauth::Oauth;
-use super::tokens::{TokenFile, Tokens};
+use super::token_file::TokenFile;
+use super::tokens::Tokens;
 use super::watch::FilePolling;
 use crate::control::remove_if_dead;
 

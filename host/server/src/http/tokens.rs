@@ -1,26 +1,17 @@
-//! Bearer tokens: a file of their hashes with the callers' names. A token is never written down
-//! here, and never given to a guest.
+//! Bearer tokens of the file: who is let in with one, until when, and when it was used last. A
+//! token is never given to a guest. Must not hold: the form of the file.
 use std::collections::{HashMap, HashSet};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
 use toolcell_mcp::{Caller, Cancellation};
-use toolcell_sandbox::Digest;
 
+use super::token_file::{TokenEntry, TokenFile, hash};
 use super::watch::FilePolling;
 use crate::boards::BoardName::Revoked;
 use crate::boards::Boards;
-use crate::file::read_bounded;
-
-/// Longest file of tokens, in bytes: some five thousand of them.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Time for which a token stays revoked by a replica that saw its line go. A replica that still has
 /// the line makes it longer.
@@ -30,145 +21,9 @@ const REVOKED_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// more.
 const READ_WITHIN: Duration = Duration::from_secs(2);
 
-/// Time to wait for others who change the file: each reads and writes it once.
-const LOCKED_WITHIN: Duration = Duration::from_secs(30);
-
-/// Time between two looks whether the file is free. Nobody notices so little.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Random bytes of a token. So many cannot be guessed, so a plain hash protects them.
-const TOKEN_BYTES: usize = 32;
-
-/// Prefix of every token, for scanners that look for leaked secrets.
-pub const TOKEN_PREFIX: &str = "toolcell_";
-
-/// Longest name of a caller, in characters.
-const NAME_CHARS_MAX: usize = 64;
-
-/// Names that stand for callers without a token, and for calls from the console.
-const TAKEN: [&str; 3] = ["local", "anyone", "console"];
-
-/// One line of the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenEntry {
-    /// Name of its caller.
-    pub name: String,
-    /// `sha256:…` of the token.
-    pub hash: String,
-    /// Scopes of its caller.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scopes: Vec<String>,
-}
-
-/// The file of tokens.
-#[derive(Clone, Debug)]
-pub struct TokenFile(PathBuf);
-
-impl TokenFile {
-    /// The file at this path.
-    pub fn at(path: PathBuf) -> Self {
-        Self(path)
-    }
-
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Its lines. `Err` is one sentence.
-    pub fn read(&self) -> Result<Vec<TokenEntry>, String> {
-        let shown = self.0.display();
-        let bytes = read_bounded(&self.0, FILE_BYTES_MAX).map_err(|problem| format!("{shown} {problem}"))?;
-        let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))?;
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let entry = |(index, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| format!("{shown}:{}: no token's line: {error}", index + 1))
-        };
-        lines.map(entry).collect()
-    }
-
-    /// Changes its lines. Nobody else changes them meanwhile, so no revoked token comes back. `Err`
-    /// is one sentence, and nothing is written.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Vec<TokenEntry>) -> Result<T, String>) -> Result<T, String> {
-        let _alone = self.lock()?;
-        let mut entries = if self.0.exists() { self.read()? } else { Vec::new() };
-        let done = change(&mut entries)?;
-        self.write(&entries)?;
-        Ok(done)
-    }
-
-    /// Keeps other processes and threads from changing it: a lock of a file beside it, as the file
-    /// itself is replaced.
-    fn lock(&self) -> Result<std::fs::File, String> {
-        let mut path = self.0.clone().into_os_string();
-        path.push(".lock");
-        let shown = Path::new(&path).display();
-        let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed();
-        let mut open = std::fs::OpenOptions::new();
-        let lock = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&path);
-        let lock = lock.map_err(|error| format!("{shown} cannot be opened: {error}"))?;
-        let end = Instant::now() + LOCKED_WITHIN;
-        loop {
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(lock),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(LOOK_EVERY),
-                Err(Errno::WOULDBLOCK) => return Err(format!("{shown} is kept by another process; try again later")),
-                Err(error) => return Err(format!("{shown} cannot be locked: {error}")),
-            }
-        }
-    }
-
-    /// Gives this caller a token, which is returned and kept nowhere. `Err` is one sentence.
-    pub fn add(&self, name: &str, scopes: &[String]) -> Result<String, String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
-        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) || TAKEN.contains(&name) {
-            let taken = TAKEN.join(", ");
-            return Err(format!(
-                "{name:?} cannot be a caller's name: 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @, and none of {taken}"
-            ));
-        }
-        self.change(|entries| {
-            if entries.iter().any(|entry| entry.name == name) {
-                return Err(format!("{name} has a token already; `toolcell token revoke {name}` takes it away"));
-            }
-            let token = new_token()?;
-            entries.push(TokenEntry { name: name.to_owned(), hash: hash(&token), scopes: scopes.to_vec() });
-            Ok(token)
-        })
-    }
-
-    /// Writes the file whole, or not at all. `Err` is one sentence.
-    pub fn write(&self, entries: &[TokenEntry]) -> Result<(), String> {
-        let wrong = |error: std::io::Error| format!("{} cannot be written: {error}", self.0.display());
-        let mut text = String::new();
-        for entry in entries {
-            text.push_str(&serde_json::to_string(entry).map_err(|error| error.to_string())?);
-            text.push('\n');
-        }
-        let draft = self.0.with_extension(format!("draft-{}", std::process::id()));
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(wrong)?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        written.and_then(|()| std::fs::rename(&draft, &self.0)).map_err(|error| {
-            let _ = std::fs::remove_file(&draft);
-            wrong(error)
-        })
-    }
-}
-
-/// A new random token. `Err` is one sentence.
-fn new_token() -> Result<String, String> {
-    let mut bytes = [0_u8; TOKEN_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random bytes: {error}"))?;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{TOKEN_PREFIX}{digits}"))
-}
-
-/// Hash of a token, which the file stores.
-fn hash(token: &str) -> String {
-    Digest::of(token.as_bytes()).to_string()
-}
+/// Longest time from now that a stream may last with its token: clocks do not reach as far as some
+/// lines say.
+const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// The tokens of the file with their callers. Where replicas share state, a token that one of them
 /// saw go is of no use to the others either, whatever their files say.
@@ -185,19 +40,37 @@ struct KnownTokens {
 struct Lines {
     /// As they count now: none where the file cannot be read.
     now: Vec<TokenEntry>,
-    /// Hashes that were in the file when it could be read last.
-    read: HashSet<String>,
+    /// Hashes that were in the file when it could be read last, with the uses of their tokens.
+    read: UsesByHash,
 }
 
-/// By hash of a token: its caller, and what is cancelled once the token is revoked.
-type CallersByHash = HashMap<String, (Caller, Cancellation)>;
+/// The time of a token's last use in this process.
+#[derive(Default)]
+struct LastUse {
+    /// Milliseconds since 1970; 0 before the first one.
+    at_ms: AtomicU64,
+}
+
+/// A token that lets its caller in.
+struct KnownToken {
+    caller: Caller,
+    /// The time when it ends.
+    ends: Option<SystemTime>,
+    /// Cancelled once it is revoked.
+    revoked: Cancellation,
+    used: Arc<LastUse>,
+}
+
+type CallersByHash = HashMap<String, KnownToken>;
+type UsesByHash = HashMap<String, Arc<LastUse>>;
 
 impl Tokens {
     /// Reads the file, now and whenever it changes. `Err` is one sentence.
     pub fn open(file: TokenFile, polling: &mut FilePolling) -> Result<Self, String> {
         let now = file.read()?;
-        let callers = RwLock::new(known(&now, &mut CallersByHash::new()));
-        let lines = Mutex::new(Lines { read: hashes(&now), now });
+        let read = uses(&now, &UsesByHash::new());
+        let callers = RwLock::new(known(&now, &read, &mut CallersByHash::new()));
+        let lines = Mutex::new(Lines { read, now });
         let known = Arc::new(KnownTokens { file, lines, callers, boards: OnceLock::new() });
         let changed = Arc::clone(&known);
         polling.files(vec![known.file.path().to_owned()], move || changed.read_again());
@@ -233,14 +106,56 @@ impl Tokens {
             _ => Ok(Some(admitted)),
         }
     }
+
+    /// The time when the token with this hash was shown last to this process.
+    pub fn last_use(&self, hash: &str) -> Option<SystemTime> {
+        self.0.lines().read.get(hash)?.last()
+    }
+
+    /// True if a replica revoked the token with this hash.
+    pub fn is_revoked(&self, hash: &str) -> bool {
+        self.0.is_revoked(hash)
+    }
+}
+
+impl LastUse {
+    /// Notes a use. Requests do it: it is one store, and readers may see the later of two a little
+    /// late.
+    fn note(&self, now: SystemTime) {
+        let ms = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        self.at_ms.store(u64::try_from(ms).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn last(&self) -> Option<SystemTime> {
+        let ms = Some(self.at_ms.load(Ordering::Relaxed)).filter(|ms| *ms > 0)?;
+        UNIX_EPOCH.checked_add(Duration::from_millis(ms))
+    }
+}
+
+impl KnownToken {
+    /// Its caller; `None` if its time is over.
+    fn admit(&self, now: SystemTime) -> Option<Admitted> {
+        let until = match self.ends {
+            None => None,
+            Some(end) => {
+                let left = end.duration_since(now).ok().filter(|left| !left.is_zero())?;
+                Some(Instant::now().checked_add(left.min(HOLDS_MAX))?)
+            }
+        };
+        self.used.note(now);
+        let validity = CredentialValidity { until, revoked: Some(self.revoked.clone()) };
+        Some(Admitted { caller: self.caller.clone(), validity })
+    }
 }
 
 impl KnownTokens {
     fn caller_with(&self, token: &str) -> Option<Admitted> {
         let callers = self.callers.read().unwrap_or_else(PoisonError::into_inner);
-        let (caller, revoked) = callers.get(&hash(token))?;
-        let validity = CredentialValidity { until: None, revoked: Some(revoked.clone()) };
-        Some(Admitted { caller: caller.clone(), validity })
+        callers.get(&hash(token))?.admit(SystemTime::now())
+    }
+
+    fn is_revoked(&self, hash: &str) -> bool {
+        self.boards.get().is_some_and(|boards| boards.has(Revoked, &[hash]))
     }
 
     /// Reads the file, and tells other replicas of lines that went, or came back.
@@ -249,10 +164,12 @@ impl KnownTokens {
         let mut lines = self.lines();
         match read {
             Ok(now) => {
-                let before = std::mem::replace(&mut lines.read, hashes(&now));
+                let read = uses(&now, &lines.read);
+                let before = hashes(&std::mem::replace(&mut lines.read, read));
                 lines.now = now;
                 if let Some(boards) = self.boards.get() {
-                    let (gone, come) = (before.difference(&lines.read), lines.read.difference(&before));
+                    let now = hashes(&lines.read);
+                    let (gone, come) = (before.difference(&now), now.difference(&before));
                     gone.for_each(|hash| boards.post_later(Revoked, &[hash], REVOKED_FOR));
                     come.for_each(|hash| boards.take_down_later(Revoked, &[hash]));
                 }
@@ -270,14 +187,12 @@ impl KnownTokens {
     /// Makes the callers those of all lines that nobody revoked.
     fn count_again(&self) {
         let lines = self.lines();
-        let is_revoked =
-            |entry: &&TokenEntry| self.boards.get().is_some_and(|boards| boards.has(Revoked, &[&entry.hash]));
-        let entries: Vec<&TokenEntry> = lines.now.iter().filter(|entry| !is_revoked(entry)).collect();
+        let entries: Vec<&TokenEntry> = lines.now.iter().filter(|entry| !self.is_revoked(&entry.hash)).collect();
         let mut callers = self.callers.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *callers);
-        *callers = known(entries, &mut before);
+        *callers = known(entries, &lines.read, &mut before);
         drop(callers);
-        before.into_values().for_each(|(_, revoked)| revoked.cancel());
+        before.into_values().for_each(|token| token.revoked.cancel());
     }
 
     /// Has tokens stay revoked for as long as a line of them stays in this file.
@@ -294,23 +209,38 @@ impl KnownTokens {
     }
 }
 
-fn hashes(entries: &[TokenEntry]) -> HashSet<String> {
-    entries.iter().map(|entry| entry.hash.clone()).collect()
+fn hashes(uses: &UsesByHash) -> HashSet<String> {
+    uses.keys().cloned().collect()
+}
+
+/// The uses of the tokens of these lines, those of known ones as before.
+fn uses(entries: &[TokenEntry], before: &UsesByHash) -> UsesByHash {
+    let used = |hash: &str| before.get(hash).map(Arc::clone).unwrap_or_default();
+    entries.iter().map(|entry| (entry.hash.clone(), used(&entry.hash))).collect()
 }
 
 /// The callers of these lines. Unchanged ones are moved over from `before`; the rest stays there.
-fn known<'e>(entries: impl IntoIterator<Item = &'e TokenEntry>, before: &mut CallersByHash) -> CallersByHash {
+fn known<'e>(
+    entries: impl IntoIterator<Item = &'e TokenEntry>,
+    uses: &UsesByHash,
+    before: &mut CallersByHash,
+) -> CallersByHash {
     let entry = |entry: &TokenEntry| {
         let caller = Caller::new(&entry.name, entry.scopes.iter().map(String::as_str));
+        let ends = entry.expires();
         let unchanged = match before.remove(&entry.hash) {
-            Some(known) if known.0 == caller => Some(known),
-            Some((_, revoked)) => {
-                revoked.cancel();
+            Some(known) if known.caller == caller && known.ends == ends => Some(known),
+            Some(known) => {
+                known.revoked.cancel();
                 None
             }
             None => None,
         };
-        (entry.hash.clone(), unchanged.unwrap_or_else(|| (caller, Cancellation::new())))
+        let made = || {
+            let used = uses.get(&entry.hash).map(Arc::clone).unwrap_or_default();
+            KnownToken { caller, ends, revoked: Cancellation::new(), used }
+        };
+        (entry.hash.clone(), unchanged.unwrap_or_else(made))
     };
     entries.into_iter().map(entry).collect()
 }
@@ -319,44 +249,53 @@ fn known<'e>(entries: impl IntoIterator<Item = &'e TokenEntry>, before: &mut Cal
 mod tests {
     use tokio::runtime::Handle;
 
+    use std::path::Path;
+
+    use super::super::token_file::NewToken;
     use super::*;
     use crate::boards::tests::{comes_true, replicas};
 
+    fn entry(name: &str, lifetime: Option<Duration>) -> TokenEntry {
+        TokenEntry::new(&NewToken { name, scopes: &[], lifetime }, hash(name), SystemTime::now())
+    }
+
     fn file(folder: &Path, names: &[&str]) -> TokenFile {
         let file = TokenFile::at(folder.join("tokens.jsonl"));
-        let entry = |name: &&str| TokenEntry { name: (*name).to_owned(), hash: hash(name), scopes: Vec::new() };
-        file.write(&names.iter().map(entry).collect::<Vec<_>>()).unwrap();
+        file.write(&names.iter().map(|name| entry(name, None)).collect::<Vec<_>>()).unwrap();
         file
     }
 
-    #[test]
-    fn changes_of_the_file_at_once_are_all_kept_and_what_was_revoked_stays_so() {
+    #[tokio::test]
+    async fn a_token_ends_with_its_time_and_its_last_use_outlives_a_change_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let file = file(folder.path(), &["ann"]);
-        std::thread::scope(|scope| {
-            let (read, is_read) = std::sync::mpsc::channel();
-            let (first, second) = (file.clone(), file.clone());
-            let revoking = scope.spawn(move || {
-                first.change(|entries| {
-                    entries.retain(|entry| entry.name != "ann");
-                    // The other begins before this one writes.
-                    read.send(()).map_err(|error| error.to_string())
-                })
-            });
-            is_read.recv().unwrap();
-            second.add("bob", &[]).unwrap();
-            revoking.join().unwrap().unwrap();
-        });
-        let names: Vec<String> = file.read().unwrap().into_iter().map(|entry| entry.name).collect();
-        assert_eq!(names, ["bob"]);
-        let adding: Vec<_> = (0..8).map(|number| (number, file.clone())).collect();
-        std::thread::scope(|scope| {
-            for (number, file) in adding {
-                scope.spawn(move || file.add(&format!("c{number}"), &[]).unwrap());
-            }
-        });
-        assert_eq!(file.read().unwrap().len(), 9);
-        assert!(file.change(|_| Err::<(), _>("no".to_owned())).is_err() && file.read().unwrap().len() == 9);
+        let mut polling = FilePolling::new(&Handle::current());
+        let file = TokenFile::at(folder.path().join("tokens.jsonl"));
+        let (day, ended) = (Duration::from_secs(24 * 3_600), "{\"name\":\"old\",\"hash\":\"HASH\",\"expires\":1}\n");
+        file.write(&[entry("ann", None), entry("bob", Some(day))]).unwrap();
+        let lines = std::fs::read_to_string(file.path()).unwrap();
+        std::fs::write(file.path(), lines + &ended.replace("HASH", &hash("old"))).unwrap();
+        let tokens = Tokens::open(file.clone(), &mut polling).unwrap();
+        let (before, found) = (Instant::now(), tokens.find("bob").await.unwrap().unwrap());
+        let left = found.validity.until.unwrap().duration_since(before);
+        assert!(left <= day + Duration::from_secs(60) && left > day - Duration::from_secs(60), "{left:?}");
+        assert!(tokens.find("old").await.unwrap().is_none(), "its time is over");
+        assert!(tokens.last_use(&hash("ann")).is_none() && tokens.last_use(&hash("old")).is_none(), "not used");
+        assert_eq!(tokens.find("ann").await.unwrap().unwrap().validity.until, None);
+        let [ann, bob] = ["ann", "bob"].map(|name| tokens.last_use(&hash(name)).unwrap());
+        assert!(ann >= bob && ann <= SystemTime::now());
+        // The life of bob's token changes, and for a moment the file cannot be read.
+        for _ in 0..2 {
+            std::fs::write(file.path(), "no token's line").unwrap();
+            tokens.0.read_again();
+            assert!(tokens.find("bob").await.unwrap().is_none());
+            file.write(&[entry("ann", None), entry("bob", Some(2 * day))]).unwrap();
+            tokens.0.read_again();
+            assert_eq!(tokens.last_use(&hash("bob")), Some(bob));
+        }
+        assert!(found.validity.revoked.unwrap().is_cancelled(), "what it began ends");
+        file.write(&[entry("ann", None)]).unwrap();
+        tokens.0.read_again();
+        assert_eq!((tokens.last_use(&hash("bob")), tokens.last_use(&hash("ann"))), (None, Some(ann)));
     }
 
     #[tokio::test]

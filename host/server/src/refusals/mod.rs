@@ -4,14 +4,16 @@
 //!
 //! A stranger costs a lock and a look into a table, and no record. All that came in an
 //! [`INTERVAL`] is written at its end, as a row for each caller or range of addresses. The rows
-//! have a bound, beyond which one row counts for all.
+//! have a bound, beyond which one row counts for all. The console shows those of the last hour,
+//! whether an audit is kept or not.
+mod recent;
 mod table;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -20,6 +22,8 @@ use toolcell_mcp::Caller;
 use toolcell_mcp::http::{RefusalObserver, RefusalReason};
 
 use crate::alerts::Alerts;
+use recent::Recent;
+pub use recent::{RecentRefusal, RecentRefusals};
 pub(crate) use table::Range;
 use table::{Row, Table, Who};
 
@@ -46,12 +50,26 @@ pub enum Reason {
     UnknownTool,
 }
 
+/// Why and how a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: Reason,
+    /// The HTTP status; `None` where the protocol's answer says so.
+    pub status: Option<u16>,
+    /// True if a token did not sign in at the console.
+    pub is_at_console: bool,
+}
+
 /// Counts what was refused, and records it.
 pub struct Refusals {
     sink: Arc<Sink>,
     alerts: Option<Arc<Alerts>>,
     counts: [AtomicU64; Reason::ALL.len()],
+    /// Those of the interval, for records.
     table: Mutex<Table>,
+    /// Those of the last hour.
+    recent: Mutex<Recent>,
 }
 
 /// Writes records until it is dropped.
@@ -109,6 +127,7 @@ impl Refusals {
             alerts,
             counts: [const { AtomicU64::new(0) }; Reason::ALL.len()],
             table: Mutex::default(),
+            recent: Mutex::default(),
         }
     }
 
@@ -133,7 +152,19 @@ impl Refusals {
     /// A caller named a tool or prompt that it does not see.
     pub fn unseen(&self, caller: &Caller, hidden: Option<&str>) {
         let reason = if hidden.is_some() { Reason::HiddenTool } else { Reason::UnknownTool };
-        self.count(reason, &Who::Caller(caller.name(), hidden));
+        self.count(Refusal::of(reason), &Who::Caller(caller.name(), hidden));
+    }
+
+    /// A token that came from this address does not sign in at the console, which answers with this
+    /// status.
+    pub fn not_signed_in(&self, from: IpAddr, reason: RefusalReason, status: u16) {
+        let refusal = Refusal { reason: reason.into(), status: Some(status), is_at_console: true };
+        self.count(refusal, &Who::Address(Some(from)));
+    }
+
+    /// Those of the last hour.
+    pub fn recent(&self) -> RecentRefusals {
+        self.lock_recent().list(Instant::now())
     }
 
     /// Writes a record of each row, and begins anew.
@@ -144,14 +175,16 @@ impl Refusals {
         }
     }
 
-    fn count(&self, reason: Reason, who: &Who<'_>) {
+    fn count(&self, refusal: Refusal, who: &Who<'_>) {
+        let (reason, now) = (refusal.reason, SystemTime::now());
         let place = Reason::ALL.iter().position(|known| *known == reason);
         if let Some(count) = place.and_then(|place| self.counts.get(place)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
         if self.sink.is_enabled() {
-            self.table().count(reason, who, SystemTime::now());
+            self.table().count(reason, who, now);
         }
+        self.lock_recent().count(refusal, who, (Instant::now(), now));
         if let Some(alerts) = &self.alerts {
             alerts.refused(&who.text());
         }
@@ -159,6 +192,10 @@ impl Refusals {
 
     fn table(&self) -> std::sync::MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_recent(&self) -> std::sync::MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record(&self, row: &Row) {
@@ -182,7 +219,7 @@ impl Refusals {
 
 impl RefusalObserver for Refusals {
     fn refused(&self, from: Option<IpAddr>, reason: RefusalReason) {
-        self.count(reason.into(), &Who::Address(from));
+        self.count(Refusal::of(reason.into()), &Who::Address(from));
     }
 }
 
@@ -225,10 +262,16 @@ mod tests {
     }
 
     #[test]
-    fn without_an_audit_there_is_only_a_counter() {
+    fn without_an_audit_there_are_a_counter_and_the_last_hour() {
         let refusals = Refusals::new(&Arc::new(Sink::disabled()), None);
         refusals.refused(None, RefusalReason::Origin);
+        refusals.not_signed_in(IpAddr::from([127, 0, 0, 1]), RefusalReason::UnknownCredential, 429);
         refusals.write();
-        assert_eq!(refusals.counts().filter(|(_, count)| *count > 0).collect::<Vec<_>>(), [(Reason::Origin, 1)]);
+        let counted: Vec<_> = refusals.counts().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(counted, [(Reason::UnknownCredential, 1), (Reason::Origin, 1)]);
+        let recent = refusals.recent();
+        let rows: Vec<_> = recent.rows.iter().map(|row| (row.refusal.status, row.who.as_str(), row.count)).collect();
+        assert_eq!((rows, recent.beyond), (vec![(Some(429), "127.0.0.0/24", 1), (Some(403), "local", 1)], 0));
+        assert!(recent.rows[0].refusal.is_at_console && !recent.rows[1].refusal.is_at_console);
     }
 }

@@ -67,8 +67,7 @@ impl Table {
                 has_room.then(|| self.addresses.entry(key).or_insert(Count { count: 0, first: now }))
             }
             Who::Caller(name, tool) => {
-                let name = name.get(..name.floor_char_boundary(CALLER_BYTES_MAX)).unwrap_or_default();
-                let key = (reason, name.to_owned(), tool.map(str::to_owned));
+                let key = (reason, kept_name(name), tool.map(str::to_owned));
                 let has_room = self.callers.len() < CALLER_ROWS_MAX || self.callers.contains_key(&key);
                 has_room.then(|| self.callers.entry(key).or_insert(Count { count: 0, first: now }))
             }
@@ -118,6 +117,11 @@ impl Who<'_> {
     }
 }
 
+/// The name of a caller, as far as it is kept.
+pub(super) fn kept_name(name: &str) -> String {
+    name.get(..name.floor_char_boundary(CALLER_BYTES_MAX)).unwrap_or_default().to_owned()
+}
+
 impl Range {
     /// The range of an address: as much as one organisation or one customer has.
     pub(crate) fn of(address: Option<IpAddr>) -> Self {
@@ -134,7 +138,7 @@ impl Range {
         }
     }
 
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             Self::V4([a, b, c]) => format!("{a}.{b}.{c}.0/24"),
             Self::V6([a, b, c]) => format!("{}/48", std::net::Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)),

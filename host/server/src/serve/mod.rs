@@ -26,7 +26,7 @@ use crate::control::ControlSocket;
 use crate::dev::ProjectBuild;
 use crate::error::{StartError, StepExt as _};
 use crate::file::plain;
-use crate::http::{HttpAddress, TokenFile};
+use crate::http::{Authenticator, HttpAddress, TokenFile};
 use crate::lock::{self, Lock};
 use crate::log::{NoLog, OperatorLog};
 use crate::machine::Machine;
@@ -176,6 +176,7 @@ impl Server {
         let boards = replicas.as_ref().map(|(_, (boards, _))| boards);
         let checks = operators::Checks { folder: &folder, transport: &transport, refusals: &refusals, boards };
         let operators = console.as_mut().map(|bound| operators::open(&manifest, bound, &checks)).transpose()?.flatten();
+        let authenticator = checks.authenticator(operators.as_ref());
         let doorman = console.as_ref().map(|bound| Doorman::new(bound.url(), bound.port(), bound.has_tls()));
         let doorman = doorman.map(|doorman| Arc::new(doorman.admitting(operators)));
         let catalog = catalog.observed(observed.observation()).traced(traces.clone());
@@ -202,7 +203,8 @@ impl Server {
         let journal = Arc::new(Journal::default());
         let written = refusals.start(machine.runtime.handle());
         let shown = ShownManifest::of(&manifest);
-        let views = activity.map(|activity| Arc::new(shown.views(&opened, activity, (&current, &journal, &sink))));
+        let seen = Seen { current: &current, journal: &journal, sink: &sink, refusals: &refusals, authenticator };
+        let views = activity.map(|activity| Arc::new(shown.views(&opened, activity, seen)));
         let serving = Serving {
             opened,
             machine,
@@ -261,6 +263,16 @@ impl Running {
     }
 }
 
+/// Parts of the server that views show.
+struct Seen<'a> {
+    current: &'a Arc<Current>,
+    journal: &'a Arc<Journal>,
+    sink: &'a Arc<Sink>,
+    refusals: &'a Arc<Refusals>,
+    /// Checks tokens; `None` where nobody shows one.
+    authenticator: Option<Arc<Authenticator>>,
+}
+
 /// Settings of the manifest at the start that the console keeps.
 struct ShownManifest {
     /// The server's name for people.
@@ -281,16 +293,13 @@ impl ShownManifest {
     }
 
     /// Views of this activity.
-    fn views(
-        &self,
-        opened: &OpenedAs,
-        activity: Arc<Activity>,
-        (current, journal, sink): (&Arc<Current>, &Arc<Journal>, &Arc<Sink>),
-    ) -> Sources {
+    fn views(&self, opened: &OpenedAs, activity: Arc<Activity>, seen: Seen<'_>) -> Sources {
         Sources {
-            current: Arc::clone(current),
-            journal: Arc::clone(journal),
-            sink: Arc::clone(sink),
+            current: Arc::clone(seen.current),
+            journal: Arc::clone(seen.journal),
+            sink: Arc::clone(seen.sink),
+            refusals: Arc::clone(seen.refusals),
+            authenticator: seen.authenticator,
             activity,
             tokens: self.tokens.as_ref().map(|file| TokenFile::at(folder_of(&opened.path).join(file))),
             manifest: opened.path.clone(),

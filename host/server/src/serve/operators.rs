@@ -8,7 +8,7 @@ use super::transport::Transport;
 use crate::boards::Boards;
 use crate::console::{BoundConsole, Operators};
 use crate::error::StartError;
-use crate::http;
+use crate::http::{self, Authenticator};
 use crate::refusals::Refusals;
 
 /// Needed beside the manifest to check tokens.
@@ -19,6 +19,13 @@ pub(super) struct Checks<'a> {
     pub refusals: &'a Arc<Refusals>,
     /// The boards of all replicas, where they share state.
     pub boards: Option<&'a Arc<Boards>>,
+}
+
+impl Checks<'_> {
+    /// Checks tokens of callers and operators; `None` where nobody shows one.
+    pub(super) fn authenticator(&self, operators: Option<&Operators>) -> Option<Arc<Authenticator>> {
+        self.transport.authenticator().or_else(|| Some(operators?.authenticator())).map(Arc::clone)
+    }
 }
 
 /// The operators of the console; `None` where none are named. Over HTTP their tokens are those that

@@ -1,41 +1,30 @@
-//! The views of audit records: a search, one call from start to end, the chain, and exports. Must
-//! not hold: how records are written.
+//! The view of audit records: a search, and the chain. Must not hold: how records are written.
 //!
 //! A search looks at the newest records, so that it takes a bounded time whatever the audit holds.
-use std::collections::{BTreeMap, VecDeque};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use hyper::body::Bytes;
 use serde_json::Value;
-use tokio::sync::mpsc::Sender;
 use toolcell_audit::filter::time;
-use toolcell_audit::{Archive, ArchivedFile, Filter, Outcome};
+use toolcell_audit::{Archive, Filter, Outcome};
 use toolcell_console::bounds::ROWS;
-use toolcell_console::model::{
-    Audit, AuditQuery, AuditRow, CallLink, CallPage, CallRecord, CallSpan, CallUsage, ChainState, Moment, Unit,
-};
+use toolcell_console::model::{Audit, AuditQuery, AuditRow, ChainState};
 use toolcell_policy::quantity::parse_millis;
 
-use super::{Sources, THIS_RUN};
+use super::Sources;
+use super::records::{OpenCall, Reading, SEARCHED_BYTES_MAX, caller, each_record, number, row, text};
 use crate::console::form::Fields;
 
-/// Bytes of the newest records that a search reads: some sixty thousand calls, in less than half a
-/// second. `toolcell audit show` reads all.
-const SEARCHED_BYTES_MAX: u64 = 32 << 20;
+/// Most calls without an end that the first page shows. The other half of its rows is for others.
+const OPEN_ROWS_MAX: usize = ROWS / 2;
 
-/// Most calls without an end that a search keeps in mind. A host runs far fewer at once.
-const STARTED_MAX: usize = 10_000;
+/// Said of a call that runs.
+const RUNNING: &str = "it has not ended";
 
-/// Most records of one call that its page shows: each denial and question is one.
-const CALL_RECORDS_MAX: usize = 200;
-
-/// Bytes of a piece of an export.
-const PIECE_BYTES: usize = 64 << 10;
-
-/// The columns of CSV.
-const COLUMNS: [&str; 10] =
-    ["seq", "time", "event", "id", "tool", "caller", "component", "outcome", "duration_us", "detail"];
+/// Said of a call that has no end in the audit.
+const CUT: &str = "the host ended before it";
 
 /// A search.
 #[derive(Debug, Default)]
@@ -45,22 +34,11 @@ pub struct Search {
     before: Option<u64>,
 }
 
-/// The form of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportForm {
-    /// JSON Lines: the records as they are.
-    JsonLines,
-    /// Comma-separated values, by RFC 4180.
-    Csv,
-}
-
-/// Runs of the host, and calls of the present one that have not ended, while records are read in
-/// their order.
+/// Rows that were found, by the numbers of their records: the newest ones.
 #[derive(Default)]
-struct Reading {
-    /// Number of the record that began the run; 0 if that is not among them.
-    run: u64,
-    started: BTreeMap<u64, Value>,
+struct Found {
+    rows: BTreeMap<u64, AuditRow>,
+    is_more: bool,
 }
 
 impl Search {
@@ -89,9 +67,51 @@ impl Search {
         Ok(Self { filter, before: fields.number("before"), query })
     }
 
-    fn takes(&self, record: &Value, caller: &str, line: &[u8]) -> bool {
-        let has = |text: &str| text.is_empty() || contains(line, text.as_bytes());
-        self.filter.takes(record, Some(caller)) && has(&self.query.text)
+    /// True if the text is in this line.
+    pub fn has_text(&self, line: &[u8]) -> bool {
+        let wanted = self.query.text.as_str();
+        wanted.is_empty() || std::str::from_utf8(line).is_ok_and(|line| line.contains(&*as_json(wanted)))
+    }
+
+    /// True if all but the text fits this record, whose call is of this caller.
+    pub fn takes(&self, record: &Value, caller: &str) -> bool {
+        self.filter.takes(record, Some(caller))
+    }
+
+    /// The row of a call without an end, if it is looked for.
+    fn open_row(&self, call: &OpenCall, run: u64, detail: &str) -> Option<(u64, AuditRow)> {
+        let caller = text(&call.started, "caller");
+        let is_it = call.has_text && self.takes(&call.started, caller);
+        let row = || AuditRow { detail: detail.to_owned(), ..row(&call.started, caller, run) };
+        is_it.then(|| (number(&call.started, "seq"), row()))
+    }
+
+    fn is_on_this_page(&self, seq: u64) -> bool {
+        self.before.is_none_or(|before| seq < before)
+    }
+}
+
+/// A text as it stands in a JSON text: quotes and backslashes have a backslash before them.
+fn as_json(text: &str) -> Cow<'_, str> {
+    if !text.contains(['"', '\\']) {
+        return text.into();
+    }
+    let quoted = Value::from(text).to_string();
+    quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default().to_owned().into()
+}
+
+impl Found {
+    fn add(&mut self, seq: u64, row: AuditRow) {
+        self.rows.insert(seq, row);
+        self.keep(ROWS);
+    }
+
+    /// Keeps so many of the newest.
+    fn keep(&mut self, rows: usize) {
+        while self.rows.len() > rows {
+            self.rows.pop_first();
+            self.is_more = true;
+        }
     }
 }
 
@@ -105,340 +125,183 @@ impl Sources {
             file: self.sink.path().map(|path| path.display().to_string()),
             ..Audit::default()
         };
-        let Some(path) = self.sink.path() else {
-            view.query = search.query;
-            return view;
-        };
-        let mut rows: VecDeque<(u64, AuditRow)> = VecDeque::new();
-        let mut is_more = false;
-        let mut add = |seq: u64, row: AuditRow| {
-            rows.push_back((seq, row));
-            if rows.len() > ROWS {
-                rows.pop_front();
-                is_more = true;
-            }
-        };
-        let mut reading = Reading::default();
-        let found = each_record(path, SEARCHED_BYTES_MAX, |record, line| {
-            let seq = number(record, "seq");
-            let ended = reading.take(record);
-            if search.before.is_some_and(|before| seq >= before) {
-                return;
-            }
-            let event = text(record, "event");
-            if matches!(event, "call.started" | "call.denied" | "call.asked") {
-                return;
-            }
-            let caller = ended.as_ref().map_or_else(|| text(record, "caller"), |started| text(started, "caller"));
-            if search.takes(record, caller, line) {
-                add(seq, row(record, caller, reading.run));
-            }
-        });
-        // Calls that have not ended are the newest. They have no outcome; the first page has them.
-        for started in reading.started.values().filter(|_| search.before.is_none()) {
-            let line = started.to_string();
-            if search.takes(started, text(started, "caller"), line.as_bytes()) {
-                add(number(started, "seq"), row(started, text(started, "caller"), reading.run));
-            }
+        if let Some(path) = self.sink.path() {
+            look(path, &search, &mut view);
         }
-        match found {
-            Ok(true) => {}
-            Ok(false) => {
-                let text = "Older records were not searched; `toolcell audit show` searches all, and exports have all.";
-                view.remark = Some(text.to_owned());
-            }
-            Err(problem) => view.remark = Some(format!("The audit cannot be read: {problem}")),
-        }
-        view.older = rows.front().filter(|_| is_more).map(|(seq, _)| seq.to_string());
-        let mut rows: Vec<_> = rows.into();
-        rows.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-        view.rows = rows.into_iter().map(|(_, row)| row).collect();
         view.query = search.query;
         view
     }
+}
 
-    /// The page of one call; `None` if it is not among the newest records.
-    pub fn call(&self, id: &str) -> Option<CallPage> {
-        let (run, call) = id.split_once('.')?;
-        let call: u64 = call.parse().ok()?;
-        let run: Option<u64> = if run == THIS_RUN { None } else { Some(run.parse().ok()?) };
-        let mut reading = Reading::default();
-        let mut records: Vec<(u64, Value)> = Vec::new();
-        let read = each_record(self.sink.path()?, SEARCHED_BYTES_MAX, |record, _| {
-            reading.take(record);
-            let is_it = number(record, "id") == call && text(record, "event").starts_with("call.");
-            if is_it && run.is_none_or(|run| run == reading.run) {
-                // Of this run: what was found of an earlier one is another call.
-                records.retain(|(run, _)| *run == reading.run);
-                if records.len() < CALL_RECORDS_MAX {
-                    records.push((reading.run, record.clone()));
-                }
-            }
-        });
-        read.ok()?;
-        // A number of a run before this one is not of this process.
-        let last = reading.run;
-        records.retain(|(found, _)| run.is_some() || *found == last);
-        let is_of_this_run = records.last().is_some_and(|(found, _)| *found == last);
-        (!records.is_empty()).then(|| self.call_page((id, call), &records, is_of_this_run))
-    }
-
-    fn call_page(&self, (id, call): (&str, u64), records: &[(u64, Value)], is_of_this_run: bool) -> CallPage {
-        let empty = Value::Null;
-        let of =
-            |events: &[&str]| records.iter().map(|(_, record)| record).find(|it| events.contains(&text(it, "event")));
-        let start = of(&["call.started", "call.refused"]).unwrap_or(&empty);
-        let end = of(&["call.finished", "call.refused"]).unwrap_or(start);
-        let mut shown = row(end, text(start, "caller"), 0);
-        shown.call = Some(CallLink { id: id.to_owned(), number: call });
-        let facts = ["component", "component_digest", "policy_digest", "era", "revision", "request", "trace"];
-        let facts = facts.iter().filter(|key| start.get(**key).is_some());
-        let usage = [
-            ("fuel", "fuel", Unit::Fuel),
-            ("memory", "memory_peak_bytes", Unit::Bytes),
-            ("deadline", "duration_us", Unit::Microseconds),
-            ("log", "log_bytes", Unit::Bytes),
-            ("output", "output_bytes", Unit::Bytes),
-            ("egress", "egress_bytes", Unit::Bytes),
-            ("ingress", "ingress_bytes", Unit::Bytes),
-        ];
-        let used = end.get("usage");
-        let usage = usage.into_iter().filter_map(|(key, field, unit)| {
-            let used = used?.get(field)?.as_u64()?;
-            Some(CallUsage { key: key.to_owned(), unit, used, limit: None })
-        });
-        let asked = |record: &Value| text(record, "asked").to_owned();
-        let number = self.activity.denials.list();
-        let denied = records.iter().filter(|(_, record)| text(record, "event") == "call.denied");
-        let groups = number.iter().filter(|group| {
-            denied
-                .clone()
-                .any(|(_, record)| asked(record) == group.asked && text(record, "component") == group.component)
-        });
-        let recent = if is_of_this_run { self.activity.running.recent().find(call) } else { None };
-        let spans = recent.iter().flat_map(|recent| &recent.parts).map(|part| CallSpan {
-            name: part.name.clone(),
-            start: part.start,
-            took: part.took,
-            depth: u8::from(part.is_request),
-            failed: part.failed,
-        });
-        CallPage {
-            call: shown,
-            facts: facts.map(|key| ((*key).to_owned(), text(start, key).to_owned())).collect(),
-            arguments: start.get("arguments").map(|arguments| match arguments {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            }),
-            records: records
-                .iter()
-                .map(|(_, record)| CallRecord {
-                    at: at(record),
-                    record: text(record, "event").to_owned(),
-                    json: record.to_string(),
-                })
-                .collect(),
-            denials: groups.map(|group| self.group(group)).collect(),
-            usage: usage.collect(),
-            spans: spans.collect(),
-            log: recent.as_ref().map(|recent| recent.printed.clone()),
-            ..CallPage::default()
+/// Searches the audit at this path.
+fn look(path: &Path, search: &Search, view: &mut Audit) {
+    let mut found = Found::default();
+    let mut reading = Reading::default();
+    let read = each_record(path, SEARCHED_BYTES_MAX, |record, line| {
+        let has_text = search.has_text(line);
+        let taken = reading.take(record, has_text);
+        let cut = taken.cut.iter().filter_map(|call| search.open_row(call, taken.cut_run, CUT));
+        cut.filter(|(seq, _)| search.is_on_this_page(*seq)).for_each(|(seq, row)| found.add(seq, row));
+        let seq = number(record, "seq");
+        let is_part = matches!(text(record, "event"), "call.started" | "call.denied" | "call.asked");
+        if is_part || !search.is_on_this_page(seq) {
+            return;
         }
-    }
+        let has_text = has_text || taken.ended.as_ref().is_some_and(|call| call.has_text);
+        let caller = caller(record, taken.ended.as_ref().map(|call| &call.started));
+        if has_text && search.takes(record, caller) {
+            found.add(seq, row(record, caller, reading.run));
+        }
+    });
+    // Calls that run are on the first page, above all that has ended.
+    let run = reading.run;
+    let open = reading.into_open().filter(|_| search.before.is_none()).rev();
+    let mut open: Vec<AuditRow> =
+        open.filter_map(|call| search.open_row(&call, run, RUNNING)).map(|(_, row)| row).collect();
+    let left_out = open.len().saturating_sub(OPEN_ROWS_MAX);
+    open.truncate(OPEN_ROWS_MAX);
+    found.keep(ROWS - open.len());
+    view.older = found.rows.first_key_value().filter(|_| found.is_more).map(|(seq, _)| seq.to_string());
+    view.rows = open.into_iter().chain(found.rows.into_values().rev()).collect();
+    view.remark = remark(read, left_out);
+}
+
+/// One sentence where the search did not look at all records, or does not show them.
+fn remark(read: std::io::Result<bool>, left_out: usize) -> Option<String> {
+    let running = (left_out > 0).then(|| format!("{left_out} more calls that have not ended are not shown."));
+    let read = match read {
+        Ok(true) => None,
+        Ok(false) => {
+            let text = "Older records were not searched; `toolcell audit show` searches all, and exports have all.";
+            Some(text.to_owned())
+        }
+        Err(problem) => Some(format!("The audit cannot be read: {problem}")),
+    };
+    let all: Vec<String> = running.into_iter().chain(read).collect();
+    (!all.is_empty()).then(|| all.join(" "))
 }
 
 /// Checks the chain of the audit at this path.
 pub fn check_chain(path: &Path) -> ChainState {
+    let at = SystemTime::now().into();
     let archive = match Archive::open(path) {
         Ok(archive) => archive,
-        Err(error) => return ChainState::Broken { reason: format!("The audit cannot be read: {error}.") },
+        Err(error) => return ChainState::Broken { reason: format!("The audit cannot be read: {error}."), at },
     };
     match archive.verify() {
-        Ok(summary) => ChainState::Whole { records: summary.records, head: summary.head, at: SystemTime::now().into() },
+        Ok(summary) => ChainState::Whole { records: summary.records, head: summary.head, at },
         Err((file, broken)) => {
             let (file, line, record) = (file.path().display(), broken.line, broken.record);
             let reason = format!("{file}, line {line}: the chain breaks at record {record}: {}.", broken.reason);
-            ChainState::Broken { reason }
+            ChainState::Broken { reason, at }
         }
     }
-}
-
-/// Sends all records that the search takes, piece by piece, until the reader goes.
-pub fn export(path: &Path, search: &Search, form: ExportForm, pieces: &Sender<Bytes>) {
-    let mut piece = Vec::new();
-    if form == ExportForm::Csv {
-        piece.extend_from_slice(COLUMNS.join(",").as_bytes());
-        piece.extend_from_slice(b"\r\n");
-    }
-    let Ok(archive) = Archive::open(path) else { return };
-    let mut callers: BTreeMap<u64, String> = BTreeMap::new();
-    for file in archive.files() {
-        let mut lines = file.lines();
-        while let Ok(Some(line)) = lines.next_line() {
-            let Ok(record) = serde_json::from_slice::<Value>(line) else { continue };
-            let id = number(&record, "id");
-            if text(&record, "event") == "call.started" {
-                callers.insert(id, text(&record, "caller").to_owned());
-                if callers.len() > STARTED_MAX {
-                    callers.pop_first();
-                }
-            }
-            let caller = callers.get(&id).map(String::as_str).filter(|_| id > 0).unwrap_or_default();
-            if search.takes(&record, caller, line) {
-                match form {
-                    ExportForm::JsonLines => {
-                        piece.extend_from_slice(line);
-                        piece.push(b'\n');
-                    }
-                    ExportForm::Csv => piece.extend_from_slice(csv(&record, caller).as_bytes()),
-                }
-            }
-            if text(&record, "event") == "call.finished" {
-                callers.remove(&id);
-            }
-            if piece.len() >= PIECE_BYTES && pieces.blocking_send(std::mem::take(&mut piece).into()).is_err() {
-                return;
-            }
-        }
-    }
-    let _ = pieces.blocking_send(piece.into());
-}
-
-/// A line of CSV.
-fn csv(record: &Value, caller: &str) -> String {
-    let duration = record.get("usage").and_then(|usage| usage.get("duration_us")).map(Value::to_string);
-    let plain = |key: &str| match record.get(key) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Number(number)) => number.to_string(),
-        _ => String::new(),
-    };
-    let cells = COLUMNS.map(|column| match column {
-        "caller" => cell(caller),
-        "duration_us" => duration.clone().unwrap_or_default(),
-        column => cell(&plain(column)),
-    });
-    format!("{}\r\n", cells.join(","))
-}
-
-/// A cell in quotes. A spreadsheet takes some beginnings for a formula: those get an apostrophe.
-fn cell(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    format!("\"{guard}{}\"", text.replace('"', "\"\""))
-}
-
-/// Calls `each` for the newest records, oldest first. False if there are older ones.
-fn each_record(path: &Path, bytes_max: u64, mut each: impl FnMut(&Value, &[u8])) -> std::io::Result<bool> {
-    let archive = Archive::open(path)?;
-    let mut left = bytes_max;
-    let mut windows: Vec<(&ArchivedFile, u64)> = Vec::new();
-    for file in archive.files().iter().rev() {
-        if left == 0 {
-            break;
-        }
-        windows.push((file, left));
-        left = left.saturating_sub(file.lines_bytes());
-    }
-    let all_bytes: u64 = archive.files().iter().map(ArchivedFile::lines_bytes).sum();
-    let is_all = all_bytes <= bytes_max;
-    for (file, window) in windows.into_iter().rev() {
-        let mut lines = file.last_lines(window)?;
-        while let Ok(Some(line)) = lines.next_line() {
-            if let Ok(record) = serde_json::from_slice::<Value>(line) {
-                each(&record, line);
-            }
-        }
-    }
-    Ok(is_all)
-}
-
-impl Reading {
-    /// Takes the next record. Gives the start of a call that it ends.
-    fn take(&mut self, record: &Value) -> Option<Value> {
-        let id = number(record, "id");
-        match text(record, "event") {
-            "host.started" => {
-                self.run = number(record, "seq");
-                self.started.clear();
-                None
-            }
-            "call.started" => {
-                self.started.insert(id, record.clone());
-                if self.started.len() > STARTED_MAX {
-                    self.started.pop_first();
-                }
-                None
-            }
-            "call.finished" => self.started.remove(&id),
-            _ => None,
-        }
-    }
-}
-
-fn row(record: &Value, caller: &str, run: u64) -> AuditRow {
-    let event = text(record, "event");
-    let id = number(record, "id");
-    let took = record.get("usage").and_then(|usage| usage.get("duration_us")).and_then(Value::as_u64);
-    let details = ["detail", "summary", "cause", "differences", "reason", "decision", "name", "uri"];
-    let detail: Vec<&str> = details.iter().map(|key| text(record, key)).filter(|text| !text.is_empty()).collect();
-    AuditRow {
-        at: at(record),
-        record: event.to_owned(),
-        call: event.starts_with("call.").then(|| CallLink { id: format!("{run}.{id}"), number: id }),
-        tool: text(record, "tool").to_owned(),
-        caller: caller.to_owned(),
-        outcome: text(record, "outcome").to_owned(),
-        took: took.map(Duration::from_micros),
-        detail: detail.join("; "),
-    }
-}
-
-fn at(record: &Value) -> Moment {
-    Moment::parse(text(record, "time")).unwrap_or_default()
-}
-
-fn text<'r>(record: &'r Value, key: &str) -> &'r str {
-    record.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(record: &Value, key: &str) -> u64 {
-    record.get(key).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn contains(line: &[u8], text: &[u8]) -> bool {
-    line.windows(text.len().max(1)).any(|window| window == text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn a_cell_is_no_formula_and_no_two_cells() {
-        let record = json!({"seq": 1, "event": "call.finished", "tool": "=1+1", "detail": "a,\"b\"\nc", "usage": {"duration_us": 5}});
-        let expected = "\"1\",\"\",\"call.finished\",\"\",\"'=1+1\",\"'@x\",\"\",\"\",5,\"a,\"\"b\"\"\nc\"\r\n";
-        assert_eq!(csv(&record, "@x"), expected);
+    /// An audit with these records, which are numbered from 1 and a second apart.
+    fn audit(folder: &Path, records: impl IntoIterator<Item = Value>) -> std::path::PathBuf {
+        let mut text = String::new();
+        for (seq, mut record) in (1_u64..).zip(records) {
+            record["seq"] = json!(seq);
+            record["time"] =
+                json!(format!("2026-01-01T{:02}:{:02}:{:02}.000000Z", seq / 3_600, seq / 60 % 60, seq % 60));
+            writeln!(text, "{record}").unwrap();
+        }
+        let path = folder.join("audit.jsonl");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn start(id: u64, tool: &str, caller: &str) -> Value {
+        json!({"event": "call.started", "id": id, "tool": tool, "caller": caller, "request": "r-\"1\""})
+    }
+
+    fn end(id: u64, tool: &str, outcome: &str) -> Value {
+        json!({"event": "call.finished", "id": id, "tool": tool, "outcome": outcome})
+    }
+
+    /// The rows of a search: record and number of the call, or the record alone.
+    fn rows(path: &Path, fields: &str) -> (Vec<String>, Option<String>) {
+        let search = Search::of(&Fields::of(fields.as_bytes())).unwrap();
+        let mut view = Audit::default();
+        look(path, &search, &mut view);
+        let name = |row: AuditRow| match row.call {
+            Some(call) => format!("{} {}", row.record, call.id),
+            None => row.record,
+        };
+        (view.rows.into_iter().map(name).collect(), view.older)
     }
 
     #[test]
-    fn the_newest_records_are_read_in_their_order_whatever_the_bound_cuts() {
+    fn each_field_of_a_search_chooses_by_itself() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit.jsonl");
-        let line = |seq: u64| format!("{}\n", json!({"seq": seq, "event": "x"}));
-        std::fs::write(folder.path().join("audit.jsonl.1"), (1..=5).map(line).collect::<String>()).unwrap();
-        std::fs::write(&path, (6..=9).map(line).collect::<String>()).unwrap();
-        let bytes = line(1).len() as u64;
-        for (bytes_max, first, is_all) in [
-            (bytes, 9, false),
-            (2 * bytes + 3, 8, false),
-            (4 * bytes, 6, false),
-            (6 * bytes + 1, 4, false),
-            (1 << 20, 1, true),
+        let path = audit(
+            folder.path(),
+            [
+                json!({"event": "host.started"}),
+                start(1, "echo", "ann"),
+                end(1, "echo", "ok"),
+                start(2, "fetch", "tom"),
+                json!({"event": "host.started"}),
+                start(1, "fetch", "ann"),
+                json!({"event": "call.denied", "id": 1, "tool": "fetch", "asked": "GET https://x.example/"}),
+                end(1, "fetch", "trap"),
+                json!({"event": "call.refused", "id": 2, "tool": "echo", "caller": "tom", "outcome": "invalid_input"}),
+                json!({"event": "request.refused", "caller": "tom", "reason": "hidden_tool"}),
+                start(3, "slow", "ann"),
+            ],
+        );
+        let [running, refused, refused_call] = ["call.started 5.3", "request.refused", "call.refused 5.2"];
+        let [trapped, second, cut, ok] = ["call.finished 5.1", "host.started", "call.started 1.2", "call.finished 1.1"];
+        for (fields, expected) in [
+            ("", &[running, refused, refused_call, trapped, second, cut, ok, "host.started"][..]),
+            ("tool=echo", &[refused_call, ok]),
+            ("tool=slow", &[running]),
+            ("caller=tom", &[refused, refused_call, cut]),
+            ("caller=ann", &[running, trapped, ok]),
+            ("outcome=trap", &[trapped]),
+            ("since=2026-01-01T00:00:09", &[running, refused, refused_call]),
+            ("until=2026-01-01T00:00:04", &[cut, ok, "host.started"]),
+            ("text=x.example", &[trapped]),
+            ("text=r-%221%22", &[running, trapped, cut, ok]),
+            ("text=nowhere", &[]),
+            ("tool=fetch&caller=ann&outcome=trap&since=2026-01-01&until=2026-01-02&text=GET", &[trapped]),
         ] {
-            let mut seen = Vec::new();
-            let all = each_record(&path, bytes_max, |record, _| seen.push(number(record, "seq"))).unwrap();
-            assert_eq!((seen, all), ((first..=9).collect(), is_all), "{bytes_max}");
+            assert_eq!(rows(&path, fields), (expected.iter().map(|row| (*row).to_owned()).collect(), None), "{fields}");
         }
+    }
+
+    #[test]
+    fn pages_have_each_row_once_and_running_calls_are_on_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let (calls, running) = (ROWS as u64 + 50, 150);
+        let runs =
+            std::iter::once(json!({"event": "host.started"})).chain((1..=running).map(|id| start(id, "slow", "a")));
+        let ended = (1..=calls).map(|id| json!({"event": "call.refused", "id": running + id, "tool": "echo"}));
+        let path = audit(folder.path(), runs.chain(ended));
+        let (first, older) = rows(&path, "");
+        assert_eq!(first.len(), ROWS);
+        assert_eq!((first[0].as_str(), first[99].as_str()), ("call.started 1.150", "call.started 1.51"));
+        let mut seen: Vec<String> = first[OPEN_ROWS_MAX..].to_vec();
+        let mut next = older;
+        while let Some(before) = next {
+            let (more, older) = rows(&path, &format!("before={before}"));
+            seen.extend(more);
+            next = older;
+        }
+        let refused = (running + 1..=running + calls).rev().map(|id| format!("call.refused 1.{id}"));
+        assert_eq!(seen, refused.chain(["host.started".to_owned()]).collect::<Vec<_>>());
+        let mut view = Audit::default();
+        look(&path, &Search::default(), &mut view);
+        assert_eq!(view.remark.as_deref(), Some("50 more calls that have not ended are not shown."));
+        assert_eq!(view.rows[0].detail, RUNNING);
     }
 }

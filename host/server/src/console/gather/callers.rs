@@ -1,14 +1,17 @@
 //! The views of callers and of calls that wait for a person.
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use serde_json::{Map, Value};
-use toolcell_console::model::{Approvals, CallerRule, Callers, DecidedApproval, Reach, TokenRow, WaitingApproval};
+use toolcell_console::model::{
+    Approvals, CallerRule, Callers, DecidedApproval, Moment, Reach, RefusedCaller, TokenRow, WaitingApproval,
+};
 use toolcell_mcp::{Caller, Catalog as _};
 
 use super::{Sources, link};
 use crate::activity::PendingApproval;
 use crate::catalog::Catalog;
 use crate::http::TokenEntry;
+use crate::refusals::{Reason, RecentRefusal, RecentRefusals, Refusal};
 
 /// Characters of a token's hash by which forms name it: 64 bits, behind `sha256:`.
 const ID_CHARS: usize = 16;
@@ -20,12 +23,32 @@ impl Sources {
         // The canonical form has all of a rule.
         let rules: Map<String, Value> = serde_json::from_str(&catalog.callers().canonical()).unwrap_or_default();
         let tokens = self.tokens.as_ref().map(|file| file.read()).transpose()?;
+        let written = self.written();
         let ordered = catalog.callers().rules().iter().filter_map(|rule| Some((rule.name(), rules.get(rule.name())?)));
+        let place = |name: &str| written.as_ref()?.place_of_caller_rule(catalog.callers(), name);
+        let rule = |(name, rule)| CallerRule { place: place(name), ..caller_rule(&catalog, name, rule) };
+        let RecentRefusals { rows, beyond } = self.refusals.recent();
         Ok(Callers {
-            rules: ordered.map(|(name, rule)| caller_rule(&catalog, name, rule)).collect(),
-            tokens: tokens.map(|entries| entries.iter().map(token).collect()),
-            ..Callers::default()
+            rules: ordered.map(rule).collect(),
+            tokens: tokens.map(|entries| entries.iter().map(|entry| self.token(entry)).collect()),
+            fresh: None,
+            refused: rows.into_iter().map(refused).collect(),
+            refused_beyond: beyond,
         })
+    }
+
+    fn token(&self, entry: &TokenEntry) -> TokenRow {
+        let known = self.authenticator.as_ref().and_then(|authenticator| authenticator.tokens());
+        TokenRow {
+            id: token_id(entry),
+            name: entry.name.clone(),
+            scopes: entry.scopes.clone(),
+            made: entry.made().map(Moment::from),
+            expires: entry.expires().map(Moment::from),
+            last_used: known.and_then(|tokens| tokens.last_use(&entry.hash)).map(Moment::from),
+            revoked: known.is_some_and(|tokens| tokens.is_revoked(&entry.hash)),
+            ended: entry.has_ended(SystemTime::now()),
+        }
     }
 
     /// The view "Approvals".
@@ -72,8 +95,22 @@ pub fn token_id(entry: &TokenEntry) -> String {
     entry.hash.rsplit(':').next().unwrap_or_default().chars().take(ID_CHARS).collect()
 }
 
-fn token(entry: &TokenEntry) -> TokenRow {
-    TokenRow { id: token_id(entry), name: entry.name.clone(), scopes: entry.scopes.clone(), ..TokenRow::default() }
+/// Refusals that are alike, in words.
+fn refused(row: RecentRefusal) -> RefusedCaller {
+    let Refusal { reason, status, is_at_console } = row.refusal;
+    let words = match reason {
+        _ if is_at_console => "a token that does not sign in here",
+        Reason::NoCredential => "no token",
+        Reason::UnknownCredential => "a token that is not known",
+        Reason::MissingRight => "a token that lacks a right",
+        Reason::Host => "a host that the server does not go by",
+        Reason::Origin => "a web page that is not allowed",
+        Reason::HiddenTool => "may not call it",
+        Reason::UnknownTool => "a tool or prompt that nobody has",
+    };
+    let tool = row.tool.map(|tool| format!(" {tool:?}")).unwrap_or_default();
+    let reason = format!("{}{tool}: {words}", reason.name());
+    RefusedCaller { who: row.who, reason, status, count: row.count, last: row.last.into() }
 }
 
 fn caller_rule(catalog: &Catalog, name: &str, rule: &Value) -> CallerRule {

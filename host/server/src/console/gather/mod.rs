@@ -1,11 +1,14 @@
 //! The content of views, as values: read from the server's own state, and bounded. Must not hold:
 //! pages, requests, or decisions.
 mod audit;
+mod call;
 mod callers;
 mod changes;
 mod denials;
+mod export;
 mod limits;
 mod now;
+mod records;
 mod tools;
 mod written;
 
@@ -18,12 +21,14 @@ use toolcell_mcp::Host as _;
 
 use crate::activity::Activity;
 use crate::catalog::Catalog;
-use crate::http::TokenFile;
+use crate::http::{Authenticator, TokenFile};
+use crate::refusals::Refusals;
 use crate::reload::{Current, Journal};
 
-pub use audit::{ExportForm, Search, check_chain, export};
+pub use audit::{Search, check_chain};
 pub use callers::token_id;
 pub use denials::Offers;
+pub use export::{ExportForm, export};
 pub use tools::as_content;
 
 /// Where views come from.
@@ -32,8 +37,11 @@ pub struct Sources {
     pub journal: Arc<Journal>,
     pub sink: Arc<Sink>,
     pub activity: Arc<Activity>,
+    pub refusals: Arc<Refusals>,
     /// The tokens of callers, where there is a file of them.
     pub tokens: Option<TokenFile>,
+    /// Knows when tokens were used last; `None` where nobody shows one.
+    pub authenticator: Option<Arc<Authenticator>>,
     /// The manifest.
     pub manifest: PathBuf,
     /// True if the manifest's file may be written.

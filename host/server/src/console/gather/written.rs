@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use toolcell_console::model::Place;
-use toolcell_policy::{Manifest, Source, Span, parse};
+use toolcell_policy::{Callers, Manifest, Source, Span, parse};
 
 use crate::file::read_bounded;
 
@@ -28,5 +28,12 @@ impl WrittenManifest {
     pub fn place(&self, span: Span) -> Place {
         let position = Source { name: &self.name, text: &self.text }.position(span.start);
         Place { file: self.name.clone(), line: position.line as u64, key: String::new() }
+    }
+    /// The place of a rule of `[callers]`; `None` if the file does not have it as it serves.
+    pub fn place_of_caller_rule(&self, serving: &Callers, name: &str) -> Option<Place> {
+        let written = self.manifest.callers();
+        let rule = written.rules().iter().find(|rule| rule.name() == name)?;
+        let is_same = !written.differing(serving).contains(&name);
+        is_same.then(|| Place { key: format!("callers.{name}"), ..self.place(rule.span()) })
     }
 }

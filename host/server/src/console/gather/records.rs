@@ -1,0 +1,213 @@
+//! Records of the audit as views read them: the newest ones in their order, the runs of the host,
+//! and the calls that have not ended. Must not hold: which of them a view shows.
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use toolcell_audit::{Archive, ArchivedFile};
+use toolcell_console::model::{AuditRow, CallLink, Moment};
+
+/// Bytes of the newest records that a view reads: some sixty thousand calls, in less than half a
+/// second. `toolcell audit show` reads all.
+pub const SEARCHED_BYTES_MAX: u64 = 32 << 20;
+
+/// Most calls without an end that are kept in mind. A host runs far fewer at once.
+pub const STARTED_MAX: usize = 10_000;
+
+/// Fields of records that are details, in the order in which they are shown.
+const DETAILS: [&str; 8] = ["detail", "summary", "cause", "differences", "reason", "decision", "name", "uri"];
+
+/// Runs of the host, and calls of the present one that have not ended, while records are read in
+/// their order.
+#[derive(Default)]
+pub struct Reading {
+    /// Number of the record that began the run; 0 if that is not among them.
+    pub run: u64,
+    open: BTreeMap<u64, OpenCall>,
+}
+
+/// A call without an end so far.
+pub struct OpenCall {
+    /// Its start.
+    pub started: Value,
+    /// True if one of its records has the text that is looked for.
+    pub has_text: bool,
+}
+
+/// Changes that a record brings.
+#[derive(Default)]
+pub struct Taken {
+    /// The call that it ends.
+    pub ended: Option<OpenCall>,
+    /// Calls of the run before this record, which never ended.
+    pub cut: Vec<OpenCall>,
+    /// The run that they were of.
+    pub cut_run: u64,
+}
+
+impl Reading {
+    /// Takes the next record. `has_text`: the text that is looked for is in it.
+    pub fn take(&mut self, record: &Value, has_text: bool) -> Taken {
+        let id = number(record, "id");
+        match text(record, "event") {
+            "host.started" => {
+                let cut = std::mem::take(&mut self.open).into_values().collect();
+                let cut_run = std::mem::replace(&mut self.run, number(record, "seq"));
+                return Taken { cut, cut_run, ended: None };
+            }
+            "call.started" => {
+                self.open.insert(id, OpenCall { started: record.clone(), has_text });
+                if self.open.len() > STARTED_MAX {
+                    self.open.pop_first();
+                }
+            }
+            "call.denied" | "call.asked" => {
+                if let Some(call) = self.open.get_mut(&id) {
+                    call.has_text |= has_text;
+                }
+            }
+            "call.finished" => return Taken { ended: self.open.remove(&id), ..Taken::default() },
+            _ => {}
+        }
+        Taken::default()
+    }
+
+    /// The calls that have not ended, in the order of their start.
+    pub fn into_open(self) -> impl DoubleEndedIterator<Item = OpenCall> {
+        self.open.into_values()
+    }
+}
+
+/// Calls `each` for the newest lines, oldest first. False if there are older ones.
+pub fn each_line(path: &Path, bytes_max: u64, mut each: impl FnMut(&[u8])) -> std::io::Result<bool> {
+    let archive = Archive::open(path)?;
+    let mut left = bytes_max;
+    let mut windows: Vec<(&ArchivedFile, u64)> = Vec::new();
+    for file in archive.files().iter().rev() {
+        if left == 0 {
+            break;
+        }
+        windows.push((file, left));
+        left = left.saturating_sub(file.lines_bytes());
+    }
+    let all_bytes: u64 = archive.files().iter().map(ArchivedFile::lines_bytes).sum();
+    let is_all = all_bytes <= bytes_max;
+    for (file, window) in windows.into_iter().rev() {
+        let mut lines = file.last_lines(window)?;
+        while let Ok(Some(line)) = lines.next_line() {
+            each(line);
+        }
+    }
+    Ok(is_all)
+}
+
+/// Calls `each` for the newest records with their lines, oldest first. False if there are older
+/// ones.
+pub fn each_record(path: &Path, bytes_max: u64, mut each: impl FnMut(&Value, &[u8])) -> std::io::Result<bool> {
+    each_line(path, bytes_max, |line| {
+        if let Ok(record) = serde_json::from_slice::<Value>(line) {
+            each(&record, line);
+        }
+    })
+}
+
+/// The row of a record of a run. `caller` is that of its call.
+pub fn row(record: &Value, caller: &str, run: u64) -> AuditRow {
+    let event = text(record, "event");
+    let id = number(record, "id");
+    let took = record.get("usage").and_then(|usage| usage.get("duration_us")).and_then(Value::as_u64);
+    AuditRow {
+        at: at(record),
+        record: event.to_owned(),
+        call: event.starts_with("call.").then(|| CallLink { id: format!("{run}.{id}"), number: id }),
+        tool: text(record, "tool").to_owned(),
+        caller: caller.to_owned(),
+        outcome: text(record, "outcome").to_owned(),
+        took: took.map(Duration::from_micros),
+        detail: detail(record),
+    }
+}
+
+/// The caller of a record: its own, or that of the call it ends.
+pub fn caller<'r>(record: &'r Value, call: Option<&'r Value>) -> &'r str {
+    match (text(record, "caller"), call) {
+        ("", Some(call)) => text(call, "caller"),
+        (own, _) => own,
+    }
+}
+
+/// Details of a record in one line.
+pub fn detail(record: &Value) -> String {
+    let mut parts: Vec<String> = DETAILS.iter().map(|key| text(record, key).to_owned()).collect();
+    if text(record, "event") == "request.refused" {
+        parts.push(text(record, "address").to_owned());
+        let others = if record.get("others") == Some(&Value::Bool(true)) { "others, " } else { "" };
+        parts.push(match number(record, "count") {
+            1 => format!("{others}1 time"),
+            count => format!("{others}{count} times"),
+        });
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("; ")
+}
+
+/// The time of a record.
+pub fn at(record: &Value) -> Moment {
+    Moment::parse(text(record, "time")).unwrap_or_default()
+}
+
+/// A text of a record; empty if it has none of this name.
+pub fn text<'r>(record: &'r Value, key: &str) -> &'r str {
+    record.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A number of a record; 0 if it has none of this name.
+pub fn number(record: &Value, key: &str) -> u64 {
+    record.get(key).and_then(Value::as_u64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_records_are_read_in_their_order_whatever_the_bound_cuts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let line = |seq: u64| format!("{}\n", json!({"seq": seq, "event": "x"}));
+        std::fs::write(folder.path().join("audit.jsonl.1"), (1..=5).map(line).collect::<String>()).unwrap();
+        std::fs::write(&path, (6..=9).map(line).collect::<String>()).unwrap();
+        let bytes = line(1).len() as u64;
+        for (bytes_max, first, is_all) in [
+            (bytes, 9, false),
+            (2 * bytes + 3, 8, false),
+            (4 * bytes, 6, false),
+            (6 * bytes + 1, 4, false),
+            (1 << 20, 1, true),
+        ] {
+            let mut seen = Vec::new();
+            let all = each_record(&path, bytes_max, |record, _| seen.push(number(record, "seq"))).unwrap();
+            assert_eq!((seen, all), ((first..=9).collect(), is_all), "{bytes_max}");
+        }
+    }
+
+    #[test]
+    fn a_call_belongs_to_its_run_and_one_that_never_ended_is_told_apart() {
+        let mut reading = Reading::default();
+        let start = |seq: u64| json!({"seq": seq, "event": "call.started", "id": 1, "caller": "ann"});
+        let mut take = |record: &Value, has_text| {
+            let Taken { ended, cut, cut_run } = reading.take(record, has_text);
+            let cut: Vec<u64> = cut.iter().map(|call| number(&call.started, "seq")).collect();
+            (ended.map(|call| (number(&call.started, "seq"), call.has_text)), cut, cut_run, reading.run)
+        };
+        assert_eq!(take(&json!({"seq": 1, "event": "host.started"}), false), (None, vec![], 0, 1));
+        assert_eq!(take(&start(2), false), (None, vec![], 0, 1));
+        assert_eq!(take(&json!({"seq": 3, "event": "host.started"}), false), (None, vec![2], 1, 3));
+        assert_eq!(take(&start(4), false), (None, vec![], 0, 3));
+        assert_eq!(take(&json!({"seq": 5, "event": "call.denied", "id": 1}), true), (None, vec![], 0, 3));
+        assert_eq!(take(&json!({"seq": 6, "event": "call.finished", "id": 1}), false), (Some((4, true)), vec![], 0, 3));
+    }
+}

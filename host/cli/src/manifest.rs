@@ -194,7 +194,10 @@ fn say_refusal(refusal: &Refusal) {
         Refusal::Drift { lock, drifts } => {
             terminal::error(&format!("what would be served is not what {} pins", lock.display()), None);
             terminal::say(&differences(drifts));
-            terminal::say("\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all\n");
+            let others = drifts.iter().any(|drift| drift.other_signers);
+            let flag = if others { "; other signers need --allow-signer-change" } else { "" };
+            let hint = "`toolcell approve NAME` pins one of them as it is now, `toolcell lock` all";
+            terminal::say(&format!("\nhint: {hint}{flag}\n"));
         }
     }
 }

@@ -63,6 +63,16 @@ pub const FIELD_BYTES: usize = 64 * 1_024;
 /// The comparison takes a table of the product: a million cells of two bytes.
 pub const DIFF_WORDS: usize = 1_000;
 
+/// Cells of all tables that word diffs of one page take: those of eight pairs of long texts.
+///
+/// Past them, texts are shown whole, old and new. A cell takes some nanoseconds.
+pub const DIFF_CELLS: usize = 8 * DIFF_WORDS * DIFF_WORDS;
+
+/// Bytes of markup of all differences on the page of changes.
+///
+/// Past them, cards name the command that shows the rest. The largest difference of one text fits.
+pub const DIFFERENCES_BYTES: usize = 512 * 1_024;
+
 /// Bytes of JSON that are shown once it is laid out.
 ///
 /// Definitions of most tools fit; one of the default's 256 KiB would make the page slow.

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::bounds::{BLOCK_BYTES, DIFF_WORDS};
+use crate::bounds::{BLOCK_BYTES, DIFF_CELLS, DIFF_WORDS};
 use crate::text;
 
 /// A part of two texts.
@@ -16,10 +16,33 @@ pub enum Piece {
     Added(String),
 }
 
+/// Work that the diffs of one page may still take, in cells of tables.
+#[derive(Debug)]
+pub struct Effort(usize);
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self(DIFF_CELLS)
+    }
+}
+
+impl Effort {
+    /// True if texts of so many words can be compared. That takes from the effort.
+    fn allows(&mut self, old: usize, new: usize) -> bool {
+        if old > DIFF_WORDS || new > DIFF_WORDS {
+            return false;
+        }
+        let rest = self.0.checked_sub(old * new);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+}
+
 /// The parts of two texts in their order. Texts of more than [`DIFF_WORDS`] words between their
-/// common beginning and end are one removed and one added part.
+/// common beginning and end are one removed and one added part, and so are all once the effort is
+/// spent.
 #[must_use]
-pub fn words(old: &str, new: &str) -> Vec<Piece> {
+pub fn words(old: &str, new: &str, effort: &mut Effort) -> Vec<Piece> {
     let (old, new) = (split(old), split(new));
     let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (old.get(before..).unwrap_or(&[]), new.get(before..).unwrap_or(&[]));
@@ -28,25 +51,26 @@ pub fn words(old: &str, new: &str) -> Vec<Piece> {
     let new_middle = new_rest.get(..new_rest.len() - behind).unwrap_or(&[]);
     let mut pieces = Pieces::default();
     old.iter().take(before).for_each(|word| pieces.push(Side::Both, word));
-    if old_middle.len() > DIFF_WORDS || new_middle.len() > DIFF_WORDS {
+    if effort.allows(old_middle.len(), new_middle.len()) {
+        compare(old_middle, new_middle, &mut pieces);
+    } else {
         old_middle.iter().for_each(|word| pieces.push(Side::Old, word));
         new_middle.iter().for_each(|word| pieces.push(Side::New, word));
-    } else {
-        compare(old_middle, new_middle, &mut pieces);
     }
     old.iter().skip(old.len() - behind).for_each(|word| pieces.push(Side::Both, word));
     pieces.finish()
 }
 
 /// A block with both texts in one: what is gone is struck out, what is new is underlined.
-/// More than [`BLOCK_BYTES`] of either are not compared, which is said.
+/// More than [`BLOCK_BYTES`] of either are not compared, which is said; `bytes_left` were left out
+/// before.
 #[must_use]
-pub fn block(old: &str, new: &str, label: &str) -> Markup {
+pub fn block((old, new): (&str, &str), bytes_left: usize, label: &str, effort: &mut Effort) -> Markup {
     let (old, new) = (start(old), start(new));
-    let clipped = old.1 + new.1;
+    let clipped = old.1 + new.1 + bytes_left;
     html! {
         pre.block.diff tabindex="0" role="region" aria-label=(label) {
-            @for piece in words(old.0, new.0) {
+            @for piece in words(old.0, new.0, effort) {
                 @match piece {
                     Piece::Same(words) => (text::block(&words)),
                     Piece::Removed(words) => del { span.hidden { " removed: " } (text::block(&words)) span.hidden { " ; " } },
@@ -178,7 +202,11 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::Piece::{Added, Removed, Same};
-    use super::{Piece, words};
+    use super::{DIFF_CELLS, DIFF_WORDS, Effort, Piece};
+
+    fn words(old: &str, new: &str) -> Vec<Piece> {
+        super::words(old, new, &mut Effort::default())
+    }
 
     fn whole(pieces: &[Piece], is_old: bool) -> String {
         let shown = pieces.iter().filter_map(|piece| match piece {
@@ -220,5 +248,17 @@ mod tests {
     fn long_texts_are_not_compared_word_by_word() {
         let (old, new) = ("a ".repeat(50_000), "b ".repeat(50_000));
         assert!(words(&old, &new).len() <= 3);
+    }
+
+    #[test]
+    fn many_long_texts_are_compared_until_the_effort_of_a_page_is_spent() {
+        let mut effort = Effort::default();
+        // The first and the last word differ, so that all words between are compared.
+        let (old, new) = (format!("a{} b", " x".repeat(498)), format!("c{} d", " x".repeat(498)));
+        for _ in 0..DIFF_CELLS / (DIFF_WORDS * DIFF_WORDS) {
+            assert_eq!(super::words(&old, &new, &mut effort).len(), 5);
+        }
+        assert_eq!(super::words(&old, &new, &mut effort).len(), 2, "one removed and one added part");
+        assert_eq!(super::words("a b", "a c", &mut effort).len(), 3, "a short text is compared still");
     }
 }

@@ -55,7 +55,7 @@ pub fn as_table(reach: &[Reach]) -> Markup {
                 html! { span.mono { (name(&item.target)) } },
                 html! { (kind(item.kind)) },
                 html! { (line(&item.detail)) },
-                granted(item.place.as_ref()),
+                granted_in(item.place.as_ref()),
             ])
         })
         .collect();
@@ -63,25 +63,21 @@ pub fn as_table(reach: &[Reach]) -> Markup {
     table("Grants", &columns, &rows, "Nothing outside its sandbox.")
 }
 
-/// The place of a grant. Grants have no default: one without a place is not in the file any more.
-fn granted(granted: Option<&Place>) -> Markup {
-    if granted.is_some() {
-        place(granted)
-    } else {
-        html! { span.dim { "not known" } }
-    }
+/// The place of a setting in words; without one it is the default.
+pub fn place(place: Option<&Place>) -> Markup {
+    html! { @match place { Some(place) => (at(place)), None => span.dim { "default" } } }
 }
 
-/// A place in the manifest in words.
-pub fn place(place: Option<&Place>) -> Markup {
+/// The place of a grant in words. No grant is a default: without a place, the manifest as it is
+/// written now has no such grant, or cannot be read.
+pub fn granted_in(place: Option<&Place>) -> Markup {
+    html! { @match place { Some(place) => (at(place)), None => span.dim { "not in the manifest as it is now" } } }
+}
+
+fn at(place: &Place) -> Markup {
     html! {
-        @match place {
-            Some(place) => {
-                span.mono { (name(&place.file)) ":" (place.line) }
-                @if !place.key.is_empty() { " " span.dim { (name(&place.key)) } }
-            },
-            None => span.dim { "default" },
-        }
+        span.mono { (name(&place.file)) ":" (place.line) }
+        @if !place.key.is_empty() { " " span.dim { (name(&place.key)) } }
     }
 }
 
@@ -174,6 +170,8 @@ mod tests {
         assert_eq!(shown.matches("api.example:443").count(), 2);
         assert!(shown.contains("toolcell.toml:12</text>") && shown.contains(">hosts</text>"));
         assert!(reach("weather", &[]).0.contains("reaches nothing"));
+        let unknown = reach("weather", &[Reach { target: "api.example:443".into(), ..Reach::default() }]).0;
+        assert!(unknown.contains("not in the manifest as it is now") && !unknown.contains("default"));
     }
 
     #[test]

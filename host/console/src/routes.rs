@@ -6,7 +6,7 @@
 //! | try a tool | [`try_tool`] | those of [`form`](crate::form) |
 //! | allow what was denied | [`APPLY`] | [`KEY`]: the group |
 //! | mute, unmute | [`MUTE`], [`UNMUTE`] | [`KEY`]: the group |
-//! | approve a component | [`APPROVE`] | [`COMPONENT`], [`DIGEST`] |
+//! | approve a component | [`APPROVE`] | [`COMPONENT`], [`DIGEST`]; [`SIGNERS`]: `other`, where it is not signed as pinned |
 //! | answer an approval | [`ANSWER_APPROVAL`] | [`KEY`]; [`ANSWER`]: `allow`, `remember` or `decline` |
 //! | make a token | [`NEW_TOKEN`] | [`NAME`], [`SCOPES`]: words with spaces between, [`EXPIRES`]: a duration or empty |
 //! | revoke a token | [`REVOKE_TOKEN`] | [`ID`] |
@@ -58,9 +58,6 @@ pub const REVOKE_TOKEN: &str = "/callers/tokens/revoke";
 pub const CHECK_CHAIN: &str = "/audit/verify";
 /// The page where a person signs in, and where its form goes.
 pub const SIGN_IN: &str = "/sign-in";
-/// Begins a login at an authorization server: a link, since `form-action 'self'` lets no form be
-/// sent on to another server.
-pub const LOGIN: &str = "/sign-in/login";
 /// Signs out.
 pub const SIGN_OUT: &str = "/sign-out";
 
@@ -74,6 +71,10 @@ pub const KEY: &str = "key";
 pub const COMPONENT: &str = "component";
 /// The field with a digest.
 pub const DIGEST: &str = "digest";
+/// The field that approves other signers than those that are pinned, by [`OTHER_SIGNERS`].
+pub const SIGNERS: &str = "signers";
+/// The value of [`SIGNERS`].
+pub const OTHER_SIGNERS: &str = "other";
 /// The field with an answer: `allow`, `remember`, `decline`.
 pub const ANSWER: &str = "answer";
 /// The field with the name of a caller.

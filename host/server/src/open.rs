@@ -265,7 +265,7 @@ fn drifts(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> Vec<Drift>
 
 /// Components that were not parsed, as they differ from the lock.
 fn unread(locked: &Lock, withheld: &[Withheld]) -> impl Iterator<Item = Drift> {
-    withheld.iter().map(|held| lock::withheld(locked, &held.name, &held.digest, held.bytes.len() as u64))
+    withheld.iter().map(|held| lock::withheld(locked, held))
 }
 
 impl Opened {

@@ -1,5 +1,9 @@
 //! The console: who gets in, what the views show, what operators decide, and what it costs calls.
 
+mod approvals;
+mod changes;
+mod heard;
+mod now;
 mod sign_in;
 mod tls;
 mod tools;
@@ -179,9 +183,25 @@ fn a_console_that_only_shows_decides_nothing() {
     let operator = Operator::deciding(Folder::with_manifest(&manifest_of(&["good"])), &[]);
     VIEWS.iter().for_each(|view| drop(operator.page(view)));
     assert!(!operator.page("/tools/echo").contains("/tools/echo/try"));
-    for path in ["/calls/stop", "/denials/apply", "/denials/mute", "/changes/approve", "/tools/echo/try"] {
-        assert_eq!(operator.ask(&operator.form(path, "call=1&key=1")).status(), 403, "{path}");
+    for path in [
+        "/calls/stop",
+        "/denials/apply",
+        "/denials/mute",
+        "/denials/unmute",
+        "/changes/approve",
+        "/approvals/answer",
+        "/callers/tokens/new",
+        "/callers/tokens/revoke",
+        "/audit/verify",
+        "/tools/echo/try",
+    ] {
+        let refused = operator.ask(&operator.form(path, "call=1&key=1&answer=allow&name=ann&component=good"));
+        assert_eq!(refused.status(), 403, "{path}");
+        assert!(String::from_utf8_lossy(refused.body()).contains("This console only shows."), "{path}");
     }
+    let decided = operator.host.audit().into_iter().filter(|record| record["event"] == "console.decided");
+    let decided: Vec<Value> = decided.map(|record| record["decision"].clone()).collect();
+    assert_eq!(decided, ["enter"], "nothing was done");
     let left = operator.ask(&operator.form("/sign-out", ""));
     assert!(left.field("set-cookie").unwrap().contains("Max-Age=0"), "{left:?}");
     assert_eq!(operator.ask(&operator.get("/")).status(), 403, "the session is over");
@@ -261,8 +281,14 @@ fn what_was_denied_is_grouped_muted_and_allowed() {
     let page = operator.page("/denials");
     assert!(page.contains(&asked) && page.contains("components.reach_http.network"), "{page}");
     let key = Operator::key(&page, "/denials/mute");
-    let _ = operator.decides("/denials/mute", &format!("key={key}"));
-    let _ = operator.decides("/denials/unmute", &format!("key={key}"));
+    assert!(page.contains("<span class=\"badge\">1</span>"), "{page}");
+    let page = operator.decides("/denials/mute", &format!("key={key}"));
+    let (shown, muted) = page.split_once("<details id=\"muted\">").unwrap();
+    assert!(!shown.contains(&asked) && shown.contains("Nothing was denied."), "{shown}");
+    assert!(muted.contains(&asked) && muted.contains("action=\"/denials/unmute\""), "{muted}");
+    assert!(!page.contains("class=\"badge\""), "{page}");
+    let page = operator.decides("/denials/unmute", &format!("key={key}"));
+    assert!(page.contains(&asked) && !page.contains("<details id=\"muted\">"), "{page}");
     assert_eq!(operator.decided("unmute")["subject"], format!("reach_http: {asked}"));
     let page = operator.decides("/denials/apply", &format!("key={key}"));
     assert!(page.contains("The rule is written. Generation 2 serves."), "{page}");
@@ -270,75 +296,9 @@ fn what_was_denied_is_grouped_muted_and_allowed() {
     assert!(manifest.contains(&format!("http = [\"{asked}\"]")), "{manifest}");
     assert!(operator.host.call("http", url).structured().get("ok").is_some());
     assert_eq!(operator.decided("grant")["done"], true);
-    assert!(operator.page("/changes").contains("2"));
-}
-
-#[test]
-fn what_is_quarantined_is_approved_by_its_digest() {
-    let manifest = "version = 1\n[console]\ndecide = true\n[components.tool]\nsource = \"tool.wasm\"\n";
-    let folder = Folder::with_manifest(manifest);
-    folder.save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_a");
-    let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
-    let mut operator = Operator::deciding(folder, &["--locked"]);
-    operator.host.initialize("2025-11-25");
-    operator.host.folder().save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_b");
-    operator.host.will_say("quarantined: tool");
-    let page = operator.page_with("/changes", "action=\"/changes/approve\"");
-    let digest = page.split("name=\"digest\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let wrong = operator.decides("/changes/approve", &format!("component=tool&digest=sha256:{}", "0".repeat(64)));
-    assert!(wrong.contains("is not what was seen any more"), "{wrong}");
-    let page = operator.decides("/changes/approve", &format!("component=tool&digest={digest}"));
-    assert!(page.contains("Approved. Generation 2 serves."), "{page}");
-    assert_eq!(operator.host.call("version", json!({})).text(), "b");
-    let is_done = |record: &Value| record["decision"] == "approve" && record["done"] == true;
-    assert_eq!(operator.host.recorded("it", is_done)["subject"], format!("tool {digest}"));
-}
-
-/// A console whose operators approve calls of `good`.
-fn approving(how: &str) -> Operator {
-    let manifest = manifest_of(&["good"]).replace("version = 1\n", &format!("version = 1\n[server]\n{how}\n"));
-    Operator::of(&format!("{manifest}approval = \"always\"\nremember = \"1h\"\n"))
-}
-
-#[test]
-fn a_call_of_a_client_that_cannot_ask_waits_for_an_operator() {
-    let mut operator = approving("approve_in = [\"client\", \"console\"]");
-    operator.host.initialize("2025-11-25");
-    for (answer, decision) in [("decline", "decline"), ("allow", "allow"), ("remember", "remember")] {
-        let id = operator.host.start_call("echo", json!({"text": MARKUP}));
-        let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
-        assert!(!page.contains(MARKUP) && page.contains("&lt;script&gt;"), "{page}");
-        let key = Operator::key(&page, "/approvals/answer");
-        let _ = operator.decides("/approvals/answer", &format!("key={key}&answer={answer}"));
-        let ended = operator.host.answer_to(&id);
-        match answer {
-            "decline" => assert_eq!(ended.error_text(), "an operator declined: \"echo\" was not run"),
-            _ => assert_eq!(ended.text(), MARKUP),
-        }
-        let is_done = |record: &Value| record["decision"] == decision && record["done"] == true;
-        assert!(operator.host.recorded("it", is_done)["subject"].as_str().unwrap().contains("echo"));
-        let page = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
-        assert!(page.contains("does not wait any more"), "{page}");
-    }
-    assert_eq!(operator.host.call("echo", json!({"text": "again"})).text(), "again", "it is remembered");
-}
-
-#[test]
-fn whoever_answers_first_decides() {
-    let mut operator = approving("approve_in = [\"client\", \"console\"]");
-    operator.host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
-    let id = operator.host.start_call("echo", json!({"text": "a"}));
-    let asked = operator.host.next_of("elicitation/create");
-    let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
-    let key = Operator::key(&page, "/approvals/answer");
-    let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
-    assert_eq!(operator.host.answer_to(&id).text(), "a");
-    operator.host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
-    let id = operator.host.start_call("echo", json!({"text": "b"}));
-    let asked = operator.host.next_of("elicitation/create");
-    operator.host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
-    assert!(operator.host.answer_to(&id).is_error());
-    assert!(!operator.page("/approvals").contains("action=\"/approvals/answer\""), "nothing waits");
+    let page = operator.page("/changes");
+    let row = page.split("data-label=\"Generation\"><div>2</div>").nth(1).and_then(|rest| rest.split("</tr>").next());
+    assert!(row.is_some_and(|row| row.contains(">replaced</span>") && row.contains("reach_http")), "{page}");
 }
 
 #[test]
@@ -445,7 +405,7 @@ fn nothing_that_a_component_says_is_markup() {
 }
 
 /// The bytes of a stream until they have these words.
-fn hears(wire: &mut Wire, words: &str) {
+fn hears(wire: &mut Wire, words: &str) -> String {
     use std::io::Read as _;
     let mut heard = Vec::new();
     let mut piece = [0; 4_096];
@@ -454,6 +414,7 @@ fn hears(wire: &mut Wire, words: &str) {
         assert!(count > 0, "the stream ended: {}", String::from_utf8_lossy(&heard));
         heard.extend_from_slice(&piece[..count]);
     }
+    String::from_utf8_lossy(&heard).into_owned()
 }
 
 #[test]
@@ -481,7 +442,7 @@ fn viewers_are_bounded_and_calls_do_not_wait_for_those_that_never_read() {
         assert_eq!(operator.host.call("echo", json!({"text": text})).text(), text);
     }
     assert!(began.elapsed() < Duration::from_secs(60));
-    hears(&mut viewers[0], "event: update");
+    let _ = hears(&mut viewers[0], "event: update");
     drop(viewers);
     // Their places are free again.
     let end = Instant::now() + PATIENCE;

@@ -1,12 +1,15 @@
 //! Components from registries: pushed, added by a tag, pinned by their digest, signed, and served
 //! from the store without any network.
 mod named;
+mod signers;
 mod wishes;
 
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use serde_json::{Value, json};
 use toolcell_tests::loopback::Registry;
 use toolcell_tests::{Command, Finished, Folder, fixture_bytes};
+
+pub(crate) use signers::signed_by_another;
 
 const REPOSITORY: &str = "acme/good";
 

@@ -78,7 +78,8 @@ fn page(status: &Value) -> String {
     push_lines(&mut text, "differs from the lock", &status["lock_differs"]);
     for held in status["quarantined"].as_array().into_iter().flatten() {
         let (name, digest) = (line(&held["component"]), line(&held["digest"]));
-        text.push_str(&format!("  quarantined: {name} (`{}` serves it)\n", lock::approving(&name, &digest)));
+        let approving = lock::approving(&name, &digest, held["other_signers"] == true);
+        text.push_str(&format!("  quarantined: {name} (`{approving}` serves it)\n"));
         let differences = held["differences"].as_array().into_iter().flatten();
         differences.for_each(|difference| text.push_str(&format!("    {}\n", line(difference))));
     }

@@ -56,12 +56,27 @@ pub struct Quarantined {
     pub old: Option<SourceState>,
     /// The version that waits.
     pub new: SourceState,
+    /// True if it is not signed as the lock pins it: that is approved by itself.
+    pub other_signers: bool,
     /// Definitions of tools that differ.
     pub definitions: Vec<DefinitionChange>,
-    /// Grants, limits of callers and approvals that differ.
+    /// Grants and callers that differ.
     pub grants: Vec<GrantChange>,
     /// Anything else that differs, one line each.
     pub other: Vec<String>,
+    /// Numbers of definitions, grants and other differences that are left out here.
+    pub beyond: Beyond,
+}
+
+/// Numbers of differences that are left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beyond {
+    /// Parts of definitions.
+    pub definitions: usize,
+    /// Grants.
+    pub grants: usize,
+    /// Anything else.
+    pub other: usize,
 }
 
 /// Bytes of a component, and who vouches for them.
@@ -69,8 +84,8 @@ pub struct Quarantined {
 pub struct SourceState {
     /// `sha256:…` of the bytes.
     pub digest: String,
-    /// Who signed them; none if that is not verified.
-    pub signer: Option<String>,
+    /// Each thing that is signed, and by whom, a line each; none if nobody had to sign.
+    pub signed: Vec<String>,
 }
 
 /// A part of a tool's definition that differs. One with an empty `old` is new, one with an empty
@@ -85,6 +100,8 @@ pub struct DefinitionChange {
     pub old: String,
     /// The text that waits.
     pub new: String,
+    /// Bytes of both texts that are left out here.
+    pub bytes_left: usize,
 }
 
 /// A grant that differs.

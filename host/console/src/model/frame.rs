@@ -50,8 +50,6 @@ pub struct SignIn {
     pub reason: SignInReason,
     /// True if a token signs in: the page has a form for it.
     pub with_token: bool,
-    /// True if a login at an authorization server signs in: the page has a button for it.
-    pub with_login: bool,
 }
 
 /// Why a person has to sign in.

@@ -21,7 +21,9 @@ pub use approvals::{Approvals, DecidedApproval, WaitingApproval};
 pub use audit::{Audit, AuditQuery, AuditRow, CallLink, ChainState};
 pub use call::{CallPage, CallRecord, CallSpan, CallUsage};
 pub use callers::{CallerRule, Callers, FreshToken, RefusedCaller, TokenRow};
-pub use changes::{Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, SourceState};
+pub use changes::{
+    Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, SourceState,
+};
 pub use denials::{AllowingRule, DenialGroup, Denials};
 pub use frame::{Badges, ErrorPage, Frame, Notice, SignIn, SignInReason};
 pub use moment::Moment;

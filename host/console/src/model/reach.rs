@@ -10,7 +10,7 @@ pub struct Reach {
     /// Ways in which it can be used: `GET, POST /v1/*`, `read-only`, `sent to api.weather.example`.
     /// May be empty.
     pub detail: String,
-    /// Where the grant stands; none for what every tool may do.
+    /// Where the grant stands; none if the manifest as it is now does not have it.
     pub place: Option<Place>,
 }
 

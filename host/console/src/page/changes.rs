@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::bounds::{CELL_ITEMS, HIDDEN_BYTES, REACH_ROWS, ROWS};
-use crate::diff;
+use crate::bounds::{CELL_ITEMS, DIFFERENCES_BYTES, HIDDEN_BYTES, REACH_ROWS, ROWS};
+use crate::diff::{self, Effort};
 use crate::figure::moment;
 use crate::frame::{form, id};
-use crate::model::{Changes, DefinitionChange, Frame, Generation, GenerationOutcome, Quarantined};
+use crate::model::{Changes, DefinitionChange, Frame, Generation, GenerationOutcome, Quarantined, SourceState};
 use crate::routes;
 use crate::table::{Row, beyond, column, figures, table};
 use crate::text::{line, name};
@@ -23,7 +23,23 @@ pub fn view(frame: &Frame, changes: &Changes) -> Markup {
     }
 }
 
+/// What the differences of one page may still take.
+struct Room {
+    bytes: usize,
+    effort: Effort,
+}
+
+impl Room {
+    /// The markup, if it fits.
+    fn holds(&mut self, markup: Markup) -> Option<Markup> {
+        let rest = self.bytes.checked_sub(markup.0.len());
+        self.bytes = rest.unwrap_or(0);
+        rest.map(|_| markup)
+    }
+}
+
 pub fn quarantine(frame: &Frame, changes: &Changes) -> Markup {
+    let mut room = Room { bytes: DIFFERENCES_BYTES, effort: Effort::default() };
     html! {
         section #(QUARANTINE) aria-label="Quarantine" {
             @if changes.quarantined.is_empty() {
@@ -32,7 +48,7 @@ pub fn quarantine(frame: &Frame, changes: &Changes) -> Markup {
                     @else { "Nothing is in quarantine. Without " code { "--locked" } ", changes are served at once." }
                 }
             }
-            @for component in changes.quarantined.iter().take(ROWS) { (card(frame, component)) }
+            @for component in changes.quarantined.iter().take(ROWS) { (card(frame, component, &mut room)) }
             (beyond(changes.quarantined.len()))
         }
     }
@@ -67,56 +83,74 @@ fn generation(generation: &Generation) -> Row {
     ])
 }
 
-fn card(frame: &Frame, waiting: &Quarantined) -> Markup {
+fn card(frame: &Frame, waiting: &Quarantined, room: &mut Room) -> Markup {
     html! {
         article.card id=(id("quarantined", &waiting.component)) {
             h2 { span.chip.ask { "quarantined" } " " (name(&waiting.component)) }
-            p.dim { "Since " (moment(waiting.since)) " UTC. The old version serves on." }
+            p.dim {
+                "Since " (moment(waiting.since)) " UTC. "
+                @if waiting.old.is_some() { "The old version serves on." } @else { "Nothing of it serves." }
+            }
             (bytes(waiting))
-            @if !waiting.grants.is_empty() { (grants(waiting)) }
-            @if !waiting.other.is_empty() {
-                h3 { "Also" }
-                ul { @for text in waiting.other.iter().take(REACH_ROWS) { li { (line(text)) } } }
-                (left(waiting.other.len()))
-            }
-            @if !waiting.definitions.is_empty() {
-                h3 { "Definitions" }
-                @for change in waiting.definitions.iter().take(REACH_ROWS) { (definition(change)) }
-                (left(waiting.definitions.len()))
-            }
+            (differences(waiting, room))
             (approve(frame, waiting))
         }
     }
 }
 
-fn bytes(waiting: &Quarantined) -> Markup {
-    let (old, new) = (waiting.old.as_ref(), &waiting.new);
-    let signer = |signer: Option<&String>| {
-        html! {
-            @match signer {
-                Some(signer) => (line(signer)),
-                None => span.dim { "not verified" },
-            }
+/// Everything that differs, as far as the page has room for it.
+fn differences(waiting: &Quarantined, room: &mut Room) -> Markup {
+    if room.bytes == 0 {
+        return full();
+    }
+    let lists = html! {
+        @if !waiting.grants.is_empty() { (grants(waiting)) }
+        @if !waiting.other.is_empty() {
+            h3 { "Also" }
+            ul { @for text in waiting.other.iter().take(REACH_ROWS) { li { (line(text)) } } }
+            (left(waiting.other.len(), waiting.beyond.other))
         }
     };
-    let columns = [column("Version"), column("Digest"), column("Signed by")];
-    let mut rows = Vec::new();
-    if let Some(old) = old {
-        rows.push(Row::of(vec![
-            html! { "serves" },
-            html! { span.mono { (line(&old.digest)) } },
-            signer(old.signer.as_ref()),
-        ]));
+    let Some(lists) = room.holds(lists) else { return full() };
+    let shown = waiting.definitions.iter().take(REACH_ROWS).map_while(|change| {
+        let shown = definition(change, &mut room.effort);
+        room.holds(shown)
+    });
+    let shown: Vec<Markup> = shown.collect();
+    let more = waiting.definitions.len() - shown.len() + waiting.beyond.definitions;
+    html! {
+        (lists)
+        @if !shown.is_empty() || more > 0 {
+            h3 { "Definitions" }
+            @for change in &shown { (change) }
+            (left(REACH_ROWS, more))
+        }
     }
-    rows.push(Row::of(vec![
-        html! { "waits" },
-        html! { span.mono { (line(&new.digest)) } },
-        signer(new.signer.as_ref()),
-    ]));
+}
+
+fn full() -> Markup {
+    html! { p.warn { "The page is full. Use " code { "toolcell diff" } " for what differs here." } }
+}
+
+fn bytes(waiting: &Quarantined) -> Markup {
+    let (old, new) = (waiting.old.as_ref(), &waiting.new);
+    let row = |what: &str, state: &SourceState| {
+        Row::of(vec![html! { (what) }, html! { span.mono { (line(&state.digest)) } }, signed(&state.signed)])
+    };
+    let columns = [column("Version"), column("Digest"), column("Signed by")];
+    let rows: Vec<Row> = old.map(|old| row("serves", old)).into_iter().chain([row("waits", new)]).collect();
     html! {
         (table("Bytes and signers", &columns, &rows, ""))
-        @if old.is_some_and(|old| old.signer != new.signer) { p.warn { "The signer differs." } }
+        @if waiting.other_signers { p.warn { "It is not signed as the lock pins it." } }
         @if old.is_some_and(|old| old.digest == new.digest) { p.dim { "The bytes are the same." } }
+    }
+}
+
+fn signed(lines: &[String]) -> Markup {
+    html! {
+        @if lines.is_empty() { span.dim { "nobody that is verified" } }
+        @else { ul.plain { @for text in lines.iter().take(CELL_ITEMS) { li { (line(text)) } } } }
+        @if lines.len() > CELL_ITEMS { span.more { (lines.len() - CELL_ITEMS) " more" } }
     }
 }
 
@@ -131,11 +165,11 @@ fn grants(waiting: &Quarantined) -> Markup {
                 }
             }
         }
-        (left(waiting.grants.len()))
+        (left(waiting.grants.len(), waiting.beyond.grants))
     }
 }
 
-fn definition(change: &DefinitionChange) -> Markup {
+fn definition(change: &DefinitionChange, effort: &mut Effort) -> Markup {
     let what = match (change.old.is_empty(), change.new.is_empty()) {
         (true, false) => "new",
         (false, true) => "gone",
@@ -143,26 +177,109 @@ fn definition(change: &DefinitionChange) -> Markup {
     };
     html! {
         h4 { (name(&change.tool)) ", " (name(&change.part)) " " span.chip.off { (what) } }
-        (diff::block(&change.old, &change.new, "Difference of the definition"))
+        (diff::block((&change.old, &change.new), change.bytes_left, "Difference of the definition", effort))
     }
 }
 
 fn approve(frame: &Frame, waiting: &Quarantined) -> Markup {
     let hidden = [(routes::COMPONENT, waiting.component.as_str()), (routes::DIGEST, waiting.new.digest.as_str())];
     let shown = frame.decide && hidden.iter().all(|(_, value)| value.len() <= HIDDEN_BYTES);
+    let fields = html! {
+        @if waiting.other_signers { (other_signers(waiting)) }
+        button.main { "Approve this digest" }
+    };
     html! {
         @if shown {
             details id=(id("approve", &waiting.component)) {
                 summary { "Approve…" }
                 p { "This pins the waiting version in the lock, and serves it:" }
                 p.mono { (line(&waiting.new.digest)) }
-                (form(frame, routes::APPROVE, &hidden, &html! { button.main { "Approve this digest" } }))
+                (form(frame, routes::APPROVE, &hidden, &fields))
             }
         }
     }
 }
 
-/// A remark that items of a list are left out.
-fn left(items: usize) -> Markup {
-    html! { @if items > REACH_ROWS { p.warn { (items - REACH_ROWS) " more are not shown. Use " code { "toolcell diff" } "." } } }
+/// The box that has to be ticked where a version is not signed as the lock pins it.
+fn other_signers(waiting: &Quarantined) -> Markup {
+    let id = id("signers", &waiting.component);
+    html! {
+        div.line {
+            input id=(id) name=(routes::SIGNERS) value=(routes::OTHER_SIGNERS) type="checkbox" required;
+            label for=(id) { "Also pin these signers in place of those that the lock has." }
+        }
+    }
+}
+
+/// A remark that items of a list are left out: those past the bound, and `beyond` more.
+fn left(items: usize, beyond: usize) -> Markup {
+    let left = items.saturating_sub(REACH_ROWS) + beyond;
+    html! { @if left > 0 { p.warn { (left) " more are not shown. Use " code { "toolcell diff" } "." } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Beyond, Changes, DefinitionChange, Frame, GrantChange, Quarantined, SourceState};
+
+    use super::quarantine;
+
+    fn changes(waiting: Quarantined, count: usize) -> Changes {
+        Changes { quarantined: vec![waiting; count], ..Changes::default() }
+    }
+
+    fn deciding() -> Frame {
+        Frame { decide: true, ..Frame::default() }
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let change = DefinitionChange { new: "x".into(), bytes_left: 7, ..DefinitionChange::default() };
+        let waiting = Quarantined {
+            definitions: vec![change; 50],
+            grants: vec![GrantChange::default(); 3],
+            beyond: Beyond { definitions: 5, grants: 2, other: 0 },
+            ..Quarantined::default()
+        };
+        let shown = quarantine(&deciding(), &changes(waiting, 1)).0;
+        assert_eq!(shown.matches("<pre ").count(), 40);
+        assert!(shown.contains("15 more are not shown") && shown.contains("2 more are not shown"), "{shown}");
+        assert!(shown.contains("7 bytes of them are not compared here"));
+    }
+
+    #[test]
+    fn hostile_changes_of_hundreds_of_components_are_a_bounded_page_with_every_form() {
+        let (old, new) = ("\u{202e}<a ".repeat(4_000), "\u{202e}<b ".repeat(4_000));
+        let change = DefinitionChange { old, new, ..DefinitionChange::default() };
+        let waiting = Quarantined {
+            component: "c".into(),
+            definitions: vec![change; 40],
+            other: vec!["<\u{1b}".repeat(1_000); 40],
+            ..Quarantined::default()
+        };
+        let shown = quarantine(&deciding(), &changes(waiting, 500)).0;
+        assert!(shown.len() < 1_500_000, "{}", shown.len());
+        assert_eq!(shown.matches("action=\"/changes/approve\"").count(), 200);
+        assert!(shown.contains("The page is full."), "{}", shown.len());
+    }
+
+    #[test]
+    fn other_signers_are_approved_with_a_box_of_their_own() {
+        let signed = |by: &str| SourceState { digest: "sha256:00".into(), signed: vec![by.to_owned()] };
+        let waiting = |other_signers| Quarantined {
+            component: "c".into(),
+            old: Some(signed("ann")),
+            new: signed("bob"),
+            other_signers,
+            ..Quarantined::default()
+        };
+        let shown = quarantine(&deciding(), &changes(waiting(true), 1)).0;
+        let field = "<input id=\"signers-c\" name=\"signers\" value=\"other\" type=\"checkbox\" required>";
+        for part in
+            ["<bdi>ann</bdi>", "<bdi>bob</bdi>", "not signed as the lock pins it", "The bytes are the same.", field]
+        {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let shown = quarantine(&deciding(), &changes(waiting(false), 1)).0;
+        assert!(!shown.contains("checkbox") && !shown.contains("not signed as"), "{shown}");
+    }
 }

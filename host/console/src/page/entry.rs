@@ -19,11 +19,8 @@ pub fn sign_in(page: &SignIn) -> String {
     let content = html! {
         h1 { "Sign in" @if !page.server.is_empty() { " to " (line(&page.server)) } }
         (reason(page.reason))
-        @if page.with_login {
-            p { a.button href=(routes::LOGIN) { "Sign in with the authorization server" } }
-        }
         @if page.with_token { (token(page.reason)) }
-        @if page.with_login || page.with_token {
+        @if page.with_token {
             p.dim { "A link that " code { "toolcell console" } " prints on the server's machine enters as well." }
         } @else {
             p {

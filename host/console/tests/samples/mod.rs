@@ -284,6 +284,7 @@ impl Samples {
             part: self.text(part),
             old: if old.is_empty() { String::new() } else { self.text(old) },
             new: if new.is_empty() { String::new() } else { self.text(new) },
+            bytes_left: 0,
         };
         let generation = |number, outcome, summary: &[&str]| Generation {
             number,
@@ -297,8 +298,12 @@ impl Samples {
             quarantined: vec![Quarantined {
                 component: self.text("weather"),
                 since: Moment::from_unix_ms(NOW - 600_000),
-                old: Some(SourceState { digest: self.text(DIGEST), signer: Some(self.text("release@acme.example")) }),
-                new: SourceState { digest: "sha256:0011223344556677".to_owned(), signer: None },
+                old: Some(SourceState {
+                    digest: self.text(DIGEST),
+                    signed: self.list(&["signature by release@acme.example (issuer https://id.acme.example)"]),
+                }),
+                new: SourceState { digest: "sha256:0011223344556677".to_owned(), signed: Vec::new() },
+                other_signers: true,
                 definitions: vec![
                     change(
                         "description",
@@ -312,7 +317,8 @@ impl Samples {
                     GrantChange { added: true, text: self.text("http to telemetry.example:443") },
                     GrantChange { added: false, text: self.text("read /data") },
                 ],
-                other: self.list(&["approval: never, was always"]),
+                other: self.list(&["tool weather_normals needs less approval: was \"always\", is \"never\""]),
+                beyond: Beyond { definitions: 3, ..Beyond::default() },
             }],
             generations: vec![
                 generation(12, GenerationOutcome::Quarantined, &["weather: bytes and definitions differ"]),
@@ -481,7 +487,7 @@ impl Samples {
     }
 
     pub fn sign_in(&self, reason: SignInReason) -> SignIn {
-        SignIn { server: self.text("acme tools"), reason, with_token: true, with_login: true }
+        SignIn { server: self.text("acme tools"), reason, with_token: true }
     }
 
     pub fn error(&self, status: u16) -> ErrorPage {

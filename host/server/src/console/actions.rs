@@ -15,6 +15,7 @@ use super::service::{Console, Visit, segment};
 use crate::activity::OperatorAnswer;
 use crate::http::{NewToken, lifetime};
 use crate::lock::{Approval, SeenDigest};
+use crate::reload::ReloadOutcome;
 
 /// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
 const RELOAD_TIME: std::time::Duration = std::time::Duration::from_secs(120);
@@ -28,24 +29,21 @@ impl Console {
         fields: Fields,
         time: &ConnectionTime,
     ) -> Reply {
-        match path {
-            routes::SIGN_OUT => {
-                self.record(&visit.session, "leave", "the console", Ok(""));
-                self.doorman.sessions.leave(&visit.secret);
-                let reply = self.sign_in(StatusCode::FORBIDDEN, SignInReason::SignedOut);
-                return reply::with_cookie(reply, &self.doorman.set_cookie(None));
-            }
-            routes::CHECK_CHAIN => {
-                time.extend(RELOAD_TIME);
-                let came = self.check_chain().await;
-                self.tell(visit, &came);
-                return reply::see_other(routes::AUDIT);
-            }
-            _ => {}
+        if path == routes::SIGN_OUT {
+            self.record(&visit.session, "leave", "the console", Ok(""));
+            self.doorman.sessions.leave(&visit.secret);
+            let reply = self.sign_in(StatusCode::FORBIDDEN, SignInReason::SignedOut);
+            return reply::with_cookie(reply, &self.doorman.set_cookie(None));
         }
         if !self.sources.decide {
             let hint = "Write decide = true into [console], and start the server anew.";
             return reply::problem(StatusCode::FORBIDDEN, "This console only shows.", Some(hint));
+        }
+        if path == routes::CHECK_CHAIN {
+            time.extend(RELOAD_TIME);
+            let came = self.check_chain().await;
+            self.tell(visit, &came);
+            return reply::see_other(routes::AUDIT);
         }
         if path == routes::NEW_TOKEN {
             return self.make_token(visit, &fields).await;
@@ -72,8 +70,8 @@ impl Console {
             }
             routes::APPROVE => {
                 time.extend(RELOAD_TIME);
-                let subject = format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
-                ("approve", subject, routes::CHANGES, self.approve(&fields).await)
+                let (subject, came) = self.approve(&fields).await;
+                ("approve", subject, routes::CHANGES, came)
             }
             routes::ANSWER_APPROVAL => {
                 let (decision, subject, came) = self.answer(visit, &fields);
@@ -94,16 +92,38 @@ impl Console {
         self.sources.mute(fields.number(routes::KEY), is_muted)
     }
 
-    async fn approve(&self, fields: &Fields) -> Came {
+    /// The subject of an approval, and what came of it.
+    async fn approve(&self, fields: &Fields) -> (String, Came) {
+        let subject = format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
+        let approval = match self.approval(fields) {
+            Ok(approval) => approval,
+            Err(problem) => return (subject, Err(problem)),
+        };
+        let signers = if approval.allow_signer_change { ", with other signers" } else { "" };
+        let outcome = match self.orders.approve(approval) {
+            Some(asked) => asked.await.ok(),
+            None => return (subject, Err("Too many reloads wait already; try again later.".to_owned())),
+        };
+        let came = match outcome {
+            Some(ReloadOutcome::Failed(failed)) => Err(format!("It is not served: {}", failed.summary)),
+            outcome => said("Approved. ", outcome),
+        };
+        (format!("{subject}{signers}"), came)
+    }
+
+    fn approval(&self, fields: &Fields) -> Result<Approval, String> {
         let digest = SeenDigest::try_from(fields.get(routes::DIGEST).to_owned())?;
         let name = fields.get(routes::COMPONENT).to_owned();
-        let is_held = self.sources.journal.quarantined().iter().any(|held| held.component == name);
-        if !is_held {
+        let quarantined = self.sources.journal.quarantined();
+        let Some(held) = quarantined.iter().find(|held| held.component == name) else {
             return Err("This component is not in quarantine.".to_owned());
+        };
+        // Nobody allows what the page did not say.
+        let allow_signer_change = held.other_signers && fields.get(routes::SIGNERS) == routes::OTHER_SIGNERS;
+        if held.other_signers && !allow_signer_change {
+            return Err("It is not signed as the lock pins it: tick the box that pins its signers as well.".to_owned());
         }
-        let approval = Approval { name, digest: Some(digest), allow_signer_change: false };
-        let asked = self.orders.approve(approval).ok_or("Too many reloads wait already; try again later.")?;
-        said("Approved. ", asked.await.ok())
+        Ok(Approval { name, digest: Some(digest), allow_signer_change })
     }
 
     /// The decision, its subject, and what came of it.

@@ -8,12 +8,13 @@ use hyper::body::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use toolcell_console::View;
 use toolcell_console::model::{Approvals, Changes, Denials, Frame, Now};
-use toolcell_console::update;
+use toolcell_console::update::{self, Update};
 
 use super::gather::Sources;
 use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit};
+use super::spoken::{Heard, News};
 
 /// Most viewers: operators of one server, with a page or two each.
 const VIEWERS_MAX: usize = 16;
@@ -40,13 +41,14 @@ pub struct Viewers {
     denials: Shared<Denials>,
     changes: Shared<Changes>,
     approvals: Shared<Approvals>,
+    news: Shared<News>,
 }
 
 impl Default for Viewers {
     fn default() -> Self {
         let places = Arc::new(Semaphore::new(VIEWERS_MAX));
-        let (now, denials, changes, approvals) = Default::default();
-        Self { places, now, denials, changes, approvals }
+        let (now, denials, changes, approvals, news) = Default::default();
+        Self { places, now, denials, changes, approvals, news }
     }
 }
 
@@ -72,8 +74,8 @@ impl<T> Shared<T> {
 }
 
 impl Viewers {
-    /// Parts of a view.
-    fn event(&self, sources: &Sources, frame: &Frame, view: View) -> String {
+    /// Parts of a view, and what there is to know of.
+    fn look(&self, sources: &Sources, frame: &Frame, view: View) -> (Update, Arc<News>) {
         let update = match view {
             View::Now => update::now(frame, &self.now.get(|| sources.now())),
             View::Denials => update::denials(frame, &self.denials.get(|| sources.denials())),
@@ -81,7 +83,7 @@ impl Viewers {
             View::Approvals => update::approvals(frame, &self.approvals.get(|| sources.approvals())),
             View::Tools | View::Audit | View::Callers => update::counts(frame, view),
         };
-        update.event()
+        (update, self.news.get(|| News::of(sources)))
     }
 }
 
@@ -108,7 +110,7 @@ impl Console {
         (sender, time, _place): (mpsc::Sender<Bytes>, ConnectionTime, OwnedSemaphorePermit),
     ) {
         let (ends, mut told) = (Instant::now() + STREAM_TIME, Instant::now());
-        let mut last = String::new();
+        let (mut last, mut heard) = (Update::default(), None::<Heard>);
         while Instant::now() < ends {
             // A page that is only open does not keep its session from ending as an idle one.
             if !self.doorman.sessions.holds(&visit.secret, Instant::now()) {
@@ -116,11 +118,13 @@ impl Console {
                 return;
             }
             let (console, frame) = (Arc::clone(&self), self.frame(&visit, false));
-            let made = tokio::task::spawn_blocking(move || console.viewers.event(&console.sources, &frame, view));
-            let Ok(event) = made.await else { return };
-            let is_news = event != last;
+            let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, view));
+            let Ok((update, news)) = made.await else { return };
+            // A page that was just loaded shows what there was.
+            let to_say = heard.get_or_insert_with(|| Heard::all_of(&news)).hears(&news);
+            let is_news = to_say.is_some() || update != last;
             if is_news || told.elapsed() >= BEAT {
-                let piece = if is_news { event.clone() } else { update::KEEP_ALIVE.to_owned() };
+                let piece = if is_news { spoken(&update, to_say.as_deref()) } else { update::KEEP_ALIVE.to_owned() };
                 let sent = tokio::time::timeout(TAKEN_WITHIN, sender.send(piece.into())).await;
                 match sent {
                     Ok(Ok(())) => {}
@@ -128,13 +132,21 @@ impl Console {
                     Ok(Err(_)) => return,
                     Err(_) => return time.extend(Duration::ZERO),
                 }
-                (last, told) = (event, Instant::now());
+                (last, told) = (update, Instant::now());
             }
             tokio::select! {
                 () = tokio::time::sleep(EVERY) => {}
                 () = sender.closed() => return,
             }
         }
+    }
+}
+
+/// The event of an update, with what screen readers say.
+fn spoken(update: &Update, sentences: Option<&str>) -> String {
+    match sentences {
+        Some(sentences) => update.clone().saying(sentences).event(),
+        None => update.event(),
     }
 }
 

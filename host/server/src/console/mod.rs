@@ -21,6 +21,7 @@ mod reply;
 mod service;
 mod session;
 mod sign_in;
+mod spoken;
 mod trying;
 
 pub use decisions::Came;

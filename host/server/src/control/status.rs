@@ -73,6 +73,7 @@ impl StatusSources {
             "waits_for_start": self.journal.waiting(),
             "quarantined": self.journal.quarantined().iter().map(|held| json!({
                 "component": held.component, "differences": held.differences, "digest": held.digest,
+                "other_signers": held.other_signers, "since": timestamp(held.since),
             })).collect::<Vec<_>>(),
             "lock_differs": self.journal.differing(),
             "logins": login::in_use(),

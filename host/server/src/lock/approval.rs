@@ -56,13 +56,13 @@ impl Approval {
     }
 }
 
-/// The command that approves a component with these bytes only.
-pub fn command(component: &str, digest: &str) -> String {
+/// The command that approves a component with these bytes only; with `other_signers`, one that is
+/// not signed as the lock pins it.
+pub fn command(component: &str, digest: &str, other_signers: bool) -> String {
     let digits = digest.strip_prefix(ALGORITHM).and_then(|digits| digits.get(..DIGITS_SHOWN));
-    digits.map_or_else(
-        || format!("toolcell approve {component}"),
-        |digits| format!("toolcell approve {component} --digest {digits}"),
-    )
+    let seen = digits.map(|digits| format!(" --digest {digits}")).unwrap_or_default();
+    let signers = if other_signers { " --allow-signer-change" } else { "" };
+    format!("toolcell approve {component}{seen}{signers}")
 }
 
 impl std::str::FromStr for SeenDigest {
@@ -116,6 +116,9 @@ mod tests {
         for wrong in ["", "0123", "0123456789ABCDEF", "sha1:0123456789abcdef"] {
             assert!(wrong.parse::<SeenDigest>().is_err(), "{wrong}");
         }
-        assert_eq!(command("tool", &digest), "toolcell approve tool --digest 0123456789abcdef0123456789abcdef");
+        let suggested = "toolcell approve tool --digest 0123456789abcdef0123456789abcdef";
+        assert_eq!(command("tool", &digest, false), suggested);
+        assert_eq!(command("tool", &digest, true), format!("{suggested} --allow-signer-change"));
+        assert_eq!(command("tool", "", false), "toolcell approve tool");
     }
 }

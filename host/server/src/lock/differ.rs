@@ -1,9 +1,11 @@
 //! Differences between a lock and what would be served, by component, in words.
 use std::collections::BTreeSet;
 
+use super::details::{DriftDetails, Findings};
 use super::json_diff;
 use super::pinned::{Lock, PinnedComponent, PinnedTool};
-use crate::catalog::NOBODY;
+use crate::catalog::{NOBODY, Withheld};
+use crate::trust::Signed;
 
 /// Characters of a digest that are shown: enough to tell two apart.
 const DIGEST_CHARS: usize = 19;
@@ -15,6 +17,8 @@ pub struct Drift {
     pub component: String,
     /// Differences, a line each.
     pub differences: Vec<String>,
+    /// The differences in their parts.
+    pub details: DriftDetails,
     /// True if the change only takes away: a component is gone, or its tools may do less. Nothing
     /// has to be approved then.
     pub only_less: bool,
@@ -29,20 +33,8 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     let names: BTreeSet<&String> = locked.components.keys().chain(now.components.keys()).collect();
     let drifts = names.into_iter().filter_map(|name| match (locked.components.get(name), now.components.get(name)) {
         (Some(locked), Some(now)) => changed(name, locked, now),
-        (None, Some(now)) => Some(Drift {
-            component: name.clone(),
-            differences: added(now),
-            only_less: false,
-            digest: now.digest.clone(),
-            other_signers: false,
-        }),
-        (Some(_), None) => Some(Drift {
-            component: name.clone(),
-            differences: vec!["is in the lock and not in the manifest any more".to_owned()],
-            only_less: true,
-            digest: String::new(),
-            other_signers: false,
-        }),
+        (None, Some(now)) => Some(added(name, now)),
+        (Some(locked), None) => Some(gone(name, locked)),
         (None, None) => None,
     });
     drifts.collect()
@@ -50,125 +42,150 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
 
 /// Difference of withheld bytes from the pinned ones. Their tools are unknown until they are
 /// approved.
-pub fn withheld(locked: &Lock, name: &str, digest: &str, size_bytes: u64) -> Drift {
-    let is = short(digest);
-    let line = match locked.components.get(name) {
+pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
+    let (is, size_bytes) = (short(&held.digest), held.bytes.len());
+    let locked = locked.components.get(&held.name);
+    let mut findings = Findings::between(locked, &held.signed);
+    findings.say(match locked {
         Some(locked) => {
             let (was, sizes) = (short(&locked.digest), format!("{} and {size_bytes} bytes", locked.size_bytes));
             format!("other bytes: {was} was pinned, this is {is} ({sizes})")
         }
         None => format!("is not in the lock: {is}, {size_bytes} bytes"),
-    };
-    let unread =
-        "nothing of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned();
-    let (component, differences, digest) = (name.to_owned(), vec![line, unread], digest.to_owned());
-    Drift { component, differences, only_less: false, digest, other_signers: false }
+    });
+    let other_signers = locked.is_some_and(|locked| say_signers(locked, &held.signed, &mut findings));
+    if locked.is_none() {
+        held.signed.by.iter().for_each(|line| findings.say(format!("has a {}", json_diff::clean(line))));
+    }
+    findings
+        .say("nothing of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned());
+    drift_of(&held.name, findings, held.digest.clone(), (false, other_signers))
 }
 
-fn added(component: &PinnedComponent) -> Vec<String> {
+fn drift_of(name: &str, findings: Findings, digest: String, (only_less, other_signers): (bool, bool)) -> Drift {
+    let Findings { lines: differences, details, .. } = findings;
+    Drift { component: name.to_owned(), differences, details, only_less, digest, other_signers }
+}
+
+fn gone(name: &str, locked: &PinnedComponent) -> Drift {
+    let mut findings = Findings::between(Some(locked), &Signed::default());
+    findings.say("is in the lock and not in the manifest any more".to_owned());
+    drift_of(name, findings, String::new(), (true, false))
+}
+
+fn added(name: &str, component: &PinnedComponent) -> Drift {
     let (digest, source) = (short(&component.digest), &component.source);
-    let mut lines = vec![format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes)];
-    lines.extend(component.signed_by.iter().map(|line| format!("has a {}", json_diff::clean(line))));
-    for (name, tool) in &component.tools {
-        lines.push(format!(
-            "tool {name}: {}",
-            json_diff::shown(tool.definition.get("description").unwrap_or(&serde_json::Value::Null))
-        ));
-        lines.extend(tool.grants.iter().map(|line| format!("tool {name} may: {}", json_diff::clean(line))));
+    let mut findings = Findings::between(None, &signed(component));
+    findings.say(format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes));
+    component.signed_by.iter().for_each(|line| findings.say(format!("has a {}", json_diff::clean(line))));
+    for (tool, now) in &component.tools {
+        findings.new_definition(tool, format!("tool {tool}: {}", described(now)), &now.definition);
+        now.grants.iter().for_each(|line| findings.grant((tool, "may"), true, line));
     }
-    lines
+    drift_of(name, findings, component.digest.clone(), (false, false))
+}
+
+/// The description of a tool.
+fn described(tool: &PinnedTool) -> String {
+    json_diff::shown(tool.definition.get("description").unwrap_or(&serde_json::Value::Null))
 }
 
 fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Option<Drift> {
     if locked == now {
         return None;
     }
-    let mut differences = Vec::new();
+    let mut findings = Findings::between(Some(locked), &signed(now));
     let mut only_less = true;
     if locked.digest != now.digest {
         let (was, is) = (short(&locked.digest), short(&now.digest));
         let sizes = format!("{} and {} bytes", locked.size_bytes, now.size_bytes);
-        differences.push(format!("other bytes: {was} was pinned, this is {is} ({sizes})"));
+        findings.say(format!("other bytes: {was} was pinned, this is {is} ({sizes})"));
         only_less = false;
     }
     for (what, was, is) in [("source", &locked.source, &now.source), ("tool contract", &locked.contract, &now.contract)]
     {
         if was != is {
-            differences.push(format!("{what}: was {}, is {}", json_diff::clean(was), json_diff::clean(is)));
+            findings.say(format!("{what}: was {}, is {}", json_diff::clean(was), json_diff::clean(is)));
             only_less = false;
         }
     }
-    let signers = signers_changed(locked, now);
-    only_less = only_less && signers.is_empty();
-    let other_signers = !signers.is_empty();
-    differences.extend(signers);
-    let more = now.signed_by.iter().filter(|line| !locked.signed_by.contains(line));
-    differences.extend(more.map(|line| format!("has now a {}", json_diff::clean(line))));
+    let other_signers = say_signers(locked, &signed(now), &mut findings);
+    only_less = only_less && !other_signers;
     let names: BTreeSet<&String> = locked.tools.keys().chain(now.tools.keys()).collect();
     for tool in names {
-        let (lines, less) = tool_changed(tool, locked.tools.get(tool), now.tools.get(tool));
-        differences.extend(lines);
+        let less = tool_changed(tool, locked.tools.get(tool), now.tools.get(tool), &mut findings);
         only_less = only_less && less;
     }
-    let (component, digest) = (name.to_owned(), now.digest.clone());
-    Some(Drift { component, differences, only_less, digest, other_signers })
+    Some(drift_of(name, findings, now.digest.clone(), (only_less, other_signers)))
 }
 
 /// True if a signature that is pinned is lost or weaker, or was checked against another root.
 pub(super) fn signers_differ(locked: &PinnedComponent, now: &PinnedComponent) -> bool {
-    !signers_changed(locked, now).is_empty()
+    !signers_changed(locked, &signed(now)).is_empty()
+}
+
+fn signed(component: &PinnedComponent) -> Signed {
+    Signed { by: component.signed_by.clone(), root: component.trusted_root.clone() }
+}
+
+/// Says how signatures differ. True if one that is pinned is lost or weaker.
+fn say_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) -> bool {
+    let changed = signers_changed(locked, now);
+    let differ = !changed.is_empty();
+    changed.into_iter().for_each(|line| findings.say(line));
+    let more = now.by.iter().filter(|line| !locked.signed_by.contains(line));
+    more.for_each(|line| findings.say(format!("has now a {}", json_diff::clean(line))));
+    differ
 }
 
 /// Signatures that are pinned and lost, or checked against another root. A signature more is no
 /// loss.
-fn signers_changed(locked: &PinnedComponent, now: &PinnedComponent) -> Vec<String> {
-    let lost = locked.signed_by.iter().filter(|line| !now.signed_by.contains(line));
+fn signers_changed(locked: &PinnedComponent, now: &Signed) -> Vec<String> {
+    let lost = locked.signed_by.iter().filter(|line| !now.by.contains(line));
     let mut lines: Vec<String> = lost.map(|line| format!("has no longer a {}", json_diff::clean(line))).collect();
     if let Some(was) = &locked.trusted_root
-        && locked.trusted_root != now.trusted_root
+        && locked.trusted_root != now.root
     {
-        let is = now.trusted_root.as_deref().map_or_else(|| "none".to_owned(), short);
+        let is = now.root.as_deref().map_or_else(|| "none".to_owned(), short);
         lines.push(format!("trusted root: was {}, is {is}", short(was)));
     }
     lines
 }
 
-/// Differences of one tool, and true if they only take away.
-fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool>) -> (Vec<String>, bool) {
+/// Says the differences of one tool. True if they only take away.
+fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool>, findings: &mut Findings) -> bool {
     let (locked, now) = match (locked, now) {
         (Some(locked), Some(now)) => (locked, now),
         (None, Some(now)) => {
-            let mut lines = vec![format!(
-                "tool {name}: new: {}",
-                json_diff::shown(now.definition.get("description").unwrap_or(&serde_json::Value::Null))
-            )];
-            lines.extend(now.grants.iter().map(|line| format!("tool {name} may: {}", json_diff::clean(line))));
-            return (lines, false);
+            findings.new_definition(name, format!("tool {name}: new: {}", described(now)), &now.definition);
+            now.grants.iter().for_each(|line| findings.grant((name, "may"), true, line));
+            return false;
         }
-        (Some(_), None) => return (vec![format!("tool {name}: gone")], true),
-        (None, None) => return (Vec::new(), true),
+        (Some(_), None) => {
+            findings.say(format!("tool {name}: gone"));
+            return true;
+        }
+        (None, None) => return true,
     };
-    let mut lines = Vec::new();
     let same_definition = locked.definition_digest == now.definition_digest;
     if !same_definition {
-        let said = json_diff::between(&locked.definition, &now.definition);
-        lines.extend(said.into_iter().map(|line| format!("tool {name}: {line}")));
+        findings.changed_definition(name, &locked.definition, &now.definition);
     }
     let (was, is) = (rights(&locked.grants), rights(&now.grants));
     // "Everybody" covers any single caller.
     let more: Vec<&str> = is.iter().filter(|line| !was.contains(line) && !covers(&was, line)).copied().collect();
     let less: Vec<&str> = was.iter().filter(|line| !is.contains(line) && !covers(&is, line)).copied().collect();
-    lines.extend(more.iter().map(|line| format!("tool {name} may now: {}", json_diff::clean(line))));
-    lines.extend(less.iter().map(|line| format!("tool {name} may no longer: {}", json_diff::clean(line))));
+    more.iter().for_each(|line| findings.grant((name, "may now"), true, line));
+    less.iter().for_each(|line| findings.grant((name, "may no longer"), false, line));
     let same_grants = locked.grants_digest == now.grants_digest;
     if !same_grants && more.is_empty() && less.is_empty() {
-        lines.push(format!("tool {name}: its grants differ in how they are written"));
+        findings.say(format!("tool {name}: its grants differ in how they are written"));
     }
-    let confirmed = now.confirmed.since(locked.confirmed);
-    lines.extend(confirmed.map(|line| format!("tool {name} {line}")));
+    if let Some(confirmed) = now.confirmed.since(locked.confirmed) {
+        findings.say(format!("tool {name} {confirmed}"));
+    }
     let weaker = now.confirmed.is_weaker_than(locked.confirmed);
-    let only_less = same_definition && more.is_empty() && (same_grants || !less.is_empty()) && !weaker;
-    (lines, only_less)
+    same_definition && more.is_empty() && (same_grants || !less.is_empty()) && !weaker
 }
 
 /// Stands for the callers of a tool without rules for callers: everybody may call it.

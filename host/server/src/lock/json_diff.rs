@@ -13,6 +13,17 @@ const LINES_MAX: usize = 12;
 pub fn between(old: &Value, new: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", old, new, &mut lines);
+    bounded(lines)
+}
+
+/// Differences of one member, which may be new or gone.
+pub fn of_member(key: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
+    let mut lines = Vec::new();
+    compare_member(place("", key), old, new, &mut lines);
+    bounded(lines)
+}
+
+fn bounded(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(LINES_MAX);
     lines.truncate(LINES_MAX);
     if more > 0 {
@@ -25,17 +36,23 @@ fn compare(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(before), Value::Object(after)) => {
             for (key, value) in before {
-                let place = place(path, key);
-                match after.get(key) {
-                    Some(other) => compare(&place, value, other, lines),
-                    None => lines.push(format!("{place} is gone; it said {}", shown(value))),
-                }
+                compare_member(place(path, key), Some(value), after.get(key), lines);
             }
-            let fresh = after.iter().filter(|(key, _)| !before.contains_key(*key));
-            lines.extend(fresh.map(|(key, value)| format!("{} is new and says {}", place(path, key), shown(value))));
+            for (key, value) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {
+                compare_member(place(path, key), None, Some(value), lines);
+            }
         }
         _ if old == new => {}
         _ => lines.push(format!("{path} said {} and says {}", shown(old), shown(new))),
+    }
+}
+
+fn compare_member(place: String, old: Option<&Value>, new: Option<&Value>, lines: &mut Vec<String>) {
+    match (old, new) {
+        (Some(old), Some(new)) => compare(&place, old, new, lines),
+        (Some(old), None) => lines.push(format!("{place} is gone; it said {}", shown(old))),
+        (None, Some(new)) => lines.push(format!("{place} is new and says {}", shown(new))),
+        (None, None) => {}
     }
 }
 

@@ -1,10 +1,11 @@
 //! `toolcell.lock`: what a person approved of each component, so that nothing else is served in its
 //! name.
 //!
-//! Holds the file, its form of a catalog, and the differences of two in words. Must not hold: the
+//! Holds the file, its form of a catalog, and the differences of two in words and in parts. Must not hold: the
 //! effect of a difference (see `reload` and the commands).
 mod approval;
 mod confirmation;
+mod details;
 mod differ;
 mod file;
 mod grants;
@@ -13,6 +14,7 @@ mod pinned;
 mod text;
 
 pub use approval::{Approval, SeenDigest, command as approving};
+pub use details::{Bounded, DefinitionChange, DriftDetails, GrantChange};
 pub use differ::{Drift, drift, withheld};
 pub use file::{LockError, LockPath, path_beside, read, remove_drafts, write};
 pub use pinned::{Lock, PinnedComponent};

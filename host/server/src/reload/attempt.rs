@@ -34,6 +34,10 @@ const FILES: &str = "files";
 /// week.
 const APPROVED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
+/// Most bytes of texts of definitions that are kept for pages: those of sixteen large components.
+/// Past them, pages name the command that shows them.
+const DETAILS_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
 /// Ends every message of a failed attempt, so that nobody believes that a right is already taken
 /// away.
 const SERVES_ON: &str = "and nothing of the change is applied: a right that it takes away is not taken away yet";
@@ -198,11 +202,7 @@ impl Reloader {
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
         let drifts = drift(locked, &Lock::of(&built)).into_iter().filter(|drift| !is_withheld(drift));
         let (less, mut held): (Vec<Drift>, Vec<Drift>) = drifts.partition(|drift| drift.only_less);
-        held.extend(
-            self.withheld
-                .iter()
-                .map(|withheld| lock::withheld(locked, &withheld.name, &withheld.digest, withheld.bytes.len() as u64)),
-        );
+        held.extend(self.withheld.iter().map(|withheld| lock::withheld(locked, withheld)));
         let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();
         let shown = less.join(", ");
         if self.setup.journal.serves_less(less) {
@@ -224,9 +224,11 @@ impl Reloader {
     }
 
     fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), ReloadFailure> {
+        let (since, mut room) = (SystemTime::now(), DETAILS_BYTES_MAX);
         let quarantined = held.into_iter().map(|drift| {
-            let Drift { component, differences, digest, .. } = drift;
-            Quarantined { component, digest, differences }
+            let Drift { component, differences, details, digest, other_signers, .. } = drift;
+            let details = Arc::new(details.within(&mut room));
+            Quarantined { component, digest, differences, details, other_signers, since }
         });
         for held in self.setup.journal.quarantine(quarantined.collect()) {
             let (name, differences) = (held.component.as_str(), held.differences.join("\n  "));
@@ -239,7 +241,7 @@ impl Reloader {
             tracing::error!(
                 "quarantined: {name} is not as the lock has it, and serves as it was, with every right that it had, until \
                  `{}`\n  {differences}",
-                lock::approving(name, &held.digest)
+                lock::approving(name, &held.digest, held.other_signers)
             );
         }
         Ok(())

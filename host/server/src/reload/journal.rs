@@ -1,10 +1,12 @@
 //! History of the catalog: the last attempts to replace it, and current problems. It is in memory
 //! and bounded; the audit has everything.
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
+
+use crate::lock::DriftDetails;
 
 /// Most attempts remembered: a day's work, and a page to read.
 const ATTEMPTS_MAX: usize = 32;
@@ -66,6 +68,12 @@ pub struct Quarantined {
     pub digest: String,
     /// Differences from the lock, a line each.
     pub differences: Vec<String>,
+    /// The differences in their parts.
+    pub details: Arc<DriftDetails>,
+    /// True if it is not signed as the lock pins it.
+    pub other_signers: bool,
+    /// The time since which versions of it are held back.
+    pub since: SystemTime,
 }
 
 impl Journal {
@@ -103,9 +111,14 @@ impl Journal {
         news
     }
 
-    /// Sets the quarantined components. Returns the ones that are new, or differ from before.
-    pub fn quarantine(&self, now: Vec<Quarantined>) -> Vec<Quarantined> {
+    /// Sets the quarantined components. Returns the ones that are new, or differ from before. One
+    /// that was quarantined before keeps the time since which it is.
+    pub fn quarantine(&self, mut now: Vec<Quarantined>) -> Vec<Quarantined> {
         let mut history = self.history();
+        for held in &mut now {
+            let before = history.quarantined.iter().find(|before| before.component == held.component);
+            held.since = before.map_or(held.since, |before| before.since);
+        }
         let news = now.iter().filter(|held| !history.quarantined.contains(held)).cloned().collect();
         history.quarantined = now;
         news
@@ -183,6 +196,25 @@ mod tests {
         assert!(journal.failed().is_some(), "the last one failed");
         journal.is_well();
         assert!(journal.failed().is_none());
+    }
+
+    #[test]
+    fn what_stays_quarantined_is_news_once_and_keeps_the_time_since_when() {
+        let journal = Journal::default();
+        let held = |component: &str, digest: &str, second: u64| Quarantined {
+            component: component.to_owned(),
+            digest: digest.to_owned(),
+            differences: Vec::new(),
+            details: Arc::default(),
+            other_signers: false,
+            since: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
+        };
+        assert_eq!(journal.quarantine(vec![held("a", "1", 1)]), [held("a", "1", 1)]);
+        assert_eq!(journal.quarantine(vec![held("a", "1", 2), held("b", "1", 2)]), [held("b", "1", 2)]);
+        assert_eq!(journal.quarantine(vec![held("a", "2", 3)]), [held("a", "2", 1)], "another version");
+        assert_eq!(journal.quarantined(), [held("a", "2", 1)]);
+        assert_eq!(journal.quarantine(Vec::new()), []);
+        assert_eq!(journal.quarantine(vec![held("a", "2", 4)]), [held("a", "2", 4)], "held anew");
     }
 
     #[test]

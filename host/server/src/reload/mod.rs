@@ -19,5 +19,5 @@ pub use attempt::{ReloadOutcome, Reloader, Setup};
 pub use current::Current;
 pub use driver::{Driver, Orders};
 pub use files::WatchedFiles;
-pub use journal::{Journal, ReloadAttempt};
+pub use journal::{Journal, Quarantined, ReloadAttempt};
 pub use watch::{Watch, WatchInput, Watcher, on_network};

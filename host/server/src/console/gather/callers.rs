@@ -1,4 +1,5 @@
 //! The views of callers and of calls that wait for a person.
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use serde_json::{Map, Value};
@@ -7,6 +8,8 @@ use toolcell_console::model::{
 };
 use toolcell_mcp::{Caller, Catalog as _};
 
+use super::tools::reach;
+use super::written::WrittenManifest;
 use super::{Sources, link};
 use crate::activity::PendingApproval;
 use crate::catalog::Catalog;
@@ -54,9 +57,11 @@ impl Sources {
     /// The view "Approvals".
     pub fn approvals(&self) -> Approvals {
         let (waiting, decided) = self.activity.approvals.list();
-        let catalog = self.catalog();
+        // Read once for all of them, and not where nothing waits.
+        let written = if waiting.is_empty() { None } else { self.written() };
+        let from = (self.catalog(), written.as_ref());
         Approvals {
-            waiting: waiting.into_iter().map(|(number, pending)| self.waiting(&catalog, number, pending)).collect(),
+            waiting: waiting.into_iter().map(|(number, pending)| waits(&from, number, pending)).collect(),
             decided: decided
                 .into_iter()
                 .map(|decided| DecidedApproval {
@@ -70,23 +75,31 @@ impl Sources {
                 .collect(),
         }
     }
+}
 
-    fn waiting(&self, catalog: &Catalog, number: u64, pending: PendingApproval) -> WaitingApproval {
-        let tool = catalog.offers().find(|offer| offer.tool().definition().name == pending.tool);
-        let reach: Vec<Reach> = tool.map(|offer| super::tools::reach(offer.grants(), None)).unwrap_or_default();
-        WaitingApproval {
-            key: number.to_string(),
-            call: pending.call,
-            tool: pending.tool,
-            component: pending.component,
-            caller: pending.caller,
-            question: pending.question,
-            arguments: pending.arguments,
-            reach,
-            since: pending.since.into(),
-            left: Some(pending.until.saturating_duration_since(Instant::now())),
-            remember: pending.remember,
-        }
+/// A call that waits, with what it may reach and where that is granted.
+fn waits(
+    (catalog, written): &(Arc<Catalog>, Option<&WrittenManifest>),
+    number: u64,
+    pending: PendingApproval,
+) -> WaitingApproval {
+    let offer = catalog.offers().find(|offer| offer.tool().definition().name == pending.tool);
+    let reach = offer.map(|offer| {
+        let granted = written.and_then(|written| Some((written, written.grants(&offer)?)));
+        reach(offer.grants(), granted.as_ref().map(|(written, grants)| (*written, grants.as_ref())))
+    });
+    WaitingApproval {
+        key: number.to_string(),
+        call: pending.call,
+        tool: pending.tool,
+        component: pending.component,
+        caller: pending.caller,
+        question: pending.question,
+        arguments: pending.arguments,
+        reach: reach.unwrap_or_default(),
+        since: pending.since.into(),
+        left: Some(pending.until.saturating_duration_since(Instant::now())),
+        remember: pending.remember,
     }
 }
 

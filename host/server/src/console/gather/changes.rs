@@ -1,10 +1,12 @@
 //! The view of reloads and of what is quarantined.
-use std::time::SystemTime;
-
-use toolcell_console::model::{Changes, Generation, GenerationOutcome, Quarantined, SourceState};
+use toolcell_console::model::{
+    Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, SourceState,
+};
 
 use super::Sources;
-use crate::reload::ReloadAttempt;
+use crate::catalog::{APPS, Catalog, SKILLS, TEXTS};
+use crate::lock;
+use crate::reload::{self, ReloadAttempt};
 
 /// The trigger of an attempt after an approval.
 const APPROVED: &str = "approved";
@@ -20,16 +22,7 @@ impl Sources {
             outcome: GenerationOutcome::Started,
             summary: Vec::new(),
         });
-        let since = self.journal.attempts().last().map_or_else(SystemTime::now, |attempt| attempt.time);
-        let state = |digest: &str| SourceState { digest: digest.to_owned(), signer: None };
-        let quarantined = self.journal.quarantined().into_iter().map(|held| Quarantined {
-            old: catalog.component(&held.component).map(|serving| state(serving.digest())),
-            new: state(&held.digest),
-            component: held.component,
-            since: since.into(),
-            other: held.differences,
-            ..Quarantined::default()
-        });
+        let quarantined = self.journal.quarantined().into_iter().map(|held| quarantined(&catalog, held));
         Changes {
             generation: self.current.generation(),
             locked: self.locked,
@@ -37,6 +30,58 @@ impl Sources {
             generations,
         }
     }
+}
+
+fn quarantined(catalog: &Catalog, held: reload::Quarantined) -> Quarantined {
+    let details = &held.details;
+    Quarantined {
+        old: serving(catalog, &held.component),
+        new: SourceState { digest: held.digest, signed: details.signed_now.clone() },
+        since: held.since.into(),
+        other_signers: held.other_signers,
+        definitions: details.definitions.first.iter().map(definition).collect(),
+        grants: details.grants.first.iter().map(grant).collect(),
+        other: details.other.first.clone(),
+        beyond: Beyond {
+            definitions: details.definitions.beyond,
+            grants: details.grants.beyond,
+            other: details.other.beyond,
+        },
+        component: held.component,
+    }
+}
+
+/// The version that serves; `None` where nothing of this name does.
+fn serving(catalog: &Catalog, name: &str) -> Option<SourceState> {
+    if let Some(component) = catalog.component(name) {
+        return Some(SourceState { digest: component.digest().to_owned(), signed: component.signed().by.clone() });
+    }
+    let (digest, serves) = match name {
+        TEXTS => (catalog.texts.digest(), catalog.texts().next().is_some()),
+        SKILLS => (catalog.skills.digest().to_owned(), !catalog.skills.all().is_empty()),
+        APPS => (catalog.apps.digest(), !catalog.apps.all().is_empty()),
+        _ => return None,
+    };
+    serves.then_some(SourceState { digest, signed: Vec::new() })
+}
+
+fn definition(change: &lock::DefinitionChange) -> DefinitionChange {
+    let part = match change.member.as_str() {
+        "inputSchema" => "input schema",
+        "outputSchema" => "output schema",
+        member => member,
+    };
+    DefinitionChange {
+        tool: change.tool.clone(),
+        part: part.to_owned(),
+        old: change.old.clone(),
+        new: change.new.clone(),
+        bytes_left: change.bytes_left,
+    }
+}
+
+fn grant(change: &lock::GrantChange) -> GrantChange {
+    GrantChange { added: change.is_added, text: format!("{}: {}", change.tool, change.text) }
 }
 
 fn generation(attempt: &ReloadAttempt) -> Generation {

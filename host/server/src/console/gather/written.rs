@@ -1,10 +1,12 @@
 //! The manifest's file as it is now, for the places of grants and limits. Must not hold: what is
 //! served.
 use std::path::Path;
+use std::sync::Arc;
 
 use toolcell_console::model::Place;
-use toolcell_policy::{Callers, Manifest, Source, Span, parse};
+use toolcell_policy::{Callers, Grants, Manifest, Source, Span, parse};
 
+use crate::catalog::Offer;
 use crate::file::read_bounded;
 
 /// A manifest with the text that it was read from.
@@ -35,5 +37,9 @@ impl WrittenManifest {
         let rule = written.rules().iter().find(|rule| rule.name() == name)?;
         let is_same = !written.differing(serving).contains(&name);
         is_same.then(|| Place { key: format!("callers.{name}"), ..self.place(rule.span()) })
+    }
+    /// The grants of a tool as they are written; `None` if its component is gone from there.
+    pub fn grants(&self, offer: &Offer<'_>) -> Option<Arc<Grants>> {
+        Some(self.manifest.component(offer.component().name())?.tool_grants(offer.own_name()))
     }
 }

@@ -1,0 +1,148 @@
+//! Calls that wait for an operator: who is asked, what the page says of their reach, and what an
+//! answer does.
+use serde_json::{Value, json};
+use toolcell_tests::{Saving, manifest_of};
+
+use super::{MARKUP, Operator};
+
+/// A console whose operators approve calls of `good`.
+fn approving(how: &str) -> Operator {
+    let manifest = manifest_of(&["good"]).replace("version = 1\n", &format!("version = 1\n[server]\n{how}\n"));
+    Operator::of(&format!("{manifest}approval = \"always\"\nremember = \"1h\"\n"))
+}
+
+#[test]
+fn a_call_of_a_client_that_cannot_ask_waits_for_an_operator() {
+    let mut operator = approving("approve_in = [\"client\", \"console\"]");
+    operator.host.initialize("2025-11-25");
+    for (answer, decision) in [("decline", "decline"), ("allow", "allow"), ("remember", "remember")] {
+        let id = operator.host.start_call("echo", json!({"text": MARKUP}));
+        let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+        assert!(!page.contains(MARKUP) && page.contains("&lt;script&gt;"), "{page}");
+        let key = Operator::key(&page, "/approvals/answer");
+        let _ = operator.decides("/approvals/answer", &format!("key={key}&answer={answer}"));
+        let ended = operator.host.answer_to(&id);
+        match answer {
+            "decline" => assert_eq!(ended.error_text(), "an operator declined: \"echo\" was not run"),
+            _ => assert_eq!(ended.text(), MARKUP),
+        }
+        let is_done = |record: &Value| record["decision"] == decision && record["done"] == true;
+        assert!(operator.host.recorded("it", is_done)["subject"].as_str().unwrap().contains("echo"));
+        let page = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
+        assert!(page.contains("does not wait any more"), "{page}");
+    }
+    assert_eq!(operator.host.call("echo", json!({"text": "again"})).text(), "again", "it is remembered");
+}
+
+#[test]
+fn whoever_answers_first_decides() {
+    let mut operator = approving("approve_in = [\"client\", \"console\"]");
+    operator.host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let id = operator.host.start_call("echo", json!({"text": "a"}));
+    let asked = operator.host.next_of("elicitation/create");
+    let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+    let key = Operator::key(&page, "/approvals/answer");
+    let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
+    assert_eq!(operator.host.answer_to(&id).text(), "a");
+    operator.host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    let id = operator.host.start_call("echo", json!({"text": "b"}));
+    let asked = operator.host.next_of("elicitation/create");
+    operator.host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    assert!(operator.host.answer_to(&id).is_error());
+    assert!(!operator.page("/approvals").contains("action=\"/approvals/answer\""), "nothing waits");
+}
+
+/// The capabilities of a modern client that can be asked.
+fn that_can_ask() -> Value {
+    json!({"_meta": {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}})
+}
+
+/// Starts a call of a client that declares nothing, or `more`.
+fn starts(operator: &mut Operator, text: &str, more: &Value) -> Value {
+    let mut params = json!({"name": "echo", "arguments": {"text": text}});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    operator.host.start("tools/call", params)
+}
+
+#[test]
+fn a_modern_client_that_cannot_ask_waits_for_an_operator_too() {
+    let mut operator = approving("approve_in = [\"client\", \"console\"]");
+    for (answer, declined) in [("allow", false), ("decline", true)] {
+        let id = starts(&mut operator, "hello", &json!({}));
+        let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+        let key = Operator::key(&page, "/approvals/answer");
+        let page = operator.decides("/approvals/answer", &format!("key={key}&answer={answer}"));
+        assert!(page.contains("No call waits for a person."), "{page}");
+        let ended = operator.host.answer_to(&id);
+        match declined {
+            true => assert_eq!(ended.error_text(), "an operator declined: \"echo\" was not run"),
+            false => assert_eq!(ended.text(), "hello"),
+        }
+    }
+    // One that can be asked is asked alone: its call ends with the question.
+    let id = starts(&mut operator, "hello", &that_can_ask());
+    assert_eq!(operator.host.reply_to(&id)["result"]["resultType"], "input_required");
+}
+
+#[test]
+fn where_only_the_console_is_asked_no_client_is() {
+    for is_modern in [false, true] {
+        let mut operator = approving("approve_in = [\"console\"]");
+        if !is_modern {
+            operator.host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+        }
+        let more = if is_modern { that_can_ask() } else { json!({}) };
+        let id = starts(&mut operator, "hello", &more);
+        let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+        let key = Operator::key(&page, "/approvals/answer");
+        let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
+        assert_eq!(operator.host.answer_to(&id).text(), "hello");
+        assert_eq!(operator.host.kept(), Vec::<Value>::new(), "the client got its answer and nothing else");
+        let asked = operator.host.recorded("the question", |record| record["event"] == "call.asked");
+        assert_eq!(asked["answer"], "accepted");
+        assert!(asked["detail"].as_str().unwrap().starts_with("by the console's session "), "{asked}");
+    }
+}
+
+#[test]
+fn a_call_leaves_the_queue_when_its_time_is_over() {
+    let manifest =
+        manifest_of(&["good"]).replace("version = 1\n", "version = 1\n[server]\napprove_in = [\"console\"]\n");
+    let ask_wait = "approval = \"always\"\n\n[components.good.limits]\nask_wait = \"1s\"\n";
+    let mut operator = Operator::of(&format!("{manifest}{ask_wait}"));
+    operator.host.initialize("2025-11-25");
+    let said = operator.host.call("echo", json!({"text": "hello"})).error_text().to_owned();
+    assert_eq!(said, "nobody approved \"echo\" within 1s: it was not run (limit \"ask_wait\")");
+    let asked = operator.host.recorded("the question", |record| record["event"] == "call.asked");
+    assert_eq!(asked["answer"], "timed_out");
+    assert!(operator.page("/approvals").contains("No call waits for a person."));
+    let page = operator.decides("/approvals/answer", "key=1&answer=allow");
+    assert!(page.contains("does not wait any more"), "{page}");
+}
+
+#[test]
+fn a_call_that_waits_shows_what_it_may_reach_and_where_that_is_granted() {
+    let manifest =
+        manifest_of(&["good"]).replace("version = 1\n", "version = 1\n[server]\napprove_in = [\"console\"]\n");
+    let granted = "approval = \"always\"\n\n[components.good.env]\nUNITS = \"metric\"\n";
+    let mut operator = Operator::of(&format!("{manifest}{granted}"));
+    operator.host.initialize("2025-11-25");
+    let id = operator.host.start_call("echo", json!({"text": "hello"}));
+    let page = operator.page_with("/approvals", "What it may reach: 1");
+    let written = operator.host.folder().read("toolcell.toml");
+    let line = 1 + written.lines().position(|line| line == "UNITS = \"metric\"").unwrap();
+    let place = format!("toolcell.toml</bdi>:{line}</span>");
+    assert!(page.contains("<bdi>UNITS</bdi>") && page.contains(&place), "{place}: {page}");
+    assert!(!page.contains("<span class=\"dim\">default</span>"), "{page}");
+    // The grant moves within the file, and the page follows.
+    let moved = format!("# Another line.\n{written}");
+    operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", &moved);
+    operator.page_with("/approvals", &format!("toolcell.toml</bdi>:{}</span>", line + 1));
+    // A manifest that cannot be read says nothing of where the grant stands.
+    operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", "version = ");
+    let page = operator.page_with("/approvals", "not in the manifest as it is now");
+    assert!(page.contains("<bdi>UNITS</bdi>") && !page.contains("toolcell.toml</bdi>:"), "{page}");
+    let key = Operator::key(&page, "/approvals/answer");
+    let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
+    assert_eq!(operator.host.answer_to(&id).text(), "hello");
+}

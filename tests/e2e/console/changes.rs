@@ -1,0 +1,137 @@
+//! What is quarantined: how it differs, since when, and how it is approved.
+use serde_json::{Value, json};
+use toolcell_tests::loopback::Registry;
+use toolcell_tests::{Command, Folder, Saving};
+
+use super::Operator;
+use crate::registries::signed_by_another;
+
+/// A manifest of one component, whose table has these lines.
+fn manifest(lines: &str) -> String {
+    format!("version = 1\n[console]\ndecide = true\n[components.tool]\nsource = \"tool.wasm\"\n{lines}")
+}
+
+/// An operator of a locked server that serves `versioned_a`, with these lines in its table.
+fn locked(lines: &str) -> Operator {
+    let folder = Folder::with_manifest(&manifest(lines));
+    folder.make("gate");
+    folder.save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_a");
+    let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
+    Operator::deciding(folder, &["--locked"])
+}
+
+/// The digest in the form that approves.
+fn digest(page: &str) -> String {
+    page.split("name=\"digest\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
+/// The time since which a component is quarantined, as the page has it.
+fn since(page: &str) -> String {
+    page.split("Since <time datetime=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_quarantined_is_approved_by_its_digest() {
+    let mut operator = locked("");
+    operator.host.initialize("2025-11-25");
+    operator.host.folder().save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_b");
+    operator.host.will_say("quarantined: tool");
+    let page = operator.page_with("/changes", "action=\"/changes/approve\"");
+    assert!(page.contains("nothing of it was read") && page.contains("The old version serves on."), "{page}");
+    for absent in ["<ins>", "<del>", "not signed as the lock pins it", "The bytes are the same."] {
+        assert!(!page.contains(absent), "{absent}: {page}");
+    }
+    let digest = digest(&page);
+    let wrong = operator.decides("/changes/approve", &format!("component=tool&digest=sha256:{}", "0".repeat(64)));
+    assert!(wrong.contains("is not what was seen any more") && !wrong.contains("Approved"), "{wrong}");
+    let page = operator.decides("/changes/approve", &format!("component=tool&digest={digest}"));
+    assert!(page.contains("Approved. Generation 2 serves."), "{page}");
+    assert_eq!(operator.host.call("version", json!({})).text(), "b");
+    let is_done = |record: &Value| record["decision"] == "approve" && record["done"] == true;
+    assert_eq!(operator.host.recorded("it", is_done)["subject"], format!("tool {digest}"));
+}
+
+#[test]
+fn another_description_and_other_grants_are_shown_word_by_word_with_the_time_since_when() {
+    let mut operator = locked("[components.tool.filesystem]\n\"/gate\" = { path = \"gate\" }\n");
+    operator.host.initialize("2025-11-25");
+    let other = manifest(
+        "[components.tool.env]\nUNITS = \"metric\"\n\
+         [components.tool.tools.version]\ndescription = \"Tells which version this is <b>.\"\n",
+    );
+    operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", &other);
+    operator.host.will_say("quarantined: tool");
+    let page = operator.page_with("/changes", "action=\"/changes/approve\"");
+    let removed = |words: &str| format!("<del><span class=\"hidden\"> removed: </span><bdi>{words}</bdi>");
+    let added = |words: &str| format!("<ins><span class=\"hidden\"> added: </span><bdi>{words}</bdi>");
+    for part in [
+        "<h4><bdi>version</bdi>, <bdi>description</bdi> <span class=\"chip off\">changed</span></h4>",
+        &removed("Says"),
+        &added("Tells"),
+        "<bdi> which version this is</bdi>",
+        &added(" &lt;b&gt;"),
+        "<ins><span class=\"sign\">+ <span class=\"hidden\">more: </span></span>\
+         <bdi>version: variable UNITS = &quot;metric&quot;</bdi></ins>",
+        "<del><span class=\"sign\">− <span class=\"hidden\">less: </span></span><bdi>linger: read /gate: gate</bdi></del>",
+        "The bytes are the same.",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("description said"), "it is said in one place: {page}");
+
+    // The time is that of the quarantine, whatever is tried afterwards.
+    let status = operator.host.status();
+    let held = status["quarantined"][0]["since"].as_str().unwrap();
+    assert_eq!(since(&page), format!("{}Z", &held[.."2026-07-28T09:30:00.123".len()]));
+    operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", "version = ");
+    let later = operator.page_with("/changes", ">refused</span>");
+    assert_eq!(since(&later), since(&page));
+    operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", &other);
+    let _ = operator.host.status_when("well again", |status| status["failed"].is_null());
+
+    let form = format!("component=tool&digest={}", digest(&page));
+    let page = operator.decides("/changes/approve", &form);
+    assert!(page.contains("Approved. Generation 2 serves."), "{page}");
+    assert!(page.contains("Nothing is in quarantine") && page.contains(">approved</span>"), "{page}");
+    let tools = operator.host.list();
+    assert_eq!(tools[0]["description"], "Tells which version this is <b>.");
+    assert!(operator.host.folder().read("toolcell.lock").contains("UNITS"));
+}
+
+#[test]
+fn another_signer_is_shown_beside_the_pinned_one_and_approved_with_a_box_of_its_own() {
+    let registry = Registry::start();
+    let (folder, other) = signed_by_another(&registry, "\n[console]\ndecide = true\n");
+    let pinned = folder.read("toolcell.lock");
+    let mut operator = Operator::deciding(folder, &["--locked"]);
+    operator.host.initialize("2025-11-25");
+    operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", &other);
+    operator.host.will_say("quarantined: good");
+    let page = operator.page_with("/changes", "action=\"/changes/approve\"");
+    let lines = operator.host.status()["quarantined"][0]["differences"].clone();
+    let line = |start: &str| -> String {
+        let lines = lines.as_array().unwrap().iter().filter_map(Value::as_str);
+        lines.filter_map(|line| line.strip_prefix(start)).map(str::to_owned).next().unwrap()
+    };
+    let (old, new) = (line("has no longer a "), line("has now a "));
+    assert!(old.starts_with("signature by key sha256:") && new.starts_with("signature by key sha256:"), "{lines}");
+    let (serves, waits) = page.split_once("<div>waits</div>").unwrap();
+    assert!(serves.contains(&format!("<li><bdi>{old}</bdi></li>")), "{page}");
+    assert!(waits.contains(&format!("<li><bdi>{new}</bdi></li>")), "{page}");
+    for part in ["It is not signed as the lock pins it.", "The bytes are the same.", "name=\"signers\" value=\"other\""]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+
+    let form = format!("component=good&digest={}", digest(&page));
+    let refused = operator.decides("/changes/approve", &form);
+    assert!(refused.contains("tick the box") && refused.contains("class=\"notice failed\""), "{refused}");
+    assert_eq!(operator.host.folder().read("toolcell.lock"), pinned);
+    let page = operator.decides("/changes/approve", &format!("{form}&signers=other"));
+    assert!(page.contains("Approved. Generation 2 serves."), "{page}");
+    let is_done = |record: &Value| record["decision"] == "approve" && record["done"] == true;
+    let subject = operator.host.recorded("it", is_done)["subject"].clone();
+    assert!(subject.as_str().unwrap().ends_with(", with other signers"), "{subject}");
+    let lock = operator.host.folder().read("toolcell.lock");
+    assert!(lock.contains(&new) && !lock.contains(&old), "{lock}");
+}

@@ -1,0 +1,34 @@
+//! The figures of the view "Now".
+use serde_json::json;
+
+use super::{Operator, unhurried};
+
+/// The tile of this name.
+fn tile(name: &str, value: u64) -> String {
+    format!("<dt>{name}</dt><dd>{value}</dd>")
+}
+
+#[test]
+fn calls_that_wait_errors_and_denials_of_the_last_minute_are_counted() {
+    let manifest = unhurried(&["reach_http", "good"]);
+    let mut operator = Operator::of(&format!("{manifest}\n[components.good.limits]\nconcurrency = 1\n"));
+    operator.host.initialize("2025-11-25");
+    let page = operator.page("/");
+    for name in ["Running", "Waiting", "Errors", "Denials"] {
+        assert!(page.contains(&tile(name, 0)), "{name}: {page}");
+    }
+    let _ = operator.host.call("http", json!({"url": "http://127.0.0.1:9/x"}));
+    let page = operator.page_with("/", &tile("Denials", 1));
+    assert!(page.contains(&tile("Errors", 0)), "{page}");
+    let _ = operator.host.call("says_error", json!({}));
+    let page = operator.page_with("/", &tile("Errors", 1));
+    assert!(page.contains(&tile("Denials", 1)), "{page}");
+    let slow = json!({"steps": u32::MAX, "step_ms": 20});
+    let calls = [operator.host.start_call("slow", slow.clone()), operator.host.start_call("slow", slow)];
+    let page = operator.page_with("/", &tile("Waiting", 1));
+    assert!(page.contains(&tile("Running", 1)), "{page}");
+    calls.iter().for_each(|id| operator.host.cancel(id));
+    let page = operator.page_with("/", "No call runs.");
+    assert!(page.contains(&tile("Running", 0)) && page.contains(&tile("Waiting", 0)), "{page}");
+    operator.host.still_works();
+}

@@ -87,7 +87,7 @@ console-check: build guests ## Look at the console's pages in a headless Chromiu
 	$(CARGO) build --release --locked -p toolcell-console --example pages
 	@tests/clients/console/check.py $(ARGS)
 
-registries-check: build guests fixtures ## Pull, verify and push components at docker-registry with what cosign, sigstore's client and wkg sign and push (ARGS=keys: only that; ARGS=--parts-only: without toolcell)
+registries-check: build guests fixtures ## Pull, verify and push components at docker-registry with what cosign, sigstore's client and wkg sign and push (ARGS=keys: only that; ARGS=--parts-only: without toolcell; ARGS="--without wkg": without what takes minutes to compile)
 	@tests/registries/check.py $(ARGS)
 
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)

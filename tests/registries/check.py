@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Has toolcell pull, verify and push components at real registries, with what real signers sign: `make registries-check`.
 
-Usage: check.py [--parts-only] [--list] [NAME...]    NAME is a group or a conversation, such as keys or parts/registry/tls
+Usage: check.py [--parts-only] [--without wkg] [--list] [NAME...]    NAME is a group or a conversation: keys, parts/registry/tls
 
-  --parts-only   only what the parts say among themselves: needs neither toolcell nor components
-  --list         print the names of all conversations
+  --parts-only    only what the parts say among themselves: needs neither toolcell nor components
+  --without wkg   neither gets nor compiles wkg, and leaves its conversations out
+  --list          print the names of all conversations
 
-docker-registry, cosign, sigstore's mocks and wkg are got once, as setup.sh says. Everything runs on the loopback, at ports
-that the system chooses, and ends with this program. A failure is shown with all that the programs said. The last line counts
-conversations.
+docker-registry, cosign, sigstore's mocks and wkg are got once, as setup.sh says; a part that cannot be had ends the check with 1.
+Everything runs on the loopback, at ports that the system chooses, and ends with this program. A failure is shown with all that
+the programs said. The last line counts conversations.
 """
 
 from __future__ import annotations
 
+import argparse
 import signal
 import sys
 import tempfile
@@ -24,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from conversations import bad, keyless, keys, parts, push, registries, store, updates  # noqa: E402, F401
 from processes import Broken  # noqa: E402
-from stage import CONVERSATIONS, FIXTURES, Conversation, Stage  # noqa: E402
+from stage import CONVERSATIONS, FIXTURES, OPTIONAL, Conversation, Stage  # noqa: E402
 from toolcell import Failed, program  # noqa: E402
 
 
@@ -52,12 +54,19 @@ def held(one: Conversation, stage: Stage) -> str | None:
     return None
 
 
+def arguments() -> argparse.Namespace:
+    reader = argparse.ArgumentParser(usage=__doc__, add_help=False, allow_abbrev=False)
+    reader.add_argument("--parts-only", action="store_true")
+    reader.add_argument("--without", action="append", choices=OPTIONAL, default=[])
+    reader.add_argument("--list", action="store_true")
+    reader.add_argument("names", nargs="*", metavar="NAME")
+    return reader.parse_args()
+
+
 def main() -> None:
-    options, names = ({word for word in sys.argv[1:] if word.startswith("-")}, [word for word in sys.argv[1:] if not word.startswith("-")])
-    if unknown := options - {"--parts-only", "--list"}:
-        sys.exit(f"unknown: {' '.join(unknown)}\n{__doc__}")
-    conversations = chosen(names, "--parts-only" in options)
-    if "--list" in options:
+    asked = arguments()
+    conversations = chosen(asked.names, asked.parts_only)
+    if asked.list:
         print("\n".join(one.name for one in conversations))
         return
     toolcell = None if all(one.parts for one in conversations) else program()
@@ -69,13 +78,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     began, failures, left_out = time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory(prefix="toolcell-registries-") as scratch:
-        stage = Stage(toolcell, Path(scratch))
+        stage = Stage(toolcell, Path(scratch), asked.without)
         print(f"all parts are up after {time.monotonic() - began:.1f} s", flush=True)
         try:
             for one in conversations:
                 if one.wkg and not stage.wkg:
                     left_out += 1
-                    print(f"left out {one.name}: there is no wkg", flush=True)
+                    print(f"left out {one.name}: without wkg", flush=True)
                     continue
                 started = time.monotonic()
                 problem = held(one, stage)

@@ -25,6 +25,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FIXTURES = ROOT / "tests/fixtures/components"
 PARTS = ["registry", "cosign", "keyless", "wkg"]
+# Parts that a run may do without if it says so: no other conversation needs them.
+OPTIONAL = ["wkg"]
 # setup.sh ends so where a part cannot be had.
 MISSING = 3
 
@@ -72,13 +74,14 @@ def installed(part: str) -> list[str] | None:
 class Stage:
     """Every part, running, until `end`."""
 
-    def __init__(self, program: str | None, scratch: Path) -> None:
+    def __init__(self, program: str | None, scratch: Path, without: list[str]) -> None:
         self.program, self.scratch = program, scratch
         self.numbers = itertools.count(1)
-        found = {part: installed(part) for part in PARTS}
-        if missing := [part for part in PARTS if part != "wkg" and found[part] is None]:
-            sys.exit(f"the check needs {' and '.join(missing)}")
-        self.wkg = found["wkg"][0] if found["wkg"] else None
+        found = {part: installed(part) for part in PARTS if part not in without}
+        if missing := [part for part, said in found.items() if said is None]:
+            optional = "".join(f"; --without {part} leaves its conversations out" for part in missing if part in OPTIONAL)
+            sys.exit(f"the check needs {' and '.join(missing)}{optional}")
+        self.wkg = found["wkg"][0] if "wkg" in found else None
         self.ends = ExitStack()
         try:
             self.start(found)

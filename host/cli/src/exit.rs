@@ -1,7 +1,7 @@
 //! Exit codes, decided here alone.
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::terminal;
 
@@ -26,12 +26,14 @@ pub struct Failure {
     message: String,
     hint: String,
     exit: Exit,
+    /// Further members of its JSON.
+    more: Map<String, Value>,
 }
 
 impl Failure {
     /// The manifest, a component or a file is at fault.
     pub fn at_fault(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), exit: Exit::AtFault }
+        Self { message: message.into(), hint: hint.into(), exit: Exit::AtFault, more: Map::new() }
     }
 
     /// The command line is at fault.
@@ -46,7 +48,14 @@ impl Failure {
 
     /// The reason was printed already.
     pub fn said(exit: Exit) -> Self {
-        Self { message: String::new(), hint: String::new(), exit }
+        Self { exit, ..Self::at_fault("", "") }
+    }
+
+    /// This failure, with one more member of its JSON.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.more.insert(name.to_owned(), value);
+        self
     }
 
     /// Prints it, as JSON on stdout if the command's answer would be JSON.
@@ -54,7 +63,11 @@ impl Failure {
         let hint = Some(self.hint.as_str()).filter(|hint| !hint.is_empty());
         if as_json {
             let problem = Some(self.message.as_str()).filter(|message| !message.is_empty());
-            terminal::print(&format!("{:#}\n", json!({"ok": false, "problem": problem, "hint": hint})))?;
+            let mut answer = json!({"ok": false, "problem": problem, "hint": hint});
+            if let Some(members) = answer.as_object_mut() {
+                members.extend(self.more.clone());
+            }
+            terminal::print(&format!("{answer:#}\n"))?;
         } else if !self.message.is_empty() {
             terminal::error(&self.message, hint);
         }

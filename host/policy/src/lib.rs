@@ -28,6 +28,7 @@ mod expect;
 mod explain;
 mod exports;
 mod grants;
+mod identity;
 mod imports;
 mod limits;
 mod manifest;
@@ -58,6 +59,7 @@ pub use grants::{
     ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef, Scheme, Secret, SecretSource,
     SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
 };
+pub use identity::{IDENTITY_PATTERN_BYTES_MAX, IdentityPattern, PatternError};
 pub use limits::{
     INSTANCES_MAX, Limit, LimitPlace, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };

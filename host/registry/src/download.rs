@@ -43,16 +43,16 @@ pub(crate) async fn blocking<T: Send + 'static>(
 impl Download<'_> {
     /// Brings the part into the store, and gives the number of bytes that came.
     pub(crate) async fn run(&self) -> Result<u64, PullError> {
-        let until = Instant::now() + self.client.bounds().whole;
+        let ends = Instant::now() + self.client.bounds().whole;
         loop {
             if self.is_there().await? {
                 return Ok(0);
             }
             let (store, digest) = (self.store.clone(), self.part.digest.clone());
             if let Some(partial) = blocking(move || store.partial(&digest)).await? {
-                return self.fill(partial).await;
+                return self.fill(partial, ends).await;
             }
-            if Instant::now() >= until {
+            if Instant::now() >= ends {
                 return Err(PullError::Store(StoreError::Busy("downloads the same component")));
             }
             tokio::time::sleep(WAIT_PAUSE).await;
@@ -64,11 +64,14 @@ impl Download<'_> {
         blocking(move || Ok(store.has_blob(&digest, size))).await
     }
 
-    async fn fill(&self, mut partial: Partial) -> Result<u64, PullError> {
+    /// Fills the file and makes it a blob. All connections together end at `ends`.
+    async fn fill(&self, mut partial: Partial, ends: Instant) -> Result<u64, PullError> {
+        let (host, within) = (&self.repository.registry, self.client.bounds().whole);
+        let late = |_| PullError::Late { host: host.clone(), step: "send a layer", within };
         let mut came = 0;
         let mut resumed = partial.bytes() > 0;
         loop {
-            came += self.fetch_all(&mut partial).await?;
+            came += tokio::time::timeout_at(ends, self.fetch_all(&mut partial)).await.map_err(late)??;
             let digest = self.part.digest.clone();
             let finished;
             (partial, finished) = blocking(move || partial.finish(&digest).map(|finished| (partial, finished))).await?;
@@ -77,8 +80,8 @@ impl Download<'_> {
                 // The beginning was of an earlier time: everything is asked for once more.
                 Finished::Wrong(_) if resumed => resumed = false,
                 Finished::Wrong(found) => {
-                    let (host, expected) = (self.repository.registry.clone(), self.part.digest.clone());
-                    return Err(PullError::WrongDigest { host, expected, found });
+                    let expected = self.part.digest.clone();
+                    return Err(PullError::WrongDigest { host: host.clone(), expected, found });
                 }
             }
         }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use toolcell_policy::Reference;
 use url::Url;
 
-use crate::client::{RegistryClient, Right, TAGS_MAX};
+use crate::client::{RegistryClient, Repository, Right, TAGS_MAX};
 use crate::document::MANIFEST_BYTES_MAX;
 use crate::error::PullError;
 use crate::http::{Ask, is_same_server, next};
@@ -39,12 +39,18 @@ impl RegistryClient {
     /// [`PullError`] where the registry does not tell.
     pub async fn tags(&self, reference: &Reference) -> Result<Tags, PullError> {
         let repository = self.repository(reference, Right::Pull)?;
+        let within = self.bounds().tags;
+        let late = |_| PullError::Late { host: repository.registry.clone(), step: "list its tags", within };
+        tokio::time::timeout(within, self.tags_of(reference, &repository)).await.map_err(late)?
+    }
+
+    async fn tags_of(&self, reference: &Reference, repository: &Repository) -> Result<Tags, PullError> {
         let mut url = repository.url("tags/list");
         url.query_pairs_mut().append_pair("n", TAGS_OF_A_PAGE);
         let mut tags = Tags::default();
         for _ in 0..PAGES_MAX {
-            let answer = self.ask(&repository, Ask::new(Method::GET, url.clone(), self.bounds().answer)).await?;
-            let answer = self.checked(&repository, answer, "").await?;
+            let answer = self.ask(repository, Ask::new(Method::GET, url.clone(), self.bounds().answer)).await?;
+            let answer = self.checked(repository, answer, "").await?;
             let following = following(&url, &answer.headers);
             let document = answer.document("a list of tags", MANIFEST_BYTES_MAX).await?;
             let page: Page = serde_json::from_slice(&document).map_err(|error| PullError::Document {

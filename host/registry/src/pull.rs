@@ -8,8 +8,11 @@ use crate::document::{
 };
 use crate::download::{Download, blocking};
 use crate::error::PullError;
-use crate::referrers::{ATTACHED_LAYER_BYTES_MAX, Fetched, Skipped};
+use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Fetched, Skipped};
 use crate::store::{Store, attached_entry, component_entry};
+
+/// Most bytes of all layers beside the component: as many as may be attached to it.
+const BESIDE_BYTES_MAX: u64 = ATTACHED_BYTES_MAX;
 
 /// State of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub struct Pulled {
     pub attached: usize,
     /// Artifacts that were listed, and not stored, with the reason.
     pub skipped: Vec<Skipped>,
-    /// Artifacts that were listed, and not looked at because there are too many.
+    /// Number of artifacts, at the least, that were listed and not looked at: there are too many.
     pub not_looked_at: usize,
 }
 
@@ -57,7 +60,10 @@ impl RegistryClient {
     ///
     /// # Errors
     /// [`PullError::NoDigest`], [`PullError::TagMoved`] where the digest is gone and the tag names
-    /// another one, and those of each step. Downloaded bytes are kept unless they were a lie.
+    /// another one, [`PullError::Late`] where all of it takes longer than [`Bounds::pull`], and
+    /// those of each step. Downloaded bytes are kept unless they were a lie.
+    ///
+    /// [`Bounds::pull`]: crate::Bounds::pull
     pub async fn pull(
         &self,
         reference: &Reference,
@@ -66,24 +72,39 @@ impl RegistryClient {
     ) -> Result<Pulled, PullError> {
         let digest = reference.digest().ok_or_else(|| PullError::NoDigest(reference.to_string()))?;
         let repository = self.repository(reference, Right::Pull)?;
+        let within = self.bounds().pull;
+        let late = |_| PullError::Late { host: repository.registry.clone(), step: "give the component", within };
+        let pull = self.pull_from(&repository, (reference, digest), store, progress);
+        tokio::time::timeout(within, pull).await.map_err(late)?
+    }
+
+    async fn pull_from(
+        &self,
+        repository: &Repository,
+        (reference, digest): (&Reference, &Digest),
+        store: &Store,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+    ) -> Result<Pulled, PullError> {
         let own = store.clone();
         let _adding = blocking(move || own.adding()).await?;
-        let documents = self.documents(&repository, reference, digest, store).await?;
+        let documents = self.documents(repository, reference, digest, store).await?;
         let layer = component_layer(&documents.digest, &documents.manifest)?;
-        self.check_sizes(&repository, &documents.manifest, layer)?;
+        self.check_sizes(repository, &documents.manifest, layer)?;
         let mut downloaded = 0_u64;
         for part in documents.manifest.parts() {
             let is_component = part.digest == layer.digest;
             let silent = |_| ();
             let progress = if is_component { progress } else { &silent };
-            let download = Download { client: self, repository: &repository, store, part, is_component, progress };
+            let download = Download { client: self, repository, store, part, is_component, progress };
             downloaded = downloaded.saturating_add(download.run().await?);
         }
-        let mut subjects = vec![digest.clone()];
+        // Signatures of the manifest are those that count: a long list of an index around it cannot
+        // take their place.
+        let mut subjects = vec![documents.digest.clone()];
         if documents.digest != *digest {
-            subjects.push(documents.digest.clone());
+            subjects.push(digest.clone());
         }
-        let found = self.fetch_referrers(&repository, &subjects).await?;
+        let found = self.fetch_referrers(repository, &subjects).await?;
         let pulled = Pulled {
             digest: digest.clone(),
             manifest: documents.digest.clone(),
@@ -163,10 +184,14 @@ impl RegistryClient {
             return too_large("the config", CONFIG_BYTES_MAX);
         }
         let others = manifest.layers.iter().filter(|other| other.digest != layer.digest);
-        if others.map(|other| other.size).max().unwrap_or_default() > ATTACHED_LAYER_BYTES_MAX {
-            return too_large("a layer beside the component", ATTACHED_LAYER_BYTES_MAX);
+        let mut sum = 0_u64;
+        for other in others {
+            if other.size > ATTACHED_LAYER_BYTES_MAX {
+                return too_large("a layer beside the component", ATTACHED_LAYER_BYTES_MAX);
+            }
+            sum = sum.saturating_add(other.size);
         }
-        Ok(())
+        if sum > BESIDE_BYTES_MAX { too_large("everything beside the component", BESIDE_BYTES_MAX) } else { Ok(()) }
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Referrers {
     pub found: Vec<Attached>,
     /// Those that are not.
     pub skipped: Vec<Skipped>,
-    /// Number of further ones that are listed.
+    /// Number of further ones that are listed, at the least.
     pub not_looked_at: usize,
 }
 
@@ -86,12 +86,18 @@ impl RegistryClient {
         Ok(Referrers { found: fetched.into_iter().map(|one| one.attached).collect(), skipped, not_looked_at })
     }
 
-    /// Artifacts of these subjects, within one bound for all.
+    /// Artifacts of these subjects, the first one first, within one bound and one time for all.
     pub(crate) async fn fetch_referrers(
         &self,
         repository: &Repository,
         subjects: &[Digest],
     ) -> Result<Found, PullError> {
+        let within = self.bounds().attached;
+        let late = |_| PullError::Late { host: repository.registry.clone(), step: "give what is attached", within };
+        tokio::time::timeout(within, self.look_for(repository, subjects)).await.map_err(late)?
+    }
+
+    async fn look_for(&self, repository: &Repository, subjects: &[Digest]) -> Result<Found, PullError> {
         let mut found = Found::default();
         for subject in subjects {
             // Those of cosign 2 come first: nobody can push them out with a long list.
@@ -118,12 +124,12 @@ impl RegistryClient {
     async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<(Vec<Descriptor>, usize), PullError> {
         let mut url = repository.url(&format!("referrers/{subject}"));
         let (mut entries, mut unlisted) = (Vec::new(), 0_usize);
-        for page in 0..PAGES_MAX {
+        for page in 1..=PAGES_MAX {
             let ask = Ask::new(Method::GET, url.clone(), self.bounds().answer)
                 .header(ACCEPT, HeaderValue::from_static(OCI_INDEX));
             let answer = self.ask(repository, ask).await?;
             // Registries without this list answer in several ways.
-            if page == 0 && matches!(answer.status.as_u16(), 400 | 403..=406 | 415 | 501) {
+            if page == 1 && matches!(answer.status.as_u16(), 400 | 403..=406 | 415 | 501) {
                 return self.listed_by_tag(repository, subject).await;
             }
             let answer = self.checked(repository, answer, "/referrers").await?;
@@ -131,8 +137,10 @@ impl RegistryClient {
             let bytes = answer.document("a list of referrers", MANIFEST_BYTES_MAX).await?;
             let index = Index::parse(&bytes).map_err(|problem| list_problem(subject, problem))?;
             unlisted = unlisted.saturating_add(take(&mut entries, index));
+            let may_go_on = unlisted == 0 && entries.len() < REFERRERS_LISTED_MAX && page < PAGES_MAX;
             match following {
-                Some(following) if unlisted == 0 && entries.len() < REFERRERS_LISTED_MAX => url = following?,
+                Some(following) if may_go_on => url = following?,
+                // At least one more: its page is not asked for.
                 Some(_) => {
                     unlisted = unlisted.saturating_add(1);
                     break;

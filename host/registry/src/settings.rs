@@ -76,9 +76,18 @@ pub struct Bounds {
     /// Time to the end of a document, or to the head of a layer. 30 s by default, several times the
     /// slowest answer of the large registries.
     pub answer: Duration,
-    /// Time of one layer, either way. 30 min by default: the largest component over 2.5 megabits a
-    /// second.
+    /// Time of one layer, either way, over all its connections. 30 min by default: the largest
+    /// component over 2.5 megabits a second.
     pub whole: Duration,
+    /// Time of everything that is attached to a component. 5 min by default: the most bytes that it
+    /// may have over 2.5 megabits a second, and half a second for each look-up.
+    pub attached: Duration,
+    /// Time of a list of tags, with all of its pages. 2 min by default: ten pages, several times as
+    /// slow as the large registries.
+    pub tags: Duration,
+    /// Time of a whole pull. 45 min by default: one layer, everything attached, and ten minutes for
+    /// the layers beside it and for another process that pulls the same.
+    pub pull: Duration,
     /// Time in which [`Self::rate_bytes`] have to come. 30 s by default, a pause that a mobile
     /// network makes.
     pub rate_window: Duration,
@@ -95,6 +104,9 @@ impl Default for Bounds {
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(30),
             whole: Duration::from_secs(30 * 60),
+            attached: Duration::from_secs(5 * 60),
+            tags: Duration::from_secs(2 * 60),
+            pull: Duration::from_secs(45 * 60),
             rate_window: Duration::from_secs(30),
             rate_bytes: 30 << 10,
             component_bytes: 512 << 20,

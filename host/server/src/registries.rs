@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toolcell_policy::{Digest, Manifest, PackageName, Reference, Server, SourceRef};
 use toolcell_registry::{
     Artifact, Attached, AttachedArtifact, Credential, Progress, PullError, RegistryClient, RegistryOptions,
-    RegistrySettings, SearchResult, Store, StoreError, StoredComponent, Tags,
+    RegistrySettings, SearchResult, Skipped, Store, StoreError, StoredComponent, Tags,
 };
 use url::Url;
 use zeroize::Zeroizing;
@@ -34,6 +34,24 @@ pub struct Pulled {
     pub has_rule: bool,
     /// Number of artifacts that are attached to it.
     pub attached: usize,
+    /// Those that were listed as well, and did not come. None where no registry was asked.
+    pub left_out: LeftOut,
+}
+
+/// Artifacts that a registry lists as attached to a component, and that are not in the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Those that are something else than they should be.
+    pub skipped: Vec<Skipped>,
+    /// Number of those, at the least, that were not looked at: there are too many.
+    pub not_looked_at: usize,
+}
+
+impl LeftOut {
+    /// True if everything that was listed came.
+    pub const fn is_empty(&self) -> bool {
+        self.skipped.is_empty() && self.not_looked_at == 0
+    }
 }
 
 impl<'m> Registries<'m> {
@@ -100,13 +118,14 @@ impl<'m> Registries<'m> {
 
     /// Brings a component into the store, with what is attached to it. Who signed it does not
     /// matter yet: nothing serves it before [`Registries::read`] takes it. `progress` hears of the
-    /// bytes that are there.
+    /// bytes that are there. Returns what is attached to it and did not come.
     ///
     /// # Errors
     /// It does not come, or is something else: a sentence, and advice.
-    pub fn fetch(&self, reference: &Reference, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<(), Fault> {
+    pub fn fetch(&self, reference: &Reference, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<LeftOut, Fault> {
         let pull = self.client.pull(reference, &self.store, progress);
-        self.runtime.block_on(pull).map(drop).map_err(|error| of_registry(&error))
+        let pulled = self.runtime.block_on(pull).map_err(|error| of_registry(&error))?;
+        Ok(LeftOut { skipped: pulled.skipped, not_looked_at: pulled.not_looked_at })
     }
 
     /// A component of the store, and those who signed it. Asks no registry.
@@ -117,7 +136,8 @@ impl<'m> Registries<'m> {
         let (component, attached) = self.stored(reference)?;
         let signed = self.verify(reference, (&component, &attached))?;
         let has_rule = signed.is_some();
-        Ok(Pulled { component, signed: signed.unwrap_or_default(), has_rule, attached: attached.len() })
+        let (signed, attached) = (signed.unwrap_or_default(), attached.len());
+        Ok(Pulled { component, signed, has_rule, attached, left_out: LeftOut::default() })
     }
 
     /// A component of the store with what is attached to it, whoever signed it.

@@ -9,8 +9,8 @@ use toolcell_policy::{Manifest, Required, SignerPolicy, TrustPolicy};
 use toolcell_registry::{Attached, StoredLayer};
 use toolcell_trust::limits::{KEY_PEM_BYTES_MAX, ROOT_BYTES_MAX};
 use toolcell_trust::{
-    CosignLayer, Evidence, IdentityPattern, PublicKey, Requirements, SignerIdentity, SignerRule, Subject, TrustRule,
-    TrustedRoot, Verified, VerifiedSigner,
+    CosignLayer, Evidence, PublicKey, Requirements, SignerIdentity, SignerRule, Subject, TrustRule, TrustedRoot,
+    Verified, VerifiedSigner,
 };
 
 use crate::catalog::side_files;
@@ -146,13 +146,7 @@ pub fn claimed_kind(attached: &Attached, layer: &StoredLayer) -> Option<&'static
 fn read_signer(signer: &SignerPolicy, folder: &Path) -> Result<SignerRule, Fault> {
     match signer {
         SignerPolicy::Keyless { issuer, identity, .. } => {
-            let identity = IdentityPattern::parse(identity).map_err(|error| {
-                (
-                    format!("{identity:?} is no identity: {error}"),
-                    "`*` stands for a part of a path, or ends it".to_owned(),
-                )
-            })?;
-            Ok(SignerRule::Keyless { issuer: issuer.clone(), identity })
+            Ok(SignerRule::Keyless { issuer: issuer.clone(), identity: identity.clone() })
         }
         SignerPolicy::Key { path, .. } => {
             let bytes = read(folder, path, KEY_PEM_BYTES_MAX)?;

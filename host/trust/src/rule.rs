@@ -1,7 +1,8 @@
 //! Rules: who may sign, and what must be signed.
 
+use toolcell_policy::IdentityPattern;
+
 use crate::key::PublicKey;
-use crate::pattern::IdentityPattern;
 use crate::signer::SignerIdentity;
 
 /// Who may sign a component, and which statements about it they must have signed.

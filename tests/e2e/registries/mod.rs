@@ -1,6 +1,10 @@
 //! Components from registries: pushed, added by a tag, pinned by their digest, signed, and served
 //! from the store without any network.
+mod attached;
+mod attacks;
 mod named;
+mod news;
+mod settings;
 mod signers;
 mod wishes;
 
@@ -179,6 +183,7 @@ fn another_signer_than_the_pinned_one_is_approved_by_name() {
     // The lock as it was, beside what is signed by another: nothing is served.
     folder.write("toolcell.lock", &pinned);
     let refused = run(&folder, &["serve", "--locked"]);
+    assert_eq!((refused.code(), refused.stdout.as_str()), (1, ""), "nothing is served: {refused:?}");
     assert!(refused.stderr.contains("has no longer a signature by key"), "{refused:?}");
     for arguments in [&["lock"][..], &["approve", "good"]] {
         let refused = run(&folder, arguments);

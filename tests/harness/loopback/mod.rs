@@ -17,5 +17,5 @@ pub use http::{HttpServer, Scripted, Seen};
 pub use http2::Http2Server;
 pub use issuer::{Algorithm, Issuer, SigningKey, seconds_from_now};
 pub use names::{NameServer, Named};
-pub use registry::Registry;
+pub use registry::{Registry, sha256};
 pub use tls::{Authority, Identity, TlsWire};

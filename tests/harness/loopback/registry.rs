@@ -1,5 +1,6 @@
 //! A registry of components that keeps everything in memory: pulls, pushes, tags and referrers of
-//! the OCI distribution specification 1.1. Tests move its tags and break its blobs.
+//! the OCI distribution specification 1.1. Tests move its tags, add manifests of their own making,
+//! and have it answer otherwise.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,6 +13,9 @@ use super::http::{HttpServer, Scripted, Seen};
 /// The media type of a list of manifests.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
+/// Another answer than the registry's own, for some requests.
+type Hook = Box<dyn Fn(&Seen) -> Option<Scripted> + Send>;
+
 /// A running registry on 127.0.0.1.
 #[derive(Debug)]
 pub struct Registry {
@@ -20,7 +24,7 @@ pub struct Registry {
 }
 
 /// The content of a registry.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Kept {
     blobs: BTreeMap<String, Vec<u8>>,
     /// Media type and bytes of manifests, by repository and digest.
@@ -32,6 +36,13 @@ struct Kept {
     metadata: Option<String>,
     /// The page of servers of its catalogue.
     servers: Option<String>,
+    hook: Option<Hook>,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Kept").field("tags", &self.tags).finish_non_exhaustive()
+    }
 }
 
 impl Registry {
@@ -77,6 +88,40 @@ impl Registry {
     /// Has a tag lead to this digest.
     pub fn move_tag(&self, repository: &str, tag: &str, digest: &str) {
         self.kept().tags.insert((repository.to_owned(), tag.to_owned()), digest.to_owned());
+    }
+
+    /// Adds a blob. Returns its digest.
+    pub fn add_blob(&self, bytes: &[u8]) -> String {
+        let digest = sha256(bytes);
+        self.kept().blobs.insert(digest.clone(), bytes.to_vec());
+        digest
+    }
+
+    /// Adds a manifest or an index, under a tag as well if it gets one. Returns its digest.
+    pub fn add_manifest(&self, repository: &str, tag: Option<&str>, document: &Value) -> String {
+        let kind = document["mediaType"].as_str().unwrap_or(INDEX).to_owned();
+        let (bytes, repository) = (document.to_string().into_bytes(), repository.to_owned());
+        let digest = sha256(&bytes);
+        let mut kept = self.kept();
+        kept.manifests.insert((repository.clone(), digest.clone()), (kind, bytes));
+        if let Some(tag) = tag {
+            kept.tags.insert((repository, tag.to_owned()), digest.clone());
+        }
+        digest
+    }
+
+    /// The bytes of a manifest.
+    ///
+    /// # Panics
+    /// If there is no such manifest.
+    #[must_use]
+    pub fn manifest(&self, repository: &str, digest: &str) -> Value {
+        json_of(&self.kept().manifests[&(repository.to_owned(), digest.to_owned())].1)
+    }
+
+    /// Has it answer otherwise where this gives an answer.
+    pub fn answer_instead(&self, hook: impl Fn(&Seen) -> Option<Scripted> + Send + 'static) {
+        self.kept().hook = Some(Box::new(hook));
     }
 
     /// Has the registry say this of namespaces of packages.
@@ -126,6 +171,9 @@ impl Registry {
 
 impl Kept {
     fn answer(&mut self, seen: &Seen) -> Scripted {
+        if let Some(answer) = self.hook.as_ref().and_then(|hook| hook(seen)) {
+            return answer;
+        }
         let target = seen.target();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         if path == "/.well-known/wasm-pkg/registry.json" {
@@ -218,7 +266,8 @@ fn json_of(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
-fn sha256(bytes: &[u8]) -> String {
+/// The digest of these bytes, as registries write it.
+pub fn sha256(bytes: &[u8]) -> String {
     let hexadecimal: String = digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hexadecimal}")
 }

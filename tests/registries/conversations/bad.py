@@ -10,16 +10,26 @@ from toolcell import check
 
 # Referrers in one list: more than any image has signatures.
 REFERRERS = 20_000
+# Entries of a list that toolcell knows of at all.
+LISTED = 1_000
 
 
-@conversation(each=["other-blob", "endless-blob", "endless-manifest"])
+# How a registry answers, and the words of the refusal.
+ANSWERS = {
+    "other-blob": "whose digest is sha256:",
+    "endless-blob": "sends more than the ",
+    "endless-manifest": "has more than 4194304 bytes",
+}
+
+
+@conversation(each=list(ANSWERS))
 def answers(stage: Stage, manner: str) -> None:
     """Other bytes than the digest says, and bytes without an end, are refused."""
     front = stage.front(stage.plain)
     image = stage.push(stage.plain.remote())
     toolcell = stage.toolcell(front.host)
     front.manner = manner
-    toolcell.refuses_to_add(source(front.host, image), f"{manner} is refused")
+    toolcell.refuses_to_add(source(front.host, image), f"{manner} is refused", front.host, ANSWERS[manner])
     # A partial download under another name takes room, too: the largest component is some megabytes.
     check(sum(path.stat().st_size for path in toolcell.stored()) < 1 << 20, "nothing of it stays", toolcell.stored())
     front.manner = "good"
@@ -34,25 +44,30 @@ def other_manifest_for_a_digest(stage: Stage) -> None:
     image = stage.push(stage.plain.remote())
     toolcell = stage.toolcell(front.host)
     front.manner = "other-manifest"
-    toolcell.refuses_to_add(f"{source(front.host, image)}@{image.digest}", "other bytes for a digest are refused")
+    toolcell.refuses_to_add(f"{source(front.host, image)}@{image.digest}", "other bytes for a digest are refused", f"bytes for {image.digest} whose digest is sha256:")
 
 
-@conversation()
-def blobs_elsewhere(stage: Stage) -> None:
-    """Credentials do not follow to another host that a registry sends toolcell to."""
+@conversation(each=["named", "unnamed"])
+def blobs_elsewhere(stage: Stage, other: str) -> None:
+    """Credentials do not follow to a host that the manifest names as private; one that it does not name is not asked."""
     front = stage.front(stage.basic)
     image = stage.push(stage.basic.remote())
-    toolcell = stage.toolcell(front.host, f'private = true\nplain_http = true\nuser = "{USER}"\npassword = "env:CHECK"', CHECK=PASSWORD)
+    elsewhere = front.host.replace("127.0.0.1", "localhost")
+    keys = f'private = true\nplain_http = true\nuser = "{USER}"\npassword = "env:CHECK"'
+    if other == "named":
+        keys += f'\n[registries."{elsewhere}"]\nprivate = true'
+    toolcell = stage.toolcell(front.host, keys, CHECK=PASSWORD)
     front.manner = "elsewhere"
     front.asked.clear()
-    said = toolcell.add(source(front.host, image))
-    check(any("authorization" in headers for _, _, headers in front.asked), "the registry itself gets credentials", front.asked)
-    followed = [headers for _, path, headers in front.asked if ELSEWHERE in path]
-    check(all("authorization" not in headers for headers in followed), "the other host gets none", followed)
-    if said.code == 0:
+    if other == "named":
+        toolcell.add(source(front.host, image)).works("a host that the manifest names is asked")
         toolcell.answers("a", "the tool answers")
     else:
-        said.refuses("a private host that the manifest does not name is refused")
+        toolcell.refuses_to_add(source(front.host, image), "another one is refused", f"{elsewhere} is not asked", "is a loopback address")
+    check(any("authorization" in headers for _, _, headers in front.asked), "the registry itself gets credentials", front.asked)
+    followed = [headers for _, path, headers in front.asked if ELSEWHERE in path]
+    check(bool(followed) == (other == "named"), "the other host is asked if it is named", front.asked)
+    check(all("authorization" not in headers for headers in followed), "the other host gets none", followed)
 
 
 def manifest(stage: Stage, change: dict[str, object]) -> Image:
@@ -68,32 +83,37 @@ def manifest(stage: Stage, change: dict[str, object]) -> Image:
     return Image(repository, "1", digest, layer["digest"], size)
 
 
-# Manifests that docker-registry takes and that are no component's.
+# Manifests that docker-registry takes and that are no component's, and the words of the refusal.
 MANIFESTS = {
-    "two-layers": {"layers": lambda layer, config: [{"mediaType": WASM, **layer}] * 2},
-    "no-wasm": {"layers": lambda layer, config: [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", **layer}],
-                "config": lambda layer, config: {"mediaType": "application/vnd.oci.image.config.v1+json", **config}},
-    "no-layers": {"layers": []},
-    "size-is-wrong": {"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": layer["size"] - 1}]},
-    "size-is-huge": {"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": 1 << 50}]},
-    "empty-layer": {"layers": lambda layer, config: [{"mediaType": EMPTY, **config}]},
+    "two-layers": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer}] * 2}, "holds 2 components, and one is expected"),
+    "no-wasm": ({"layers": lambda layer, config: [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", **layer}],
+                 "config": lambda layer, config: {"mediaType": "application/vnd.oci.image.config.v1+json", **config}},
+                'holds no component: its layers are \\"application/vnd.oci.image.layer.v1.tar+gzip\\"'),
+    "no-layers": ({"layers": []}, "holds no component: its layers are none"),
+    "size-is-wrong": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": layer["size"] - 1}]}, "sends more than the "),
+    "size-is-huge": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": 1 << 50}]},
+                     "has 1125899906842624 bytes, 536870912 are allowed"),
+    "empty-layer": ({"layers": lambda layer, config: [{"mediaType": EMPTY, **config}]},
+                    'holds no component: its layers are \\"application/vnd.oci.empty.v1+json\\"'),
 }  # fmt: skip
 
 
 @conversation(each=list(MANIFESTS))
 def manifests(stage: Stage, name: str) -> None:
     """An image that is no component is refused."""
-    image = manifest(stage, MANIFESTS[name])
-    stage.toolcell_for(stage.plain).refuses_to_add(source(stage.plain.host, image), f"{name} is refused")
+    change, words = MANIFESTS[name]
+    image = manifest(stage, change)
+    stage.toolcell_for(stage.plain).refuses_to_add(source(stage.plain.host, image), f"{name} is refused", words)
 
 
 @conversation()
 def many_referrers(stage: Stage) -> None:
-    """A list of many referrers, of which none is a signature, ends in a refusal in time."""
+    """A list of many referrers, of which none is a signature, ends in a refusal in time that says what was not looked at."""
     remote, host = stage.plain.remote(), stage.plain.host
     image = stage.push(remote)
     listed = [{**image.descriptor(), "artifactType": f"application/x-{at}"} for at in range(REFERRERS)]
     index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
     remote.push_manifest(image.repository, image.digest.replace(":", "-"), index)
     toolcell = stage.toolcell_for(stage.plain, trust(host, '{ key = "cosign.pub" }'))
-    toolcell.refuses_to_add(source(host, image), "it is refused in time")
+    unseen = f"listed as attached and not looked at, at the least: {REFERRERS - LISTED}"
+    toolcell.refuses_to_add(source(host, image), "it is refused in time", "has no signature that counts", unseen)

@@ -12,6 +12,12 @@ from signers import IDENTITY, ISSUER
 from stage import Stage, conversation, source, trust
 
 WORKFLOWS = IDENTITY.split("release.yml")[0]
+OTHER = "https://example.com/other"
+UNNAMED = f"its certificate names {IDENTITY} (issuer {ISSUER}), which no signed_by names"
+ANOTHER = "has no signature that counts: it is about sha256:"
+NO_ENTRY = "it has no entry of a transparency log, which a certificate needs"
+PROMISE = "invalid inclusion promise: SET verification failed: Verification error: ECDSA_P256_SHA256 signature invalid"
+SIGNED_OTHERWISE = "log entry does not match the bundle: DSSE payload hash mismatch: computed "
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,8 @@ def rule(stage: Stage, name: str) -> None:
         with stage.plain.down():
             toolcell.answers("a", "the tool answers without the registry")
     else:
-        toolcell.refuses_to_add(source(host, image), f"{name} is refused", "sign")
+        words = "No log key valid at integrated time" if name == "other-root" else UNNAMED
+        toolcell.refuses_to_add(source(host, image), f"{name} is refused", words)
 
 
 @conversation(each=["cosign", "rekor-and-timestamp"])
@@ -122,21 +129,28 @@ def two_of_one_entry(bundle: dict[str, Any], other: dict[str, Any]) -> None:
     bundle["verificationMaterial"]["tlogEntries"] = [entry(other)] * 2
 
 
-# Each changes a good bundle. The second argument is a good bundle for another image, by another identity.
+# Each changes a good bundle, and is refused in these words. The second argument of a change is a good bundle for another
+# image, by another identity.
 CHANGES = {
-    "signature": change(lambda bundle: bundle["dsseEnvelope"]["signatures"][0], "sig"),
-    "statement": change(lambda bundle: bundle["dsseEnvelope"], "payload"),
-    "certificate": change(lambda bundle: bundle["verificationMaterial"]["certificate"], "rawBytes"),
-    "body-of-entry": change(entry, "canonicalizedBody"),
-    "promise-of-log": change(lambda bundle: entry(bundle)["inclusionPromise"], "signedEntryTimestamp"),
-    "root-of-proof": change(lambda bundle: entry(bundle)["inclusionProof"], "rootHash"),
-    "time-of-entry": one_second_later,
-    "year-of-entry": a_year_later,
-    "entry-of-another": entry_of_another,
-    "certificate-of-another": certificate_of_another,
-    "statement-of-another": statement_of_another,
-    "no-entry": no_entry,
-    "two-of-one-entry": two_of_one_entry,
+    "signature": (change(lambda bundle: bundle["dsseEnvelope"]["signatures"][0], "sig"), "DSSE signature verification failed"),
+    "statement": (change(lambda bundle: bundle["dsseEnvelope"], "payload"), ANOTHER),
+    "certificate": (
+        change(lambda bundle: bundle["verificationMaterial"]["certificate"], "rawBytes"),
+        "certificate chain validation failed: InvalidSignatureForPublicKey",
+    ),
+    "body-of-entry": (change(entry, "canonicalizedBody"), PROMISE),
+    "promise-of-log": (change(lambda bundle: entry(bundle)["inclusionPromise"], "signedEntryTimestamp"), PROMISE),
+    "root-of-proof": (
+        change(lambda bundle: entry(bundle)["inclusionProof"], "rootHash"),
+        "inclusion proof root hash does not match checkpoint root hash",
+    ),
+    "time-of-entry": (one_second_later, PROMISE),
+    "year-of-entry": (a_year_later, PROMISE),
+    "entry-of-another": (entry_of_another, SIGNED_OTHERWISE),
+    "certificate-of-another": (certificate_of_another, f"its certificate names {OTHER} (issuer {ISSUER}), which no signed_by names"),
+    "statement-of-another": (statement_of_another, ANOTHER),
+    "no-entry": (no_entry, NO_ENTRY),
+    "two-of-one-entry": (two_of_one_entry, SIGNED_OTHERWISE),
 }
 
 
@@ -146,14 +160,18 @@ def changed(stage: Stage, name: str) -> None:
     host, remote = stage.plain.host, stage.plain.remote()
     image, unrelated = stage.push(remote), stage.push(remote)
     bundle = json.loads(stage.services.bundle(image))
-    other = json.loads(stage.services.bundle(unrelated, identity="https://example.com/other"))
-    CHANGES[name](bundle, other)
+    other = json.loads(stage.services.bundle(unrelated, identity=OTHER))
+    changes, words = CHANGES[name]
+    changes(bundle, other)
     remote.attach(image, json.dumps(bundle).encode())
     toolcell = stage.toolcell_for(stage.plain, trust(host, signer(f"{WORKFLOWS}*"), root="trusted_root.json"))
-    toolcell.refuses_to_add(source(host, image), f"a bundle with a changed {name} is refused", "sign")
+    toolcell.refuses_to_add(source(host, image), f"a bundle with a changed {name} is refused", words)
 
 
-@conversation(each=["other-digest", "no-witness", "key-rule"])
+REFUSED = {"other-digest": ANOTHER, "no-witness": NO_ENTRY, "key-rule": UNNAMED}
+
+
+@conversation(each=list(REFUSED))
 def refused(stage: Stage, why: str) -> None:
     """A good signature of another image, one without any proof of its time, and one under a rule that names a key."""
     host, remote = stage.plain.host, stage.plain.remote()
@@ -161,7 +179,7 @@ def refused(stage: Stage, why: str) -> None:
     signed = other if why == "other-digest" else image
     remote.attach(image, stage.services.bundle(signed, witness="none" if why == "no-witness" else "rekor"))
     rules = trust(host, '{ key = "cosign.pub" }' if why == "key-rule" else signer(), root="trusted_root.json")
-    stage.toolcell_for(stage.plain, rules).refuses_to_add(source(host, image), f"{why} is refused", "sign")
+    stage.toolcell_for(stage.plain, rules).refuses_to_add(source(host, image), f"{why} is refused", REFUSED[why])
 
 
 @conversation()
@@ -171,7 +189,7 @@ def provenance_without_keys(stage: Stage) -> None:
     kind = "https://slsa.dev/provenance/v1"
     predicate = json.loads((stage.cosign.folder / "provenance.json").read_text())
     rules = trust(host, signer(), require=("signature", "provenance"), root="trusted_root.json")
-    for identity, taken in ((IDENTITY, True), ("https://example.com/other", False)):
+    for identity, taken in ((IDENTITY, True), (OTHER, False)):
         image = stage.push(remote)
         remote.attach(image, stage.services.bundle(image))
         remote.attach(image, stage.services.bundle(image, identity=identity, predicate_type=kind, predicate=predicate), kind)
@@ -179,4 +197,5 @@ def provenance_without_keys(stage: Stage) -> None:
         if taken:
             toolcell.add(source(host, image)).works("provenance of the right identity is taken")
         else:
-            toolcell.refuses_to_add(source(host, image), "provenance of another is not", "provenance")
+            words = f"has no provenance that counts: its certificate names {OTHER}"
+            toolcell.refuses_to_add(source(host, image), "provenance of another is not", words)

@@ -70,10 +70,10 @@ pub struct PushArgs {
     /// openssl makes it
     #[arg(long, value_name = "FILE")]
     pub sign_key: Option<PathBuf>,
-    /// Attach this list of parts, SPDX or CycloneDX in JSON, signed if there is a key
+    /// Attach this list of parts, SPDX or CycloneDX in JSON, signed with the key
     #[arg(long, value_name = "FILE", requires = "sign_key")]
     pub sbom: Option<PathBuf>,
-    /// Attach this record of the build, a predicate of SLSA provenance in JSON, signed
+    /// Attach this record of the build, a predicate of SLSA provenance in JSON, signed with the key
     #[arg(long, value_name = "FILE", requires = "sign_key")]
     pub provenance: Option<PathBuf>,
     /// Write this annotation: org.opencontainers.image.source=https://…
@@ -92,6 +92,7 @@ pub struct PushArgs {
 Examples:
   toolcell update                        all whose tags lead elsewhere now
   toolcell update weather --tag 1.3.0    one, to another tag
+  toolcell update --json                 for a program: the changes as JSON, and nothing is written
 
 Shows for each component the digest, who signed it, how its tools and imports differ, and asks. Then the manifest and
 the lock pin the new one.")]
@@ -123,7 +124,8 @@ Examples:
   toolcell outdated
   toolcell outdated --json    for a program that opens pull requests
 
-Asks registries where tags lead, and for the newest version. Changes nothing. Ends with 1 if something is outdated.")]
+Asks registries where tags lead, and for the newest version. Changes nothing. Ends with 1 if something is outdated.
+Ends with 3 if nothing is, as far as is known, and a registry did not answer.")]
 pub struct OutdatedArgs {
     #[command(flatten)]
     pub manifest: ManifestArg,

@@ -2,6 +2,7 @@
 //! pull requests.
 use serde_json::{Value, json};
 use toolcell_policy::Reference;
+use toolcell_registry::TAGS_MAX;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, Registries};
 use toolcell_server::secrets::Fault;
@@ -15,14 +16,19 @@ use crate::terminal;
 struct News<'m> {
     name: &'m str,
     reference: &'m Reference,
-    found: Result<Found, Fault>,
+    found: Found,
+    /// Reason why the rest is not known.
+    fault: Option<Fault>,
 }
 
+#[derive(Default)]
 struct Found {
     /// Where the tag leads, if that is another digest than the pinned one.
     moved: Option<String>,
     /// The newest version, if the tag is an older one.
     newer: Option<String>,
+    /// True if the registry has more tags than are looked at: a newer one may be among them.
+    has_more_tags: bool,
 }
 
 /// A version in the form `1.2.3`, perhaps with a `v` before it.
@@ -48,34 +54,42 @@ fn outdated(args: &OutdatedArgs) -> anyhow::Result<Result<Exit, Failure>> {
         Err(fault) => return Ok(Err(failed(fault))),
     };
     let asked: Vec<News<'_>> = registries::components(&manifest)
-        .map(|(name, reference)| News { name, reference, found: ask(&registries, reference) })
+        .map(|(name, reference)| {
+            let mut found = Found::default();
+            let fault = ask(&registries, reference, &mut found).err();
+            News { name, reference, found, fault }
+        })
         .collect();
-    let is_current = |news: &News<'_>| matches!(&news.found, Ok(Found { moved: None, newer: None }));
-    let is_done = asked.iter().all(is_current);
+    let (is_outdated, is_failed) = (asked.iter().any(News::is_outdated), asked.iter().any(|news| news.fault.is_some()));
     if args.json {
         let components: Vec<Value> = asked.iter().map(News::json).collect();
-        terminal::print(&format!("{:#}\n", json!({"outdated": !is_done, "components": components})))?;
-    } else if is_done {
-        terminal::say(&format!("{}: nothing is outdated\n", file.name()));
+        let answer = json!({"outdated": is_outdated, "failed": is_failed, "components": components});
+        terminal::print(&format!("{answer:#}\n"))?;
     } else {
-        asked.iter().filter(|news| !is_current(news)).try_for_each(News::say)?;
+        asked.iter().try_for_each(News::say)?;
+        if !is_outdated && !is_failed {
+            terminal::say(&format!("{}: nothing is outdated\n", file.name()));
+        }
     }
-    Ok(Ok(if is_done { Exit::Done } else { Exit::AtFault }))
+    Ok(Ok(match (is_outdated, is_failed) {
+        (true, _) => Exit::AtFault,
+        (false, true) => Exit::HostFailed,
+        (false, false) => Exit::Done,
+    }))
 }
 
-fn ask(registries: &Registries<'_>, reference: &Reference) -> Result<Found, Fault> {
-    let Some(tag) = reference.tag() else { return Ok(Found { moved: None, newer: None }) };
+/// Asks a component's registry. What it had said before it failed is kept.
+fn ask(registries: &Registries<'_>, reference: &Reference, found: &mut Found) -> Result<(), Fault> {
+    let Some(tag) = reference.tag() else { return Ok(()) };
     let digest = registries.resolve(&with_tag_alone(reference, tag)?)?;
-    let moved = (reference.digest() != Some(&digest)).then(|| digest.to_string());
-    let newer = match version(tag) {
-        None => None,
-        Some(own) => {
-            let tags = registries.tags(reference)?.names;
-            let versions = tags.iter().filter_map(|tag| Some((version(tag)?, tag)));
-            versions.filter(|(version, _)| *version > own).max().map(|(_, tag)| tag.clone())
-        }
-    };
-    Ok(Found { moved, newer })
+    found.moved = (reference.digest() != Some(&digest)).then(|| digest.to_string());
+    if let Some(own) = version(tag) {
+        let tags = registries.tags(reference)?;
+        let versions = tags.names.iter().filter_map(|tag| Some((version(tag)?, tag)));
+        found.newer = versions.filter(|(version, _)| *version > own).max().map(|(_, tag)| tag.clone());
+        found.has_more_tags = !tags.is_complete;
+    }
+    Ok(())
 }
 
 fn with_tag_alone(reference: &Reference, tag: &str) -> Result<Reference, Fault> {
@@ -93,40 +107,41 @@ fn version(tag: &str) -> Option<Version> {
 }
 
 impl News<'_> {
+    const fn is_outdated(&self) -> bool {
+        self.found.moved.is_some() || self.found.newer.is_some()
+    }
+
     fn say(&self) -> anyhow::Result<()> {
-        let Self { name, reference, found } = self;
-        match found {
-            Ok(Found { moved, newer }) => {
-                if let Some(digest) = moved {
-                    let tag = reference.tag().unwrap_or_default();
-                    terminal::print(&format!(
-                        "{name}: {tag} leads to {digest} now; `toolcell update {name}` shows it\n"
-                    ))?;
-                }
-                if let Some(newer) = newer {
-                    terminal::print(&format!(
-                        "{name}: there is {newer}; `toolcell update {name} --tag {newer}` shows it\n"
-                    ))?;
-                }
-            }
-            Err((problem, hint)) => {
-                let hint = Some(hint.as_str()).filter(|hint| !hint.is_empty());
-                terminal::error(&format!("{name}: {reference}: {problem}"), hint);
-            }
+        let Self { name, reference, found: Found { moved, newer, has_more_tags }, fault } = self;
+        if let Some(digest) = moved {
+            let tag = reference.tag().unwrap_or_default();
+            terminal::print(&format!("{name}: {tag} leads to {digest} now; `toolcell update {name}` shows it\n"))?;
+        }
+        if let Some(newer) = newer {
+            terminal::print(&format!("{name}: there is {newer}; `toolcell update {name} --tag {newer}` shows it\n"))?;
+        }
+        if *has_more_tags {
+            terminal::warning(&format!(
+                "{name}: its repository has more tags than the {TAGS_MAX} that are looked at: a newer version may be among them"
+            ));
+        }
+        if let Some((problem, hint)) = fault {
+            let hint = Some(hint.as_str()).filter(|hint| !hint.is_empty());
+            terminal::error(&format!("{name}: {reference}: {problem}"), hint);
         }
         Ok(())
     }
 
+    /// Its JSON, with `null` where the registry did not say.
     fn json(&self) -> Value {
-        let Self { name, reference, found } = self;
-        let (source, digest) = (reference.to_string(), reference.digest().map(ToString::to_string));
-        match found {
-            Ok(Found { moved, newer }) => json!({
-                "name": name, "source": source, "digest": digest, "outdated": moved.is_some() || newer.is_some(),
-                "tag_leads_to": moved, "newest": newer,
-            }),
-            Err((problem, _)) => json!({"name": name, "source": source, "digest": digest, "problem": problem}),
-        }
+        let Self { name, reference, found: Found { moved, newer, has_more_tags }, fault } = self;
+        let (problem, hint) = fault.as_ref().map(|(problem, hint)| (problem.as_str(), hint.as_str())).unzip();
+        json!({
+            "name": name, "source": reference.to_string(), "digest": reference.digest().map(ToString::to_string),
+            "outdated": (self.is_outdated() || fault.is_none()).then_some(self.is_outdated()),
+            "tag_leads_to": moved, "newest": newer, "tags_complete": fault.is_none().then_some(!has_more_tags),
+            "problem": problem, "hint": hint.filter(|hint| !hint.is_empty()),
+        })
     }
 }
 

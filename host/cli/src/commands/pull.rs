@@ -6,7 +6,7 @@ use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, Pulled, Registries};
 use toolcell_server::secrets::Fault;
 
-use super::registries::{failed, json_of, pull, read_manifest, signers};
+use super::registries::{failed, json_of, left_out_lines, pull, read_manifest, signers};
 use crate::args::PullArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
@@ -68,8 +68,8 @@ impl Outcome<'_> {
                 let what = if *is_new { "pulled" } else { "is in the store" };
                 let bytes = pulled.component.bytes.len();
                 terminal::print(&format!("{name}: {what}, {bytes} bytes, {}\n", pulled.component.layer))?;
-                for line in signers(pulled) {
-                    terminal::print(&format!("  {}\n", sanitize::line(&line)))?;
+                for line in signers(pulled).iter().chain(&left_out_lines(&pulled.left_out)) {
+                    terminal::print(&format!("  {}\n", sanitize::line(line)))?;
                 }
             }
             Err((problem, hint)) => {

@@ -2,9 +2,10 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use toolcell_mcp::sanitize;
 use toolcell_policy::{Manifest, Reference, parse, render_all};
 use toolcell_server::ManifestFile;
-use toolcell_server::registries::{Pulled, Registries};
+use toolcell_server::registries::{LeftOut, Pulled, Registries};
 use toolcell_server::secrets::Fault;
 use toolcell_server::trust::Signed;
 
@@ -17,6 +18,12 @@ const EMPTY: &str = "version = 1\n";
 
 /// Bytes of one step of the progress.
 const STEP_BYTES: u64 = 1024;
+
+/// Attached artifacts that are left out and shown to people with their reasons: JSON has all.
+const SKIPPED_SHOWN: usize = 3;
+
+/// Characters of such a reason: words of a registry may be in it.
+const REASON_CHARS_SHOWN: usize = 200;
 
 /// Reads and checks a manifest. Loads no component.
 pub fn read_manifest(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
@@ -49,14 +56,19 @@ pub fn failed((problem, hint): Fault) -> Failure {
     Failure::at_fault(problem, hint)
 }
 
-/// Pulls a component, with progress if it takes long.
+/// Pulls a component, with progress if it takes long. Where its signatures do not count, the fault
+/// says what is attached and did not come.
 pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled, Fault> {
-    fetch(registries, reference)?;
-    registries.read(reference)
+    let left_out = fetch(registries, reference)?;
+    match registries.read(reference) {
+        Ok(pulled) => Ok(Pulled { left_out, ..pulled }),
+        Err(fault) => Err(beside(fault, &left_out)),
+    }
 }
 
-/// Brings a component into the store, whoever signed it, with progress if it takes long.
-pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<(), Fault> {
+/// Brings a component into the store, whoever signed it, with progress if it takes long. Returns
+/// what is attached to it and did not come.
+pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<LeftOut, Fault> {
     let steps = |bytes: u64| usize::try_from(bytes / STEP_BYTES).unwrap_or(usize::MAX);
     let bar = std::sync::OnceLock::new();
     registries.fetch(reference, &|at| {
@@ -73,6 +85,32 @@ pub fn signers(pulled: &Pulled) -> Vec<String> {
     }
 }
 
+/// A fault, with what is attached and did not come: it may be what is missing.
+pub fn beside((problem, hint): Fault, left_out: &LeftOut) -> Fault {
+    let said = left_out_lines(left_out);
+    (std::iter::once(problem).chain(said).collect::<Vec<_>>().join("; "), hint)
+}
+
+/// Lines about what is attached to a component and did not come.
+pub fn left_out_lines(left_out: &LeftOut) -> Vec<String> {
+    let shown = left_out.skipped.iter().take(SKIPPED_SHOWN).map(|skipped| {
+        let reason: String = sanitize::line(&skipped.reason).chars().take(REASON_CHARS_SHOWN).collect();
+        format!("left out of what is attached: {}: {reason}", skipped.digest)
+    });
+    let counted = |count: usize, words: &str| (count > 0).then(|| format!("{words}: {count}"));
+    let more = counted(left_out.skipped.len().saturating_sub(SKIPPED_SHOWN), "left out as well");
+    let unseen = counted(left_out.not_looked_at, "listed as attached and not looked at, at the least");
+    shown.chain(more).chain(unseen).collect()
+}
+
+/// JSON of what is attached to a component and did not come, with all of it.
+pub fn left_out_json(left_out: &LeftOut) -> Value {
+    let skipped = left_out.skipped.iter();
+    let skipped =
+        skipped.map(|skipped| json!({"digest": skipped.digest.to_string(), "reason": sanitize::line(&skipped.reason)}));
+    json!({"skipped": skipped.collect::<Vec<_>>(), "not_looked_at": left_out.not_looked_at})
+}
+
 /// A pulled component as JSON.
 pub fn json_of(reference: &Reference, pulled: &Pulled) -> Value {
     json!({
@@ -83,5 +121,6 @@ pub fn json_of(reference: &Reference, pulled: &Pulled) -> Value {
         "signed_by": pulled.signed.by,
         "trusted_root": pulled.signed.root,
         "attached": pulled.attached,
+        "left_out": left_out_json(&pulled.left_out),
     })
 }

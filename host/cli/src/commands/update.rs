@@ -10,7 +10,7 @@ use toolcell_server::lock::{self, Drift, Lock, drift};
 use toolcell_server::registries::{self, Pulled, Registries};
 use toolcell_server::{ManifestFile, OpenOptions, Ready};
 
-use super::registries::{failed, json_of, manifest_of, pull, signers};
+use super::registries::{failed, json_of, left_out_lines, manifest_of, pull, signers};
 use crate::args::UpdateArgs;
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
@@ -140,23 +140,28 @@ fn pin(
     let others = changes.iter().find(|change| change.drift.as_ref().is_some_and(|drift| drift.other_signers));
     if let Some(change) = others.filter(|_| !args.allow_signer_change) {
         let problem = format!("{} is not signed as the lock pins it", change.moved.name);
-        return Ok(Err(Failure::at_fault(problem, "ask its publisher why; --allow-signer-change takes it")));
+        let failure = Failure::at_fault(problem, "ask its publisher why; --allow-signer-change takes it");
+        return Ok(Err(failure.with("changes", changes_json(&changes))));
     }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
     if let Err(failure) = agree(file, &edit.text(), args.consent.consent(), screen)? {
-        return Ok(Err(failure));
+        return Ok(Err(failure.with("changes", changes_json(&changes))));
     }
     if let Err(failure) = write(file, edit, moved, locked.as_ref(), &now) {
         return Ok(Err(failure));
     }
     if args.json {
-        let updated: Vec<Value> = changes.iter().map(Change::json).collect();
+        let updated = changes_json(&changes);
         terminal::print(&format!("{:#}\n", json!({"ok": true, "updated": updated})))?;
     } else {
         let pinned = if locked.is_some() { " and its lock pin" } else { " pins" };
         terminal::say(&format!("{}{pinned} what is new: {}\n", file.name(), moved.len()));
     }
     Ok(Ok(Exit::Done))
+}
+
+fn changes_json(changes: &[Change<'_>]) -> Value {
+    changes.iter().map(Change::json).collect()
 }
 
 /// Writes the lock, if there is one, and at last the manifest.
@@ -205,7 +210,8 @@ impl Change<'_> {
         let Moved { name, from, to, pulled } = self.moved;
         let mut text = format!("{}\n  was {from}\n  is  {to}\n", terminal::bold(name, style));
         let differences = self.drift.iter().flat_map(|drift| &drift.differences);
-        for line in signers(pulled).iter().chain(&self.imports).chain(differences) {
+        let left_out = left_out_lines(&pulled.left_out);
+        for line in signers(pulled).iter().chain(&left_out).chain(&self.imports).chain(differences) {
             text.push_str(&format!("  {}\n", sanitize::line(line)));
         }
         text.push('\n');

@@ -5,14 +5,14 @@ use super::http::is_host;
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
 use crate::read::{Entry, Problems, Section, paths, secrets, texts};
+use crate::reference::{REFERENCE_NAME_CHARS_MAX, Reference};
 use crate::settings::accessors;
 use crate::table::table;
 
 /// Most registries with a table. A team has its own and some public ones.
 pub(crate) const REGISTRIES_MAX: usize = 64;
 
-/// The longest name of a registry or a mirror, in bytes: a name of a host has at most 253, and a
-/// port follows.
+/// The longest name of a registry, in bytes: a name of a host has at most 253, and a port follows.
 const HOST_BYTES_MAX: usize = 260;
 
 accessors! {
@@ -28,7 +28,7 @@ accessors! {
         pub(crate) plain_http: bool => bool,
         /// Certificate authorities that vouch for it, in PEM, relative to the manifest.
         pub(crate) authorities: Option<String> => Option<&str>,
-        /// The host, and port, that is asked in its place.
+        /// The host, and port, that is asked in its place. The beginning of a path may follow.
         pub(crate) mirror: Option<String> => Option<&str>,
         /// The user whose password follows.
         pub(crate) user: Option<String> => Option<&str>,
@@ -50,9 +50,10 @@ table! {
         /// Certificate authorities that vouch for the registry, in PEM, relative to this file;
         /// those of the machine by default.
         "authorities": Text, {"minLength": 1, "examples": ["tls/ca.pem"]};
-        /// A host, and port, that is asked in its place. All that comes from there has the same
-        /// digests.
-        "mirror": Text, {"minLength": 1, "maxLength": HOST_BYTES_MAX, "examples": ["mirror.example.com"]};
+        /// A host, and port, that is asked in its place, and the beginning of its repositories
+        /// there. All that comes from there has the same digests.
+        "mirror": Text, {"minLength": 1, "maxLength": REFERENCE_NAME_CHARS_MAX,
+            "examples": ["mirror.example.com/ghcr"]};
         /// The user whose password follows.
         "user": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["ci"]};
         /// The source of the password or token: `env:NAME`, `file:PATH` or
@@ -117,11 +118,14 @@ pub(super) fn is_registry(text: &str) -> bool {
 
 fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
-    if is_registry(text) {
+    // The repository that is asked for stands behind it, and the whole is a reference.
+    let whole = format!("{text}/a");
+    if !text.contains('@') && Reference::parse(&format!("oci://{whole}")).is_ok_and(|read| read.name() == whole) {
         return Some(text.to_owned());
     }
-    let problem = entry.error("registries::mirror", format!("{text:?} is no host of a registry"));
-    problems.refuse(problem.hint("write a host, and its port where it has one: \"mirror.example.com:5000\""))
+    let problem = entry.error("registries::mirror", format!("{text:?} is no host of a registry, with a path or not"));
+    let hint = "write a host, its port and the beginning of a path: \"mirror.example.com:5000/ghcr\"";
+    problems.refuse(problem.hint(hint))
 }
 
 fn read_password(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {

@@ -2,6 +2,7 @@
 //! signature, or a key.
 
 use crate::diagnostic::{Diagnostic, Span};
+use crate::identity::{IDENTITY_PATTERN_BYTES_MAX, IdentityPattern, is_plain};
 use crate::read::{Entry, Problems, Section, paths};
 use crate::reference::Reference;
 use crate::settings::accessors;
@@ -12,9 +13,6 @@ pub(crate) const TRUST_MAX: usize = 256;
 
 /// Most signers of one rule. Each costs a comparison with each signature.
 const SIGNERS_MAX: usize = 16;
-
-/// The longest issuer or identity, in bytes: an address of a workflow, with its branch.
-const IDENTITY_BYTES_MAX: usize = 1_024;
 
 /// The words for `require`.
 const SIGNATURE: &str = "signature";
@@ -46,8 +44,8 @@ pub enum SignerPolicy {
     Keyless {
         /// The issuer, exactly.
         issuer: String,
-        /// The identity; `*` stands for any text within it.
-        identity: String,
+        /// The identities.
+        identity: IdentityPattern,
         /// Its place in the manifest.
         span: Span,
     },
@@ -124,13 +122,14 @@ table! {
     /// Somebody whose signature counts: an identity and its issuer, or a key.
     pub(crate) SIGNER "Signer" {
         /// The issuer of the identity, exactly.
-        "issuer": Text, {"minLength": 1, "maxLength": IDENTITY_BYTES_MAX,
+        "issuer": Text, {"minLength": 1, "maxLength": IDENTITY_PATTERN_BYTES_MAX,
             "examples": ["https://token.actions.githubusercontent.com"]};
         /// The identity. `*` stands for any text without `/`; as its last character also for one
-        /// with.
-        "identity": Text, {"minLength": 1, "maxLength": IDENTITY_BYTES_MAX,
+        /// with. In a URL it may stand after the host only, elsewhere before an `@`.
+        "identity": Text, {"minLength": 1, "maxLength": IDENTITY_PATTERN_BYTES_MAX,
             "examples": ["https://github.com/acme/tools/.github/workflows/release.yml@refs/tags/*"]};
-        /// The file of a public key in PEM, relative to this one: ECDSA with P-256, or Ed25519.
+        /// The file of a public key in PEM, relative to this one: ECDSA with P-256 or P-384,
+        /// or Ed25519.
         "key": Text, {"minLength": 1, "examples": ["keys/acme.pub"]};
     }
     other names { "subject" => "identity", "san" => "identity", "public_key" => "key", "file" => "key" }
@@ -215,8 +214,9 @@ fn read_require(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<Requir
 
 fn read_signer(signer: &Section<'_>, span: &Span, problems: &mut Problems) -> Option<SignerPolicy> {
     signer.check_keys(&SIGNER, problems);
-    let line = |key: &str, problems: &mut Problems| signer.get(key).map(|entry| read_identity(&entry, problems));
-    match (signer.get("key"), line("issuer", problems), line("identity", problems)) {
+    let issuer = signer.get("issuer").map(|entry| read_issuer(&entry, problems));
+    let identity = signer.get("identity").map(|entry| read_identity(&entry, problems));
+    match (signer.get("key"), issuer, identity) {
         (Some(key), None, None) => {
             Some(SignerPolicy::Key { path: paths::host_path(&key, problems)?, span: span.clone() })
         }
@@ -231,13 +231,19 @@ fn read_signer(signer: &Section<'_>, span: &Span, problems: &mut Problems) -> Op
     }
 }
 
-fn read_identity(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+fn read_issuer(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
-    if (1..=IDENTITY_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control) {
+    if is_plain(text) {
         return Some(text.to_owned());
     }
-    let message = format!("{} must have 1 to {IDENTITY_BYTES_MAX} bytes, and no control characters", entry.key);
+    let message = format!("an issuer has 1 to {IDENTITY_PATTERN_BYTES_MAX} printable ASCII characters");
     problems.refuse(entry.error("trust::signer", message))
+}
+
+fn read_identity(entry: &Entry<'_>, problems: &mut Problems) -> Option<IdentityPattern> {
+    IdentityPattern::parse(entry.string(problems)?)
+        .map_err(|error| problems.add(entry.error("trust::signer", error.to_string())))
+        .ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Addresses that may be connected to, and connecting to them. Must not hold: HTTP.
 //!
 //! The address that was checked is the one that is connected to: a name is looked up once, here.
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -68,19 +69,27 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 /// Connects to the first address of the host that is in reach and answers.
 pub(crate) async fn connect(url: &Url, reach: Reach, within: Duration) -> Result<TcpStream, PullError> {
     let late = |_| PullError::Late { host: shown(url), step: crate::error::CONNECTING, within };
-    tokio::time::timeout(within, dial(url, reach)).await.map_err(late)?
+    tokio::time::timeout(within, dial(url, reach, look_up)).await.map_err(late)?
 }
 
-async fn dial(url: &Url, reach: Reach) -> Result<TcpStream, PullError> {
+/// The first addresses of a name, as this machine's resolver has them.
+async fn look_up(name: String, port: u16) -> io::Result<Vec<IpAddr>> {
+    let found = tokio::net::lookup_host((name, port)).await?;
+    Ok(found.map(|address| address.ip()).take(ADDRESSES_MAX).collect())
+}
+
+/// Connects to a host, whose name is looked up this once.
+async fn dial<F: Future<Output = io::Result<Vec<IpAddr>>>>(
+    url: &Url,
+    reach: Reach,
+    look_up: impl FnOnce(String, u16) -> F,
+) -> Result<TcpStream, PullError> {
     let failed = |source| PullError::Connect { host: shown(url), source };
     let port = url.port_or_known_default().unwrap_or_default();
     let addresses: Vec<IpAddr> = match url.host() {
         Some(Host::Ipv4(address)) => vec![address.into()],
         Some(Host::Ipv6(address)) => vec![address.into()],
-        Some(Host::Domain(name)) => {
-            let found = tokio::net::lookup_host((name, port)).await.map_err(failed)?;
-            found.map(|address| address.ip()).take(ADDRESSES_MAX).collect()
-        }
+        Some(Host::Domain(name)) => look_up(name.to_owned(), port).await.map_err(failed)?,
         None => Vec::new(),
     };
     let mut refused = None;
@@ -98,7 +107,7 @@ async fn dial(url: &Url, reach: Reach) -> Result<TcpStream, PullError> {
     Err(match (problem, refused) {
         (Some(source), _) => failed(source),
         (None, Some((address, class))) => PullError::Address { host: shown(url), address, class },
-        (None, None) => failed(std::io::Error::other("its name has no address")),
+        (None, None) => failed(io::Error::other("its name has no address")),
     })
 }
 
@@ -143,6 +152,40 @@ mod tests {
             let reached = [Reach::Public, Reach::Private, Reach::Loopback].map(|r| r.refused(address).is_none());
             assert_eq!(reached, [public, private, loopback], "{address}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_leads_to_no_address_that_is_out_of_reach() {
+        let url = Url::parse("https://registry.example.com/").unwrap();
+        let dialled = async |reach: Reach, found: &[&str]| {
+            let found: Vec<IpAddr> = found.iter().map(|address| address.parse().unwrap()).collect();
+            dial(&url, reach, async |_, _| Ok(found)).await
+        };
+        for (reach, found, refused, class) in [
+            (Reach::Public, &["10.1.2.3"][..], "10.1.2.3", AddressClass::Private),
+            (Reach::Public, &["169.254.169.254"], "169.254.169.254", AddressClass::Metadata),
+            (Reach::Public, &["169.254.1.1"], "169.254.1.1", AddressClass::LinkLocal),
+            (Reach::Public, &["::ffff:10.1.2.3"], "::ffff:10.1.2.3", AddressClass::Private),
+            (Reach::Public, &["127.0.0.1", "10.1.2.3"], "127.0.0.1", AddressClass::Loopback),
+            (Reach::Private, &["169.254.169.254"], "169.254.169.254", AddressClass::Metadata),
+            (Reach::Private, &["169.254.1.1"], "169.254.1.1", AddressClass::LinkLocal),
+            (Reach::Loopback, &["10.1.2.3"], "10.1.2.3", AddressClass::Private),
+        ] {
+            match dialled(reach, found).await.unwrap_err() {
+                PullError::Address { host, address, class: of } => {
+                    assert_eq!(host, "registry.example.com");
+                    assert_eq!((address.to_string().as_str(), of), (refused, class), "{reach:?} {found:?}");
+                }
+                other => panic!("{found:?}: {other}"),
+            }
+        }
+        // The address that was checked is the one that is connected to.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let url = Url::parse(&format!("https://registry.example.com:{}/", at.port())).unwrap();
+        let found = vec!["169.254.169.254".parse().unwrap(), at.ip()];
+        let stream = dial(&url, Reach::Private, async |_, _| Ok(found)).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), at);
     }
 
     #[test]

@@ -100,12 +100,12 @@ impl Answer {
     /// The next piece of a layer.
     pub(crate) async fn piece(&mut self, rate: &mut Rate) -> Result<Option<Bytes>, PullError> {
         loop {
-            let next = tokio::time::timeout_at(rate.until(), frame(&mut self.body, &self.url)).await;
+            let next = tokio::time::timeout_at(rate.window_ends, frame(&mut self.body, &self.url)).await;
             match next {
                 Ok(Ok(Some(piece))) => {
                     rate.add(piece.len());
                     // Many small pieces never let the time above run out.
-                    if Instant::now() >= rate.until() {
+                    if Instant::now() >= rate.window_ends {
                         rate.end_of_window(&self.url)?;
                     }
                     return Ok(Some(piece));
@@ -117,22 +117,16 @@ impl Answer {
     }
 }
 
-/// Counts the bytes of a layer in windows of time.
+/// Counts the bytes of a layer in windows of time. Whoever reads the layer bounds its whole time.
 pub(crate) struct Rate {
     bounds: Bounds,
     window_ends: Instant,
-    ends: Instant,
     bytes: u64,
 }
 
 impl Rate {
     pub(crate) fn new(bounds: Bounds) -> Self {
-        let now = Instant::now();
-        Self { bounds, window_ends: now + bounds.rate_window, ends: now + bounds.whole, bytes: 0 }
-    }
-
-    fn until(&self) -> Instant {
-        self.window_ends.min(self.ends)
+        Self { bounds, window_ends: Instant::now() + bounds.rate_window, bytes: 0 }
     }
 
     fn add(&mut self, bytes: usize) {
@@ -140,10 +134,7 @@ impl Rate {
     }
 
     fn end_of_window(&mut self, url: &Url) -> Result<(), PullError> {
-        let Bounds { rate_window: within, rate_bytes: bytes, whole, .. } = self.bounds;
-        if Instant::now() >= self.ends {
-            return Err(PullError::Late { host: shown(url), step: "send a layer", within: whole });
-        }
+        let Bounds { rate_window: within, rate_bytes: bytes, .. } = self.bounds;
         if self.bytes < bytes {
             return Err(PullError::Slow { host: shown(url), bytes, within });
         }

@@ -1,6 +1,8 @@
 //! Artifacts that are attached to a component.
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use toolcell_registry::{EMPTY_CONFIG, OCI_INDEX, OCI_MANIFEST};
+use toolcell_registry::{EMPTY_CONFIG, OCI_INDEX, OCI_MANIFEST, PullError, RegistryClient};
 
 use crate::server::Reply;
 use crate::{COMPONENT, Place, digest, signature};
@@ -120,8 +122,75 @@ async fn a_list_without_an_end_is_left() {
         let link = "</v2/example/weather/referrers/again>; rel=\"next\"";
         request.is("GET", "/referrers/").then(|| Reply::new(200, &[("link", link)], &list))
     });
-    assert_eq!(place.pull(&reference).await.unwrap().attached, 0);
+    let pulled = place.pull(&reference).await.unwrap();
+    assert_eq!((pulled.attached, pulled.not_looked_at), (0, 1), "there is at least one page more");
     assert_eq!(place.server.count("GET", "/referrers/"), 100);
+}
+
+#[tokio::test]
+async fn a_long_list_of_an_index_takes_no_place_of_its_manifests_signatures() {
+    let place = Place::new();
+    let (artifact, _) = place.publish(COMPONENT);
+    let manifest = artifact.manifest_bytes();
+    let entry = json!({"mediaType": OCI_MANIFEST, "digest": artifact.digest().as_str(), "size": manifest.len(),
+        "platform": {"os": "wasi", "architecture": "wasm"}});
+    let of_index = place.server.add_manifest(Some("1"), &index(&[entry]));
+    let signed = attached_to(&place, artifact.digest().as_str(), b"signed").to_string();
+    let signed = place.server.add_manifest(None, signed.as_bytes());
+    let many = (0..10_000)
+        .map(|n: u32| json!({"mediaType": OCI_MANIFEST, "digest": digest(n.to_le_bytes()).as_str(), "size": 1}));
+    let (long, path) = (index(&many.collect::<Vec<_>>()), format!("/referrers/{of_index}"));
+    place.server.hook(move |request, _| request.is("GET", &path).then(|| Reply::new(200, &[], &long)));
+    let reference = place.reference().with_digest(place.client().resolve(&place.reference()).await.unwrap());
+    let pulled = place.pull(&reference).await.unwrap();
+    assert_eq!((pulled.digest.as_str(), &pulled.manifest), (of_index.as_str(), &artifact.digest()));
+    assert_eq!((pulled.attached, pulled.skipped.len(), pulled.not_looked_at), (1, 63, 10_000 - 63));
+    let attached = place.store().attached(reference.digest().unwrap()).unwrap();
+    let attached: Vec<_> = attached.iter().map(|one| (one.digest.as_str(), &one.subject)).collect();
+    assert_eq!(attached, [(signed.as_str(), &artifact.digest())]);
+}
+
+#[tokio::test]
+async fn referrers_that_only_drip_have_one_time_for_all() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    let of = reference.digest().unwrap().to_string();
+    for n in 0..8_u8 {
+        place.server.add_manifest(None, attached_to(&place, &of, &[n]).to_string().as_bytes());
+    }
+    place.server.hook(move |request, contents| {
+        let (_, name) = request.target.split_once("/manifests/")?;
+        let bytes = contents.manifests.get(name).filter(|_| name.starts_with("sha256:") && name != of)?;
+        Some(Reply::dripped(200, &[], bytes.len(), bytes))
+    });
+    let mut options = place.options();
+    options.bounds.attached = Duration::from_millis(1_500);
+    let client = RegistryClient::new(options.clone());
+    for error in [
+        client.pull(&reference, &place.store(), &|_| ()).await.unwrap_err(),
+        client.referrers(&reference).await.unwrap_err(),
+    ] {
+        assert_eq!(error.to_string(), format!("{} does not give what is attached within 1.5s", place.server.host()));
+    }
+    assert_eq!(place.store().list().unwrap(), [], "a component without its signatures is not recorded");
+    place.server.honest();
+    assert_eq!(place.pull(&reference).await.unwrap().attached, 8);
+}
+
+#[tokio::test]
+async fn a_pull_has_a_time_for_all_of_it() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    place.server.hook(|request, contents| {
+        let (_, name) = request.target.split_once("/manifests/")?;
+        contents.manifests.get(name).map(|bytes| Reply::dripped(200, &[], bytes.len(), bytes))
+    });
+    let mut options = place.options();
+    options.bounds.pull = Duration::from_millis(300);
+    let error = RegistryClient::new(options).pull(&reference, &place.store(), &|_| ()).await.unwrap_err();
+    assert!(matches!(error, PullError::Late { step: "give the component", .. }), "{error}");
+    place.server.honest();
+    place.pull(&reference).await.unwrap();
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn another_manifest_than_that_of_the_digest_is_refused() {
 #[tokio::test]
 async fn a_digest_header_that_lies_is_found_out() {
     let place = Place::new();
-    place.publish(COMPONENT);
+    let (artifact, _) = place.publish(COMPONENT);
     let lie = digest(b"lie").to_string();
     let said = lie.clone();
     place.server.hook(move |request, _| {
@@ -72,7 +72,20 @@ async fn a_digest_header_that_lies_is_found_out() {
     });
     let digest = place.client().resolve(&place.reference()).await.unwrap();
     assert_eq!(digest.as_str(), lie);
-    assert!(place.pull(&place.reference().with_digest(digest)).await.is_err());
+    let named = place.reference().with_digest(digest);
+    let error = place.pull(&named).await.unwrap_err();
+    assert!(matches!(error, PullError::NotFound { .. }), "{error}");
+    // It goes on lying, and sends what the tag leads to.
+    place.server.hook(move |request, contents| {
+        let sent = || Reply::new(200, &[("docker-content-digest", &lie)], &contents.manifests["1"]);
+        request.is("GET", &lie).then(sent)
+    });
+    match place.pull(&named).await.unwrap_err() {
+        PullError::WrongDigest { expected, found, .. } => {
+            assert_eq!((Some(&expected), found), (named.digest(), artifact.digest()));
+        }
+        other => panic!("{other}"),
+    }
 }
 
 #[tokio::test]
@@ -182,7 +195,20 @@ async fn a_component_that_is_too_large_is_not_downloaded() {
     manifest["layers"].as_array_mut().unwrap().push(other);
     let error = place.error_of(manifest.to_string().as_bytes()).await;
     assert!(error.to_string().starts_with("a layer beside the component"), "{error}");
+    // Each of them is small enough, and all together are not.
+    let others = |layers: usize| {
+        let other = json!({"mediaType": "text/plain", "digest": digest(b"x").as_str(), "size": 8 << 20});
+        let mut manifest = manifest.clone();
+        manifest["layers"].as_array_mut().unwrap().truncate(1);
+        manifest["layers"].as_array_mut().unwrap().extend(vec![other; layers]);
+        manifest.to_string().into_bytes()
+    };
+    let error = place.error_of(&others(9)).await;
+    let expected = format!("everything beside the component of {} has more than 67108864 bytes", place.server.host());
+    assert_eq!(error.to_string(), expected);
     assert_eq!(place.server.count("GET", "/blobs/"), 0);
+    let error = place.error_of(&others(8)).await;
+    assert!(matches!(error, PullError::NotFound { .. }), "as many as there may be are asked for: {error}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -11,6 +12,9 @@ use serde_json::{Value, json};
 use toolcell_registry::{Artifact, OCI_INDEX, OCI_MANIFEST};
 
 use crate::digest;
+
+/// Pause of a registry that drips: an answer of 500 bytes takes a second.
+const BETWEEN_BYTES: Duration = Duration::from_millis(2);
 
 /// A request as it came.
 #[derive(Debug, Clone)]
@@ -39,6 +43,8 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// Written, then nothing comes until the client leaves.
     Held(Vec<u8>),
+    /// Written byte by byte with a pause after each, then the connection is closed.
+    Dripped(Vec<u8>),
     /// Written, then the second again and again until the client leaves.
     Endless(Vec<u8>, Vec<u8>),
 }
@@ -50,6 +56,12 @@ impl Reply {
         bytes.extend(format!("content-length: {}\r\n\r\n", body.len()).bytes());
         bytes.extend(body);
         Self::Bytes(bytes)
+    }
+
+    /// A whole answer that drips, or the beginning of one that says to be longer.
+    pub fn dripped(status: u16, headers: &[(&str, &str)], length: usize, body: &[u8]) -> Self {
+        let length = format!("content-length: {length}\r\n\r\n").into_bytes();
+        Self::Dripped([head(status, headers), length, body.to_vec()].concat())
     }
 
     pub fn redirect(to: &str) -> Self {
@@ -190,6 +202,11 @@ fn serve<S: Read + Write>(stream: S, state: &State) {
     let held = match reply {
         Reply::Bytes(bytes) => {
             let _ = stream.write_all(&bytes).and_then(|()| stream.flush());
+            return;
+        }
+        Reply::Dripped(bytes) => {
+            let written = |byte: &u8| stream.write_all(&[*byte]).and_then(|()| stream.flush());
+            let _ = bytes.iter().map(written).take_while(Result::is_ok).for_each(|_| std::thread::sleep(BETWEEN_BYTES));
             return;
         }
         Reply::Held(bytes) => stream.write_all(&bytes).and_then(|()| stream.flush()),

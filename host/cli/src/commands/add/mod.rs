@@ -22,6 +22,7 @@ use toolcell_server::{ManifestFile, OpenOptions};
 use crate::args::AddArgs;
 use crate::commands::inspect::entry;
 use crate::commands::inspect::{self, Inspected};
+use crate::commands::registries::{left_out_json, left_out_lines};
 use crate::commands::{grant, wishes};
 use crate::edit::{self, Consent, Screen, agree};
 use crate::exit::{Exit, Failure};
@@ -166,7 +167,7 @@ impl Addition {
             needs => text.push_str(&format!("  can ask for {}; nothing of it is granted\n", needs.join(", "))),
         }
         text.push_str(&wishes::text(&self.inspected.wishes));
-        for line in &self.found.signers {
+        for line in self.found.signers.iter().chain(&left_out_lines(&self.found.not_attached)) {
             text.push_str(&format!("  {}\n", sanitize::line(line)));
         }
         for section in &self.found.left_out {
@@ -269,6 +270,7 @@ impl Addition {
             "can_ask_for": entry::needs(inspection.imports()).map(|need| need.what).collect::<Vec<_>>(),
             "not_taken_over": self.found.left_out,
             "signed_by": self.found.signers,
+            "left_out": left_out_json(&self.found.not_attached),
             "manifest": manifest,
             "lock": locked.after.is_some().then_some(&*locked.path),
         });

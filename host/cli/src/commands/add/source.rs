@@ -9,7 +9,7 @@ use toolcell_server::ManifestFile;
 use toolcell_server::download::download;
 use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
-use toolcell_server::registries::Registries;
+use toolcell_server::registries::{LeftOut, Registries};
 
 use crate::args::{AddArgs, MANIFEST};
 use crate::commands::inspect::{REGISTRY, entry};
@@ -42,6 +42,16 @@ pub struct Found {
     pub left_out: Vec<&'static str>,
     /// Those who signed it, a line each; of a component that no registry has, nothing.
     pub signers: Vec<String>,
+    /// Artifacts that are attached to it and did not come.
+    pub not_attached: LeftOut,
+}
+
+impl Found {
+    /// One that no registry has, without an entry of its own.
+    fn of_file(shown: String, bytes: Vec<u8>, name: String, place: Place) -> Self {
+        let (entry, left_out, signers, not_attached) = (None, Vec::new(), Vec::new(), LeftOut::default());
+        Self { shown, bytes, name, place, entry, left_out, signers, not_attached }
+    }
 }
 
 /// Where a component is served from.
@@ -77,7 +87,7 @@ pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Res
     let bytes = read(path)?;
     let place = if args.link { Place::Link(relative(folder, path)?) } else { Place::Copy };
     let name = entry::name(path);
-    Ok(Found { shown: source.to_owned(), bytes, name, place, entry: None, left_out: Vec::new(), signers: Vec::new() })
+    Ok(Found::of_file(source.to_owned(), bytes, name, place))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -133,6 +143,7 @@ fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<Found, Fa
         entry: None,
         left_out: Vec::new(),
         signers: signers(&pulled),
+        not_attached: pulled.left_out,
         bytes: pulled.component.bytes,
     })
 }
@@ -159,15 +170,7 @@ fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
     }
     let path = address.split(['?', '#']).next().unwrap_or(address);
     let name = entry::name(Path::new(path));
-    Ok(Found {
-        shown: address.to_owned(),
-        bytes,
-        name,
-        place: Place::Copy,
-        entry: None,
-        left_out: Vec::new(),
-        signers: Vec::new(),
-    })
+    Ok(Found::of_file(address.to_owned(), bytes, name, Place::Copy))
 }
 
 /// Finds what a project builds: as its own manifest says, or the only component in its folder.
@@ -177,15 +180,7 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
         let path = only_component(project)?;
         let (bytes, name) = (read(&path)?, entry::name(&path));
         let place = Place::Link(relative(folder, &path)?);
-        return Ok(Found {
-            shown: path.display().to_string(),
-            bytes,
-            name,
-            place,
-            entry: None,
-            left_out: Vec::new(),
-            signers: Vec::new(),
-        });
+        return Ok(Found::of_file(path.display().to_string(), bytes, name, place));
     }
     let file = ManifestFile::read(&manifest).map_err(|problem| Failure::at_fault(problem, "name the built file"))?;
     let hint = "name the built file of one of them";
@@ -207,7 +202,7 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
     }
     let place = Place::Link(relative(folder, &built)?);
     let (shown, bytes) = (built.display().to_string(), read(&built)?);
-    Ok(Found { shown, bytes, name: name.clone(), place, entry: Some(entry), left_out, signers: Vec::new() })
+    Ok(Found { entry: Some(entry), left_out, ..Found::of_file(shown, bytes, name.clone(), place) })
 }
 
 fn only_component(project: &Path) -> Result<PathBuf, Failure> {

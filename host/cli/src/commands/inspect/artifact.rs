@@ -8,13 +8,13 @@ use toolcell_policy::Reference;
 use toolcell_registry::{Attached, Manifest, StoredComponent};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::machine::Machine;
-use toolcell_server::registries::Registries;
+use toolcell_server::registries::{LeftOut, Registries};
 use toolcell_server::secrets::Fault;
 use toolcell_server::trust::{Signed, claimed_kind};
 
 use super::inspect;
 use crate::args::InspectArgs;
-use crate::commands::registries::{failed, fetch, manifest_if_any};
+use crate::commands::registries::{beside, failed, fetch, left_out_json, left_out_lines, manifest_if_any};
 use crate::exit::{Exit, Failure};
 use crate::logging::escaped;
 use crate::manifest::say_note;
@@ -36,6 +36,8 @@ struct Artifact {
     component: StoredComponent,
     manifest: Option<Manifest>,
     attached: Vec<Attached>,
+    /// Artifacts that are attached to it and did not come.
+    left_out: LeftOut,
     /// Those who signed it; `None` where the manifest of the command has no rule for it.
     signed: Result<Option<Signed>, Fault>,
 }
@@ -100,11 +102,11 @@ impl Artifact {
                 reference.with_digest(digest)
             }
         };
-        fetch(&registries, &reference).map_err(failed)?;
+        let left_out = fetch(&registries, &reference).map_err(failed)?;
         let (component, attached) = registries.stored(&reference).map_err(failed)?;
-        let signed = registries.verify(&reference, (&component, &attached));
+        let signed = registries.verify(&reference, (&component, &attached)).map_err(|fault| beside(fault, &left_out));
         let manifest = Manifest::parse(&component.manifest_bytes).ok();
-        Ok(Self { reference, component, manifest, attached, signed })
+        Ok(Self { reference, component, manifest, attached, left_out, signed })
     }
 
     fn text(&self) -> String {
@@ -137,6 +139,9 @@ impl Artifact {
         let more = self.attached.len().saturating_sub(ATTACHED_SHOWN);
         if more > 0 {
             line("attached", &format!("and {more} more"));
+        }
+        for said in left_out_lines(&self.left_out) {
+            line("attached", &said);
         }
         text
     }
@@ -171,6 +176,7 @@ impl Artifact {
             ("signed_by", json!(signed_by)),
             ("trusted_root", json!(root)),
             ("attached", Value::Array(attached.collect())),
+            ("left_out", left_out_json(&self.left_out)),
         ];
         members.map(named).into_iter().collect()
     }

@@ -54,10 +54,7 @@ impl Sources {
         let (component, limits) = catalog.tool_source(index)?;
         let written = self.written();
         let definition = offer.tool().definition();
-        let place = written.as_ref().and_then(|written| {
-            let policy = written.manifest.component(component.name())?;
-            Some((written, policy.tool_grants(offer.own_name())))
-        });
+        let place = written.as_ref().and_then(|written| Some((written, written.grants(&offer)?)));
         let place = place.as_ref().map(|(written, grants)| (*written, grants.as_ref()));
         let called_by = offer.called_by().map_or_else(|| "everybody".to_owned(), |words| words.join("; "));
         let limits = ToolLimits::of(&offer, limits, written.as_ref());

@@ -10,6 +10,7 @@
 #                        the older ones, a Node, its node_modules with the Inspector, and a folder with Node's frameworks
 #   setup.sh console     prints three paths, each on a line: a Node, a folder with a Chromium (that of frameworks), and a
 #                        folder with checks of accessibility
+#   setup.sh promtool    prints the path of a promtool, out of Debian's package prometheus
 #   setup.sh             installs all that `make test` needs
 #
 # The digest of its lock names each installation. It is made under another name and moved into place when it is
@@ -199,6 +200,25 @@ kubernetes_checker() {
     echo "$kubectl"
 }
 
+# apt checks the package's signature. It is unpacked and not installed, so that no service is started.
+promtool_checker() {
+    target="$cache/promtool-$(uname -m)"
+    if [ ! -d "$target" ]; then
+        command -v apt-get >/dev/null && command -v dpkg >/dev/null || fail "there is no promtool, and no apt-get" "install Prometheus"
+        say "taking promtool out of Debian's package prometheus into $target (48 MB, of which 19 MB are downloaded)"
+        begin promtool
+        mkdir -p "$unfinished/package/lists/partial"
+        # A machine that never asked its package index has no lists. Lists of our own need no rights.
+        (cd "$unfinished/package" && { apt-get -qq download prometheus || {
+            apt-get -qq -o Dir::State::lists="$PWD/lists" update && apt-get -qq -o Dir::State::lists="$PWD/lists" download prometheus
+        }; } >&2 && dpkg -x prometheus_*.deb .) || fail "apt-get could not get prometheus" "what it said is above; Debian's index must be reachable once"
+        mv "$unfinished/package/usr/bin/promtool" "$unfinished/promtool"
+        rm -rf "$unfinished/package"
+        finish "$target"
+    fi
+    echo "$target/promtool"
+}
+
 case "${1:-all}" in
 python) python_clients ;;
 node) node_clients ;;
@@ -207,6 +227,7 @@ valkey) valkey_server ;;
 kubernetes) kubernetes_checker ;;
 frameworks) framework_clients ;;
 console) console_checks ;;
+promtool) promtool_checker ;;
 all) python_clients && node_clients && oidc_server && valkey_server ;;
-*) fail "what is '$1'?" "setup.sh [python|node|oidc|valkey|kubernetes|frameworks|console]" ;;
+*) fail "what is '$1'?" "setup.sh [python|node|oidc|valkey|kubernetes|frameworks|console|promtool]" ;;
 esac

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the alert rules and the queries of the dashboard with promtool, if this machine has it.
+"""Checks the alert rules and the queries of the dashboard with promtool, and tries the rules on the series of rules.test.yaml.
 
     host/deploy/prometheus/check.py              ends with 0 and a note where there is no promtool
-    host/deploy/prometheus/check.py --required   ends with 1 there
+    host/deploy/prometheus/check.py --required   gets promtool, and ends with 1 where there is none
 
-promtool is in Debian's package prometheus. Must not hold: which metrics there are; a test compares them with the page.
+promtool is in Debian's package prometheus. tests/clients/setup.sh takes it out of that package and starts no service. Must not
+hold: which metrics there are; a test compares them with the page.
 """
 
 import json
@@ -16,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
+SETUP = FOLDER.parents[2] / "tests" / "clients" / "setup.sh"
 
 # Variables of Grafana, which promtool does not know.
 VARIABLES = [(re.compile(r"\$__rate_interval|\$__interval|\$__range"), "5m"), (re.compile(r"\$\{?\w+\}?"), "x")]
@@ -32,18 +34,30 @@ def rules_of(dashboard):
     return {"groups": [{"name": "dashboard", "rules": rules}]}
 
 
+def promtool(is_required):
+    """The path of promtool; None where there is none. Only a required one is downloaded."""
+    found = shutil.which("promtool")
+    if found or not is_required:
+        return found
+    said = subprocess.run([SETUP, "promtool"], stdout=subprocess.PIPE, text=True, check=False)
+    return said.stdout.strip() or None
+
+
 def main():
-    promtool = shutil.which("promtool")
-    if not promtool:
+    is_required = "--required" in sys.argv[1:]
+    tool = promtool(is_required)
+    if not tool:
         print("promtool is not there: rules and queries are not checked (Debian: apt-get install prometheus)", file=sys.stderr)
-        return int("--required" in sys.argv[1:])
+        return int(is_required)
     dashboard = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         queries = Path(folder) / "dashboard.yaml"
         # JSON is YAML.
         queries.write_text(json.dumps(rules_of(dashboard)), "utf-8")
-        checked = subprocess.run([promtool, "check", "rules", str(FOLDER / "rules.yaml"), str(queries)], check=False)
-    return checked.returncode
+        checks = [["check", "rules", FOLDER / "rules.yaml", queries], ["test", "rules", FOLDER / "rules.test.yaml"]]
+        # All are run, so that one failure does not hide another.
+        failed = [subprocess.run([tool, *check], check=False).returncode for check in checks]
+    return int(any(failed))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Looks at the console's pages in a headless Chromium, with samples, with hostile texts and of a real server: `make console-check`.
+"""Looks at the console's pages in a headless Chromium, with samples and of real servers, and decides there: `make console-check`.
 
-Usage: check.py [NAME...]    NAME is plain, hostile or served; all three without one
-       check.py pictures     draws the pictures of host/docs/console.md anew, with the samples of `plain`
+Usage: check.py [NAME...]    NAME is plain, hostile, served, locked or hostile-served; all without one
+       check.py pictures     draws the pictures of host/docs/console.md anew, of a real server
 
-The first two are pages of the example `pages`. The third is the binary with the examples: an operator follows the link,
-looks at each view, and decides. Another signs in with a token, until it is revoked. A failure is shown with all that was said.
+The first two are pages of the example `pages`. The others are the binary with the manifest NAME.toml beside this file and
+components of the examples and of the tests. A failure is shown with all that the server said.
 """
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import re
@@ -18,74 +19,67 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 PICTURES = ROOT / "host" / "docs" / "pictures"
-NAMES = ["plain", "hostile", "served"]
-# Seconds for all pages in all windows: three minutes on a busy machine.
+COMPONENTS = [ROOT / "guest-examples" / "components", ROOT / "tests" / "fixtures" / "components"]
+SAMPLES = ["plain", "hostile"]
+# Each with the callers that have tokens. The first is an operator, the second none.
+SERVERS = {
+    "served": ["ann", "eve"],
+    "locked": ["ann", "eve"],
+    "hostile-served": ["ann", "eve"],
+    "pictures": ["ann", "ci"],
+}
+NAMES = [*SAMPLES, "served", "locked", "hostile-served"]
+# Those that serve what is pinned alone.
+LOCKED = ["locked", "hostile-served", "pictures"]
+# Seconds for all pages of one mode: three minutes on a busy machine.
 LOOK_S = 900
 # Seconds until a program has said where it serves.
 START_S = 120
-
-# A tool of a component without a grant is denied a host, and another waits for a person.
-MANIFEST = """version = 1
-
-[server]
-approve_in = ["console"]
-
-[http]
-tokens = "tokens.jsonl"
-
-[console]
-decide = true
-operators = ["ann"]
-
-[audit]
-file = "audit.jsonl"
-
-[components.text]
-source = "text_diff.wasm"
-
-[components.fetch]
-source = "fetch_page.wasm"
-
-[components.units]
-source = "units.wasm"
-approval = "always"
-"""
+# What a manifest says in place of the address of the issuer, and of its host and port.
+ISSUER, ISSUER_HOST = "ISSUER", "ISSUER_HOST"
+# Of each program, with the secrets that manifests name.
+ENVIRONMENT = {**os.environ, "OPEN_METEO_KEY": "not-a-key"}
+# Pages of a site that answers late, and the seconds that two of them take.
+ARCHIVE, QUICK_S, LATE_S = "/archive/", 0.3, 60
 
 
 class Served:
-    """A program that says its address on one of its lines, and is ended with this."""
+    """A program that says its addresses on some of its lines, and is ended with this."""
 
-    def __init__(self, command: list[str], folder: Path, pattern: str) -> None:
+    def __init__(self, command: list[str], folder: Path, *patterns: str) -> None:
         self.said: list[str] = []
         self.process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        self.found: re.Match[str] | None = None
+        self.patterns = [re.compile(pattern) for pattern in patterns]
+        self.found: dict[int, str] = {}
         self.there = threading.Event()
-        self.pattern = re.compile(pattern)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
     def read(self) -> None:
         for line in self.process.stdout or ():
             self.said.append(line)
-            self.found = self.found or self.pattern.search(line)
-            if self.found:
+            for number, pattern in enumerate(self.patterns):
+                if number not in self.found and (match := pattern.search(line)):
+                    self.found[number] = match[1]
+            if len(self.found) == len(self.patterns):
                 self.there.set()
         self.there.set()
 
-    def address(self) -> str:
-        """What the pattern found."""
+    def addresses(self) -> list[str]:
+        """What the patterns found."""
         self.there.wait(START_S)
-        if self.found is None:
+        if len(self.found) < len(self.patterns):
             raise SystemExit(f"it did not say where it serves: {''.join(self.said)}")
-        return self.found[1]
+        return [self.found[number] for number in range(len(self.patterns))]
 
     def __enter__(self) -> Served:
         return self
@@ -95,16 +89,58 @@ class Served:
         self.process.wait()
 
 
-def run(tools: list[str], url: str, *more: str) -> bool:
+class Issuer(http.server.ThreadingHTTPServer):
+    """An issuer of tokens, and a site that answers late. The issuer's keys are in keys.json; `signing.mjs` makes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ends = threading.Event()
+        super().__init__(("127.0.0.1", 0), Published)
+        self.name = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.ends.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Published(http.server.BaseHTTPRequestHandler):
+    """One answer of the issuer."""
+
+    server: Issuer
+
+    def do_GET(self) -> None:
+        if self.path.startswith(ARCHIVE):
+            # Calls that wait for it run while pictures are taken.
+            self.server.ends.wait(QUICK_S if self.path.endswith("quick") else LATE_S)
+        keys = self.server.folder / "keys.json"
+        answers = {
+            "/.well-known/openid-configuration": {"issuer": self.server.name, "jwks_uri": f"{self.server.name}/keys"},
+            f"{ARCHIVE}quick": {"title": "The archive", "years": [2019, 2020, 2021]},
+            "/keys": json.loads(keys.read_text()) if keys.exists() else {"keys": []},
+        }
+        body = json.dumps(answers.get(self.path, {})).encode()
+        self.send_response(200 if self.path in answers else 404)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def run(tools: list[str], mode: str, url: str, *more: str) -> bool:
     node, frameworks, axe = tools
-    command = [node, str(HERE / "pages.mjs"), "--url", url, "--frameworks", frameworks, "--axe", axe, *more]
+    command = [node, str(HERE / "pages.mjs"), "--mode", mode, "--url", url, "--frameworks", frameworks, "--axe", axe, *more]
     return subprocess.run(command, timeout=LOOK_S, check=False).returncode == 0
 
 
-def samples(tools: list[str], name: str, *more: str) -> bool:
+def samples(tools: list[str], name: str) -> bool:
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     with Served([str(target / "release" / "examples" / "pages"), name], ROOT, r"(http://\S+)") as served:
-        return run(tools, served.address().rstrip("/"), *more)
+        return run(tools, name, served.addresses()[0].rstrip("/"))
 
 
 def session(link: str) -> str:
@@ -123,51 +159,68 @@ def session(link: str) -> str:
     raise SystemExit(f"{link} does not lead into the console")
 
 
-def token(binary: str, folder: Path, name: str) -> str:
-    """A new token of a caller."""
-    made = subprocess.run(
-        [binary, "token", "new", name], cwd=folder, capture_output=True, text=True, check=True, timeout=START_S,
-    )
+def command(binary: str, folder: Path, *words: str) -> str:
+    """What a command of toolcell prints in the folder of a manifest."""
+    made = subprocess.run([binary, *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=START_S)
+    if made.returncode:
+        raise SystemExit(f"toolcell {' '.join(words)}: {made.stderr}")
     return made.stdout.strip()
 
 
-def served(tools: list[str]) -> bool:
+def lay(name: str, folder: Path, issuer: str) -> None:
+    """Puts a manifest and its components into a folder."""
+    manifest = (HERE / f"{name}.toml").read_text().replace(ISSUER_HOST, issuer.split("/")[-1]).replace(ISSUER, issuer)
+    (folder / "toolcell.toml").write_text(manifest)
+    for source in re.findall(r'^source = "(\w+\.wasm)"', manifest, re.MULTILINE):
+        built = next((kept / source for kept in COMPONENTS if (kept / source).exists()), None)
+        if built is None:
+            raise SystemExit(f"{source} is not built: make guests fixtures")
+        shutil.copy(built, folder)
+
+
+def served(tools: list[str], name: str) -> bool:
     binary = os.environ.get("TOOLCELL_BIN") or str(ROOT / "target" / "release" / "toolcell")
-    with tempfile.TemporaryDirectory(prefix="toolcell-console-") as folder:
-        place = Path(folder)
-        (place / "toolcell.toml").write_text(MANIFEST)
-        for name in ("text_diff", "fetch_page", "units"):
-            shutil.copy(ROOT / "guest-examples" / "components" / f"{name}.wasm", place)
-        # The second is a caller, and no operator.
-        tokens = ["--token", token(binary, place, "ann"), "--other-token", token(binary, place, "eve")]
-        command = [binary, "serve", "--http", "127.0.0.1:0", "--console", "127.0.0.1:0"]
-        with Served(command, place, r"console at (http://\S+)") as host:
-            link = host.address()
-            base = "/".join(link.split("/")[:3])
-            good = run(tools, base, "--cookie", session(link), "--served", *tokens)
-            if not good:
-                print("".join(host.said), file=sys.stderr)
-            return good
+    with tempfile.TemporaryDirectory(prefix="toolcell-console-") as place:
+        folder = Path(place)
+        with Issuer(folder) as issuer:
+            lay(name, folder, issuer.name)
+            tokens = [command(binary, folder, "token", "new", caller) for caller in SERVERS[name]]
+            further = []
+            if name in LOCKED:
+                command(binary, folder, "lock")
+                further = ["--locked"]
+            serves = [binary, "serve", "--http", "127.0.0.1:0", "--console", "127.0.0.1:0", *further]
+            with Served(serves, folder, r"console at (http://\S+)", r"at (http://\S+/mcp)") as host:
+                link, mcp = host.addresses()
+                base = "/".join(link.split("/")[:3])
+                more = ["--cookie", session(link), "--mcp", mcp, "--folder", place, "--issuer", issuer.name]
+                more += ["--token", tokens[0], "--other-token", tokens[1]]
+                if name == "pictures":
+                    more += ["--pictures", str(PICTURES)]
+                good = run(tools, name, base, *more)
+                if not good:
+                    print("".join(host.said), file=sys.stderr)
+                return good
 
 
 def main() -> int:
     wanted = sys.argv[1:] or NAMES
-    draws = wanted == ["pictures"]
-    unknown = [name for name in wanted if name not in NAMES]
-    if unknown and not draws:
-        print(f"check.py: no {unknown[0]!r}; there are {', '.join(NAMES)}, and pictures alone", file=sys.stderr)
+    known = [*NAMES, "pictures"]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        print(f"check.py: no {unknown[0]!r}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     said = subprocess.run([str(HERE.parent / "setup.sh"), "console"], capture_output=True, text=True, check=False)
     if said.returncode:
         print(said.stderr, file=sys.stderr)
         return 1
     tools = said.stdout.split("\n")[:3]
-    if draws:
-        return 0 if samples(tools, "plain", "--pictures", str(PICTURES)) else 1
     failed = []
     for name in wanted:
         print(f"console: {name}", flush=True)
-        good = served(tools) if name == "served" else samples(tools, name)
+        began = time.monotonic()
+        good = samples(tools, name) if name in SAMPLES else served(tools, name)
+        print(f"console: {name} took {time.monotonic() - began:.0f} s", flush=True)
         if not good:
             failed.append(name)
     print(json.dumps({"looked at": wanted, "failed": failed}))

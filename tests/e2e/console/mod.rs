@@ -3,6 +3,7 @@
 mod approvals;
 mod changes;
 mod heard;
+mod markup;
 mod now;
 mod sign_in;
 mod tls;

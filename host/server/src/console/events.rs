@@ -62,9 +62,11 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    fn get(&self, make: impl FnOnce() -> T) -> Arc<T> {
+    /// The value. One made before `since` is not given: a page that was loaded then shows a newer
+    /// one already.
+    fn get(&self, since: Instant, make: impl FnOnce() -> T) -> Arc<T> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, value)) = kept.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
+        if let Some((_, value)) = kept.as_ref().filter(|(made, _)| *made >= since && made.elapsed() < FRESH) {
             return Arc::clone(value);
         }
         let value = Arc::new(make());
@@ -74,16 +76,16 @@ impl<T> Shared<T> {
 }
 
 impl Viewers {
-    /// Parts of a view, and what there is to know of.
-    fn look(&self, sources: &Sources, frame: &Frame, view: View) -> (Update, Arc<News>) {
+    /// Parts of a view, and what there is to know of, for a viewer who came at this time.
+    fn look(&self, sources: &Sources, frame: &Frame, view: View, came: Instant) -> (Update, Arc<News>) {
         let update = match view {
-            View::Now => update::now(frame, &self.now.get(|| sources.now())),
-            View::Denials => update::denials(frame, &self.denials.get(|| sources.denials())),
-            View::Changes => update::changes(frame, &self.changes.get(|| sources.changes())),
-            View::Approvals => update::approvals(frame, &self.approvals.get(|| sources.approvals())),
+            View::Now => update::now(frame, &self.now.get(came, || sources.now())),
+            View::Denials => update::denials(frame, &self.denials.get(came, || sources.denials())),
+            View::Changes => update::changes(frame, &self.changes.get(came, || sources.changes())),
+            View::Approvals => update::approvals(frame, &self.approvals.get(came, || sources.approvals())),
             View::Tools | View::Audit | View::Callers => update::counts(frame, view),
         };
-        (update, self.news.get(|| News::of(sources)))
+        (update, self.news.get(came, || News::of(sources)))
     }
 }
 
@@ -109,7 +111,8 @@ impl Console {
         view: View,
         (sender, time, _place): (mpsc::Sender<Bytes>, ConnectionTime, OwnedSemaphorePermit),
     ) {
-        let (ends, mut told) = (Instant::now() + STREAM_TIME, Instant::now());
+        let came = Instant::now();
+        let (ends, mut told) = (came + STREAM_TIME, came);
         let (mut last, mut heard) = (Update::default(), None::<Heard>);
         while Instant::now() < ends {
             // A page that is only open does not keep its session from ending as an idle one.
@@ -118,7 +121,8 @@ impl Console {
                 return;
             }
             let (console, frame) = (Arc::clone(&self), self.frame(&visit, false));
-            let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, view));
+            let made =
+                tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, view, came));
             let Ok((update, news)) = made.await else { return };
             // A page that was just loaded shows what there was.
             let to_say = heard.get_or_insert_with(|| Heard::all_of(&news)).hears(&news);
@@ -156,14 +160,23 @@ mod tests {
 
     #[test]
     fn a_value_is_made_once_for_all_who_look_at_the_same_time() {
-        let shared = Shared::default();
+        let (shared, came) = (Shared::default(), Instant::now());
         let mut made = 0;
         for _ in 0..10 {
-            let value = shared.get(|| {
+            let value = shared.get(came, || {
                 made += 1;
                 made
             });
             assert_eq!(*value, 1);
         }
+    }
+
+    #[test]
+    fn who_comes_later_is_given_no_value_from_before() {
+        let (shared, came) = (Shared::default(), Instant::now());
+        assert_eq!(*shared.get(came, || "before"), "before");
+        let later = Instant::now() + Duration::from_nanos(1);
+        assert_eq!(*shared.get(later, || "after"), "after");
+        assert_eq!(*shared.get(came, || "never made"), "after");
     }
 }

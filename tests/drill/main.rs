@@ -28,6 +28,7 @@ mod memory;
 mod messages;
 mod network;
 mod processes;
+mod required;
 mod rights;
 mod row;
 mod site;

@@ -70,4 +70,5 @@ mod typed;
 mod ungranted;
 mod wall_files;
 mod wall_groups;
+mod wall_memory;
 mod walls;

@@ -118,10 +118,11 @@ fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
     host.still_answers();
 }
 
-#[test]
-fn a_component_that_ends_its_sandbox_again_and_again_is_held_back_and_others_are_not() {
-    let mut host = walled("[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"");
-    host.still_works();
+/// Limits with which `spin` runs until its sandbox is killed.
+const ENDLESS: &str = "[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"\n";
+
+/// Calls `spin` and kills the process that runs it, as often as a component may end its sandboxes.
+fn its_sandboxes_are_killed(host: &mut TestHost) {
     for round in 0..5 {
         let running = host.start_call("spin", json!({}));
         let spins = |record: &Value| record["event"] == "call.started" && record["tool"] == "spin";
@@ -132,15 +133,79 @@ fn a_component_that_ends_its_sandbox_again_and_again_is_held_back_and_others_are
             std::thread::yield_now();
         }
         // Where it runs apart, its process starts with its call.
-        let spinning = || sandboxes(&host).into_iter().find(|id| is_busy(*id));
+        let spinning = || sandboxes(host).into_iter().find(|id| is_busy(*id));
         let busy = std::iter::repeat_with(spinning).find_map(|found| found).unwrap();
         kill(busy);
         assert!(host.answer_to(&running).error_text().starts_with("the sandbox was ended: "));
         assert_eq!(host.call("echo", json!({"text": "beside"})).text(), "beside");
     }
+}
+
+#[test]
+fn a_component_that_ends_its_sandbox_again_and_again_is_held_back_and_others_are_not() {
+    let mut host = walled(ENDLESS);
+    host.still_works();
+    its_sandboxes_are_killed(&mut host);
     let text = host.call("spin", json!({})).error_text().to_owned();
     assert!(text.contains("ended its sandbox 5 times within 10 minutes"), "{text}");
     host.still_works();
+    host.will_say("component loops: calls of this component ended its sandbox 2 times within 10 minutes");
+    host.will_say("component loops: calls of this component ended its sandbox 5 times within 10 minutes");
+    assert_eq!(host.said().matches("component loops:").count(), 2, "each change is told once");
+    let status = Command::in_folder(host.folder(), &["status"]).run();
+    assert!(!status.status.success(), "{status:?}");
+    assert!(status.stdout.contains("component loops: held back, "), "{}", status.stdout);
+    let status = Command::in_folder(host.folder(), &["status", "--json"]).run().json();
+    let standings: Vec<_> = status[0]["components"].as_array().unwrap().iter().map(standing).collect();
+    assert_eq!(standings, [("good", "good"), ("loops", "held_back")]);
+}
+
+fn standing(component: &Value) -> (&str, &str) {
+    (component["name"].as_str().unwrap(), component["standing"].as_str().unwrap())
+}
+
+#[test]
+fn a_component_stays_held_back_when_a_neighbour_changes_and_runs_when_it_changes_itself() {
+    let mut host = walled(ENDLESS);
+    its_sandboxes_are_killed(&mut host);
+    let beside = "[components.again]\nsource = \"components/good.wasm\"\nprefix = \"again_\"\n";
+    let mut change = |text: &str, generation| {
+        host.folder().write("toolcell.toml", text);
+        host.serves_generation(generation);
+        host.call("spin", json!({})).error_text().to_owned()
+    };
+    let held_back = change(&manifest(&format!("{ENDLESS}{beside}")), 2);
+    assert!(held_back.contains("ended its sandbox 5 times within 10 minutes"), "{held_back}");
+    let runs = change(&manifest(&format!("{}{beside}", ENDLESS.replace("1h", "50ms"))), 3);
+    assert!(runs.starts_with("deadline exceeded: "), "{runs}");
+}
+
+#[test]
+fn one_line_at_the_start_says_which_walls_stand() {
+    let report = Command::toolcell(&["walls", "--json"]).run().json();
+    let missing = |wall: &&Value| wall["state"] == "missing";
+    let missing: Vec<&str> =
+        report["walls"].as_array().unwrap().iter().filter(missing).map(|wall| wall["wall"].as_str().unwrap()).collect();
+    let begins = match missing.first() {
+        None => "walls: every wall stands".to_owned(),
+        Some(first) => format!("walls: without {first} ("),
+    };
+    let without = "walls: none, as the manifest says: calls run in the host's own process";
+    for (walls, line) in [("best", begins.as_str()), ("none", without)] {
+        let host = TestHost::with_manifest(&manifest("").replace("\"best\"", &format!("\"{walls}\"")));
+        host.will_say(line);
+        let lines = host.said().lines().filter(|line| line.starts_with("walls: ")).count();
+        assert_eq!(lines, 1, "{}", host.said());
+    }
+    let required = TestHost::with_manifest(&manifest("").replace("best", "required"));
+    if missing.is_empty() {
+        required.will_say(&begins);
+        return;
+    }
+    let refused = required.ends();
+    assert!(!refused.status.success());
+    assert!(refused.stderr.contains("not every wall stands: "), "{}", refused.stderr);
+    assert!(missing.iter().all(|wall| refused.stderr.contains(wall)), "{}", refused.stderr);
 }
 
 #[test]

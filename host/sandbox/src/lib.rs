@@ -70,12 +70,12 @@ pub use secrets::{
 pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, WrittenDescriptions, annotate};
 pub use shape::{ShapeName, export};
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};
-pub use wall::conduct::SharedEnds;
+pub use wall::conduct::{SharedEnds, Standing};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 pub use wall::inside::{InsideError, serve as serve_sandbox};
 pub use wall::loading::loader::{Lister, Listing, LoadJob, Loader, LoaderOptions, NotLoaded};
 pub use wall::message::ToolSchemas;
-pub use wall::pool::{PoolOptions, SandboxPool};
+pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
 pub use wasi::doors::CallDoors;

@@ -29,6 +29,7 @@ pub mod lock;
 mod log;
 pub mod login;
 pub mod machine;
+mod machine_memory;
 mod metrics;
 mod observation;
 mod open;

@@ -10,8 +10,12 @@ use toolcell_walls::process::{Command, Starter};
 
 use crate::catalog::WallSetup;
 use crate::error::{StartError, StepExt as _};
+use crate::machine_memory;
 use crate::open::{CodeCacheOptions, Note};
 use crate::workers::Workers;
+
+/// Advice where walls are required and there are no sandbox processes.
+const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in the host's own process";
 
 /// The machinery for guests.
 pub struct Machine {
@@ -79,6 +83,10 @@ impl Machine {
         server: Option<&Server>,
         sandbox: Option<&Command>,
     ) -> Result<Self, StartError> {
+        if sandbox.is_none() && server.is_some_and(|server| server.walls() == Walls::Required) {
+            let message = "the manifest requires walls, and this program does not start itself as a sandbox process";
+            return Err(StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)));
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("toolcell-io")
@@ -101,7 +109,8 @@ impl Machine {
         let loader = match (&walls, server, sandbox) {
             (Some(walls), ..) => Some(walls.loader(cache)),
             (None, None, Some(program)) => {
-                let starter = Starter::new().step("the thread that starts sandbox processes does not start")?;
+                let starter = Starter::bounded(machine_memory::for_sandboxes())
+                    .step("the thread that starts sandbox processes does not start")?;
                 let stack_bytes = options.stack_bytes;
                 let loading = LoaderOptions { program: program.clone(), stack_bytes, cache, walls_required: false };
                 Some(Loader::new(loading, Arc::new(starter)))
@@ -151,4 +160,24 @@ pub fn user_folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
     let folder =
         set.or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(otherwise)))?;
     Some(folder.join("toolcell"))
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell_policy::{Source, parse};
+
+    use super::*;
+
+    #[test]
+    fn a_program_without_sandbox_processes_does_not_start_where_walls_are_required() {
+        let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
+        for (walls, starts) in [("required", false), ("best", true), ("none", true)] {
+            let text = format!("version = 1\n[server]\nwalls = \"{walls}\"\n[components.a]\nsource = \"a.wasm\"\n");
+            let manifest = parse(&Source { name: "test", text: &text }).unwrap().manifest;
+            match Machine::start(&code, Some(manifest.server()), None) {
+                Ok(machine) => assert!(starts && machine.walls.is_none(), "{walls}"),
+                Err(error) => assert!(!starts && error.to_string().contains("requires walls"), "{walls}: {error}"),
+            }
+        }
+    }
 }

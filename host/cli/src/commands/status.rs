@@ -28,9 +28,21 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     };
     terminal::print(&text)?;
     let is_well = |answer: &Value| {
-        answer["failed"].is_null() && empty(&answer["quarantined"]) && build_state(answer) != Some("failed")
+        let held_back = components(answer).iter().any(|component| component["standing"] == HELD_BACK);
+        answer["failed"].is_null()
+            && empty(&answer["quarantined"])
+            && build_state(answer) != Some("failed")
+            && !held_back
     };
     Ok(if answers.iter().all(is_well) { Exit::Done } else { Exit::AtFault })
+}
+
+/// Standings of a component whose calls ended its sandbox, as the status has them.
+const APART: &str = "apart";
+const HELD_BACK: &str = "held_back";
+
+fn components(status: &Value) -> &[Value] {
+    status["components"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// State of the last build of a project, if one is built.
@@ -49,7 +61,7 @@ fn page(status: &Value) -> String {
     }
     let style = terminal::stdout_style();
     let tools = status["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let components = status["components"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let components = components(status);
     let calls = &status["calls"];
     let mut text = format!(
         "{} {}\n  up {}, process {}\n  generation {}: components: {}, tools: {}\n  calls: {} running, {} waiting, {} started\n",
@@ -73,6 +85,14 @@ fn page(status: &Value) -> String {
         text.push_str(&format!("  component {}: {}\n", line(&component["name"]), line(&component["source"])));
         let signed = component["signed_by"].as_array().into_iter().flatten();
         signed.for_each(|signed| text.push_str(&format!("    {}\n", line(signed))));
+    }
+    for component in components {
+        let standing = match component["standing"].as_str() {
+            Some(APART) => "runs apart, since its calls ended its sandbox",
+            Some(HELD_BACK) => "held back, since its calls ended its sandbox again and again",
+            _ => continue,
+        };
+        text.push_str(&format!("  component {}: {standing}\n", line(&component["name"])));
     }
     push_lines(&mut text, "waits for the next start", &status["waits_for_start"]);
     push_lines(&mut text, "differs from the lock", &status["lock_differs"]);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
-use crate::limits::Spec;
+use crate::limits::{Spec, Unit};
 use crate::manifest::approval::{self, ApproveIn};
 use crate::manifest::discovery::{self, Discovery};
 use crate::manifest::icons::{self, ICON, ICONS_MAX, IconRule};
 use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND};
-use crate::read::{Entry, Problems, paths, secrets, texts};
+use crate::read::{Entry, Problems, limits, paths, secrets, texts};
 use crate::settings::settings;
 use crate::table::Shape;
 
@@ -26,6 +26,17 @@ const DESCRIPTION_CHARS_MAX: usize = 1_024;
 
 /// The longest address of the server's page, in bytes. Browsers and proxies accept this much.
 const WEBSITE_BYTES_MAX: usize = 2_048;
+
+/// The memory of all sandbox processes. Without the key it depends on the machine.
+const WALL_MEMORY: Spec = Spec {
+    key: "wall_memory",
+    unit: Unit::Bytes,
+    default: 0,
+    min: 256 * MIB,
+    max: 1_024 * 1_024 * GIB,
+    reason: "The least is what one process has beside its calls. The host and other programs need the quarter that \
+             is left, or the kernel ends some of them.",
+};
 
 settings! {
     /// The server's name and texts for clients, and the bounds of a connection and of the process.
@@ -162,6 +173,11 @@ settings! {
             "The default outlasts the pause of a model that thinks. A process that waits for its next call takes some \
              megabytes; another starts within milliseconds."
         ), {"examples": ["30s"]};
+        /// Memory that all sandbox processes and loaders have together. Past it the one that takes
+        /// the most is ended. Three quarters of the machine's by default, or of the control group's
+        /// that the host runs in.
+        wall_memory_bytes: Option<u64> => Option<u64> = "wall_memory" (Optional(&WALL_MEMORY), wall_memory, else None),
+            {"examples": ["4GiB"]};
         /// The part of the log that is written: `"off"`; `"error"`, what went wrong in the host,
         /// and errors that tools log; `"warn"`, traps as well; `"info"`, what tools print as well;
         /// `"debug"`, everything. `--log LEVEL` and `toolcell log-level` win.
@@ -242,6 +258,10 @@ fn walls(entry: &Entry<'_>, problems: &mut Problems) -> Option<Walls> {
             problems.refuse(entry.error("server::walls", message))
         }
     }
+}
+
+fn wall_memory(entry: &Entry<'_>, problems: &mut Problems) -> Option<u64> {
+    limits::value(entry, &WALL_MEMORY, problems)
 }
 
 fn log(entry: &Entry<'_>, problems: &mut Problems) -> Option<LogWord> {

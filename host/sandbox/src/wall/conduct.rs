@@ -24,8 +24,8 @@ pub trait SharedEnds: Send + Sync {
 }
 
 /// The standing of a component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
     /// It runs with its group.
     Good,
     /// It runs in processes of its own.
@@ -34,9 +34,10 @@ pub(super) enum Standing {
     HeldBack,
 }
 
-/// The ends of the sandboxes of a group's members.
+/// The ends of sandboxes, by the components whose calls they ran. A component is known by the name
+/// that other hosts know it by as well, so its ends count whatever becomes of its group.
 #[derive(Debug, Default)]
-pub(super) struct Conduct(Mutex<HashMap<usize, VecDeque<End>>>);
+pub(super) struct Conduct(Mutex<HashMap<String, VecDeque<End>>>);
 
 /// The end of one process.
 #[derive(Debug)]
@@ -45,30 +46,32 @@ struct End {
     process: u32,
 }
 
-impl Conduct {
-    /// This process was ended, and ran a call of this member. However many it ran, it ended once:
-    /// false for the others.
-    fn ended(&self, member: usize, process: u32) -> bool {
-        self.ended_at(member, End { at: Instant::now(), process })
+impl End {
+    fn counts(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < WITHIN
     }
+}
 
-    /// As [`ended`](Self::ended), and tells other hosts.
-    pub(super) fn ended_for_all(
-        &self,
-        member: usize,
-        process: u32,
-        (shared, component): (Option<&dyn SharedEnds>, &str),
-    ) {
-        if self.ended(member, process)
-            && let Some(shared) = shared
-        {
+impl Conduct {
+    /// This process was ended, and ran a call of this component. However many it ran, it ended
+    /// once. Other hosts are told. Returns the standing where that is another one now.
+    pub(super) fn ended(&self, component: &str, process: u32, shared: Option<&dyn SharedEnds>) -> Option<Standing> {
+        let before = self.of(component, shared);
+        if !self.ended_at(component, End { at: Instant::now(), process }) {
+            return None;
+        }
+        if let Some(shared) = shared {
             shared.ended(component, WITHIN);
         }
+        Some(self.of(component, shared)).filter(|now| *now != before)
     }
 
-    fn ended_at(&self, member: usize, end: End) -> bool {
+    /// False where this end is counted already.
+    fn ended_at(&self, component: &str, end: End) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ends = all.entry(member).or_default();
+        // Of components that are served no more nobody asks.
+        all.retain(|_, ends| ends.back().is_some_and(|last| last.counts(end.at)));
+        let ends = all.entry(component.to_owned()).or_default();
         if ends.iter().any(|known| known.process == end.process) {
             return false;
         }
@@ -80,22 +83,16 @@ impl Conduct {
         true
     }
 
-    /// The standing of this member now, after its ends here and those that hosts count together. An
-    /// end here that others do not know yet counts as well.
-    pub(super) fn of(&self, member: usize, (shared, component): (Option<&dyn SharedEnds>, &str)) -> Standing {
+    /// The standing of this component now, after its ends here and those that hosts count together.
+    /// An end here that others do not know yet counts as well.
+    pub(super) fn of(&self, component: &str, shared: Option<&dyn SharedEnds>) -> Standing {
         let together = shared.map_or(0, |shared| shared.count(component, HELD_BACK_AFTER));
-        Standing::after(self.ends_at(member, Instant::now()).max(together))
+        Standing::after(self.ends_at(component, Instant::now()).max(together))
     }
 
-    fn ends_at(&self, member: usize, now: Instant) -> usize {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ends) = all.get_mut(&member) else { return 0 };
-        ends.retain(|end| now.saturating_duration_since(end.at) < WITHIN);
-        let count = ends.len();
-        if count == 0 {
-            all.remove(&member);
-        }
-        count
+    fn ends_at(&self, component: &str, now: Instant) -> usize {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(component).map_or(0, |ends| ends.iter().filter(|end| end.counts(now)).count())
     }
 }
 
@@ -108,16 +105,33 @@ impl Standing {
             _ => Self::HeldBack,
         }
     }
-}
 
-impl Conduct {
-    /// The answer to a call of a component that is held back.
-    pub(super) fn held_back() -> String {
-        format!(
-            "calls of this component ended its sandbox {HELD_BACK_AFTER} times within {} minutes, so it is held back; \
-             look into the component, and replace it or try again later",
-            WITHIN.as_secs() / 60
-        )
+    /// Its name for programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Apart => "apart",
+            Self::HeldBack => "held_back",
+        }
+    }
+
+    /// The reason for it, and what to do, in one sentence without a full stop. That of a component
+    /// that is held back answers its calls.
+    #[must_use]
+    pub fn reason(self) -> String {
+        let minutes = WITHIN.as_secs() / 60;
+        match self {
+            Self::Good => "its calls end no sandboxes".to_owned(),
+            Self::Apart => format!(
+                "calls of this component ended its sandbox {APART_AFTER} times within {minutes} minutes, so it runs \
+                 apart from others; look into the component"
+            ),
+            Self::HeldBack => format!(
+                "calls of this component ended its sandbox {HELD_BACK_AFTER} times within {minutes} minutes, so it is \
+                 held back; look into the component, and replace it or try again later"
+            ),
+        }
     }
 }
 
@@ -132,19 +146,19 @@ mod tests {
         let standings: Vec<_> = (0..6)
             .map(|time| {
                 let now = began + second * time;
-                let standing = Standing::after(conduct.ends_at(1, now));
+                let standing = Standing::after(conduct.ends_at("one", now));
                 // Each of its calls says so.
-                let counted = [(); 3].map(|()| conduct.ended_at(1, End { at: now, process: time }));
+                let counted = [(); 3].map(|()| conduct.ended_at("one", End { at: now, process: time }));
                 assert_eq!(counted, [true, false, false]);
                 standing
             })
             .collect();
         use Standing::{Apart, Good, HeldBack};
         assert_eq!(standings, [Good, Good, Apart, Apart, Apart, HeldBack]);
-        assert_eq!(Standing::after(conduct.ends_at(2, began)), Good, "another component");
-        assert_eq!(Standing::after(conduct.ends_at(1, began + WITHIN)), HeldBack, "five are not old enough");
-        assert_eq!(Standing::after(conduct.ends_at(1, began + WITHIN + second * 2)), Apart);
-        assert_eq!(Standing::after(conduct.ends_at(1, began + WITHIN + second * 6)), Good);
+        assert_eq!(Standing::after(conduct.ends_at("other", began)), Good, "another component");
+        assert_eq!(Standing::after(conduct.ends_at("one", began + WITHIN)), HeldBack, "five are not old enough");
+        assert_eq!(Standing::after(conduct.ends_at("one", began + WITHIN + second * 2)), Apart);
+        assert_eq!(Standing::after(conduct.ends_at("one", began + WITHIN + second * 6)), Good);
     }
 
     /// Ends elsewhere, and those that were told from here.
@@ -165,14 +179,23 @@ mod tests {
     fn ends_at_several_hosts_count_together() {
         let elsewhere = Elsewhere::default();
         let [one, other] = [(); 2].map(|()| Conduct::default());
-        let tool = (Some(&elsewhere as &dyn SharedEnds), "tool");
+        let shared = Some(&elsewhere as &dyn SharedEnds);
         use Standing::{Apart, Good, HeldBack};
-        for (number, standing) in [Good, Good, Apart, Apart, Apart, HeldBack].into_iter().enumerate() {
+        let steps = [
+            (Good, None),
+            (Good, Some(Apart)),
+            (Apart, None),
+            (Apart, None),
+            (Apart, Some(HeldBack)),
+            (HeldBack, None),
+        ];
+        for (number, (standing, change)) in steps.into_iter().enumerate() {
             let (process, conduct) = (u32::try_from(number).unwrap(), if number % 2 == 0 { &one } else { &other });
-            assert_eq!([&one, &other].map(|conduct| conduct.of(0, tool)), [standing; 2]);
-            (0..3).for_each(|_| conduct.ended_for_all(0, process, tool));
+            assert_eq!([&one, &other].map(|conduct| conduct.of("tool", shared)), [standing; 2]);
+            let told = [(); 3].map(|()| conduct.ended("tool", process, shared));
+            assert_eq!(told, [change, None, None], "each of its calls says so, and a change is told once");
         }
-        assert_eq!(one.of(1, (tool.0, "another")), Good);
-        assert_eq!(one.of(0, (None, "tool")), Apart, "its own alone");
+        assert_eq!(one.of("another", shared), Good);
+        assert_eq!(one.of("tool", None), Apart, "its own alone");
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use toolcell_policy::{Limits, Quota};
 
 use super::bound;
-use super::conduct::{Conduct, Standing};
+use super::conduct::Standing;
 use super::disk;
 use super::message::{self, Load, ToSandbox, ToolSchemas, WireSecret};
 use super::pool::{SandboxPool, StartedProcess};
@@ -102,7 +102,6 @@ pub struct SandboxGroup {
     /// One process starts at a time.
     starting: tokio::sync::Mutex<()>,
     grows: AtomicBool,
-    conduct: Conduct,
     /// Groups of members that run apart.
     apart: Mutex<HashMap<usize, Arc<SandboxGroup>>>,
 }
@@ -126,8 +125,8 @@ impl SandboxGroup {
         }
         let (processes, starting) = (Mutex::default(), tokio::sync::Mutex::default());
         let (single_files, outdated) = (Mutex::default(), Mutex::default());
-        let (grows, conduct, apart) = (AtomicBool::new(false), Conduct::default(), Mutex::default());
-        Arc::new(Self { members, options, pool, processes, single_files, outdated, starting, grows, conduct, apart })
+        let (grows, apart) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { members, options, pool, processes, single_files, outdated, starting, grows, apart })
     }
 
     /// Its components.
@@ -142,35 +141,39 @@ impl SandboxGroup {
         self.lock().iter().any(|process| !process.is_ended())
     }
 
-    /// Starts a process, where there is none. Returns the walls that do not stand in it, by name,
-    /// with the reasons.
+    /// Starts a process, where there is none.
     ///
     /// # Errors
     /// One sentence, where no process starts.
-    pub async fn start(&self) -> Result<Vec<(String, String)>, String> {
+    pub async fn start(&self) -> Result<(), String> {
         match self.process(None).await.map_err(|error| error.to_string())?.started().await {
-            State::Ready(missing) => Ok(missing),
-            State::Starting => Ok(Vec::new()),
+            State::Starting | State::Ready(_) => Ok(()),
             State::Ended(reason) => Err(reason),
         }
+    }
+
+    /// The standing of member number `member`.
+    #[must_use]
+    pub fn standing(&self, member: usize) -> Standing {
+        self.members.get(member).map_or(Standing::Good, |member| self.pool.standing(&member.known_as))
     }
 
     /// Runs one call of member number `member`. One that ended sandboxes before runs apart from the
     /// others, and after more of it not at all for a while.
     pub async fn call_tool(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> CallReport<CallResult> {
         let known_as = self.members.get(member).map_or("", |member| member.known_as.as_str());
-        let together = (self.pool.shared_ends(), known_as);
-        let (report, process) = match self.conduct.of(member, together) {
+        let standing = self.pool.standing(known_as);
+        let (report, process) = match standing {
             Standing::Good => self.call_here(member, input).await,
             Standing::Apart => match self.alone(member) {
                 // Boxed, since the group of one member is a group as well.
                 Some(group) => Box::pin(group.call_here(0, input)).await,
                 None => self.call_here(member, input).await,
             },
-            Standing::HeldBack => return CallReport::not_run(Failure::SandboxEnded { reason: Conduct::held_back() }),
+            Standing::HeldBack => return CallReport::not_run(Failure::SandboxEnded { reason: standing.reason() }),
         };
         if let (Err(Failure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process) {
-            self.conduct.ended_for_all(member, process, together);
+            self.pool.ended(known_as, process);
         }
         report
     }
@@ -389,7 +392,11 @@ impl SandboxGroup {
                 let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
                 Err(NotStarted::Refused(format!("not every wall stands: {}", missing.join("; "))))
             }
-            State::Starting | State::Ready(_) => Ok(()),
+            State::Ready(missing) => {
+                self.pool.walls_built(&missing);
+                Ok(())
+            }
+            State::Starting => Ok(()),
         }
     }
 

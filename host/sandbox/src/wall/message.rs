@@ -542,7 +542,7 @@ impl From<WireTrace> for Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wall::tests::each_changed;
+    use crate::wall::tests::{are_seeds, each_changed};
 
     #[test]
     fn a_message_is_whole_or_none() {
@@ -570,20 +570,81 @@ mod tests {
         FromSandbox::Ended(1, Box::new(WireReport::from(report)))
     }
 
+    fn failed(failure: Failure) -> FromSandbox {
+        FromSandbox::Ended(1, Box::new(CallReport::not_run(failure).into()))
+    }
+
+    /// Messages out of a process, of each kind.
+    fn said() -> Vec<(&'static str, FromSandbox)> {
+        let asked = Inquiry { key: "k".to_owned(), question: crate::caller::asking::Question::Roots };
+        let trapped = Failure::Trapped { reason: "unreachable".to_owned(), detail: "backtrace".to_owned() };
+        let half = Some("half".to_owned());
+        vec![
+            ("not_loaded", FromSandbox::NotLoaded(0, "no code".to_owned())),
+            ("sealed", FromSandbox::Sealed { missing: vec![("landlock".to_owned(), "none".to_owned())] }),
+            ("ended", answer(3)),
+            ("trapped", failed(trapped)),
+            ("over_limit", failed(Failure::over(Limit::Fuel, &Limits::default()))),
+            ("instantiated", FromSandbox::Instantiated(3)),
+            ("progress", FromSandbox::Progress { call: 300, progress: 0.5, total: Some(1.0), message: half }),
+            ("log", FromSandbox::Log { call: 3, level: LogLevel::Warning, message: "a line".to_owned() }),
+            ("updated", FromSandbox::Updated(2, "note:///a".to_owned())),
+            ("denied", FromSandbox::Denied { call: 3, capability: 1, asked: "GET https://x.example/".to_owned() }),
+            ("ask", FromSandbox::Ask(2, vec![asked])),
+            ("take_back", FromSandbox::TakeBack(2)),
+            ("not_ahead", FromSandbox::NotAhead(0, "wasi:random/random".to_owned())),
+            ("open_door", FromSandbox::OpenDoor(2, 5)),
+            ("used", FromSandbox::Used { call: 2, fuel: 1_000, memory_bytes: 1 << 20 }),
+        ]
+    }
+
+    /// Messages to a process.
+    fn told() -> Vec<(&'static str, ToSandbox)> {
+        let settings = Settings { stack_bytes: 512 << 10, calls_max: 64, prewarm_bytes: 64 << 20 };
+        let caller = CallerFacts {
+            name: "local".to_owned(),
+            log_levels: 0xff,
+            times: false,
+            asks: 0b1111,
+            sampling_tools: false,
+            trace: None,
+            meta_json: "{}".to_owned(),
+            extensions_json: "{}".to_owned(),
+        };
+        let call = Call {
+            id: 9,
+            component: 0,
+            tool: "echo".to_owned(),
+            arguments_json: r#"{"text":"x"}"#.to_owned(),
+            caller,
+            deadline_ms: 5_000,
+            instance: Some(7),
+        };
+        vec![
+            ("begin", ToSandbox::Begin(settings)),
+            ("seal", ToSandbox::Seal(Bound { writable_bytes_max: 1 << 30, file_bytes_max: Some(1 << 20) })),
+            ("call", ToSandbox::Call(Box::new(call))),
+            ("cancel", ToSandbox::Cancel(9)),
+            ("asked", ToSandbox::Asked(2, WireAsked::Ended(None))),
+            ("door", ToSandbox::Door(2, 5)),
+        ]
+    }
+
     /// Bytes of a hostile process: those of honest messages, changed in every way.
     #[test]
     fn changed_messages_are_decoded_or_refused_and_nothing_else() {
-        let asked = Inquiry { key: "k".to_owned(), question: crate::caller::asking::Question::Roots };
-        let seeds = [
-            answer(3),
-            FromSandbox::Sealed { missing: vec![("landlock".to_owned(), "none".to_owned())] },
-            FromSandbox::Denied { call: 3, capability: 1, asked: "GET https://x.example/".to_owned() },
-            FromSandbox::Ask(2, vec![asked]),
-            FromSandbox::Updated(2, "note:///a".to_owned()),
-        ];
-        for seed in seeds.iter().map(|seed| encode(seed).unwrap()) {
-            each_changed(&seed, 50_000, |bytes| drop(decode::<FromSandbox>(bytes).map(|message| message.call())));
+        for (_, seed) in said() {
+            each_changed(&encode(&seed).unwrap(), 20_000, |bytes| {
+                drop(decode::<FromSandbox>(bytes).map(|message| message.call()));
+            });
         }
+    }
+
+    #[test]
+    fn the_seeds_of_the_fuzz_target_are_messages() {
+        let said = said().into_iter().map(|(name, message)| (name, encode(&message).unwrap()));
+        let told = told().into_iter().map(|(name, message)| (name, encode(&message).unwrap()));
+        are_seeds("messages", &said.chain(told).collect::<Vec<_>>());
     }
 
     #[test]

@@ -29,4 +29,4 @@ pub(crate) mod pool;
 pub(crate) mod process;
 mod rate;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

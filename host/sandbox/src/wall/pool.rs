@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use toolcell_walls::kernel::Wall;
 use toolcell_walls::link::{self, Receiver};
 use toolcell_walls::process::{Command, Process, Starter};
 
-use super::conduct::SharedEnds;
+use super::conduct::{Conduct, SharedEnds, Standing};
 use super::message::{self, Settings, ToSandbox};
 use super::process::{NotStarted, end_at_start};
 
@@ -35,6 +36,19 @@ pub struct PoolOptions {
     pub calls_max: usize,
     /// Bytes of all instances made ahead in one process.
     pub prewarm_bytes: u64,
+    /// Bytes of memory that all processes together may take, loaders included. Past it the largest
+    /// is ended.
+    pub memory_bytes_max: u64,
+}
+
+/// Is told what an operator should know of sandbox processes.
+pub trait PoolNotices: Send + Sync {
+    /// A process has started in which these walls do not stand, each by its name with the reason.
+    /// Each is told once.
+    fn walls_missing(&self, walls: &[(String, String)]);
+
+    /// The standing of a component is another one now. It is named as the group's member is.
+    fn standing(&self, component: &str, standing: Standing);
 }
 
 /// Starts sandbox processes, and keeps one waiting. Dropping it ends all that it started.
@@ -43,7 +57,10 @@ pub struct SandboxPool {
     waiting: Mutex<Waiting>,
     options: PoolOptions,
     refilling: AtomicBool,
+    conduct: Conduct,
     shared_ends: OnceLock<Arc<dyn SharedEnds>>,
+    notices: OnceLock<Arc<dyn PoolNotices>>,
+    walls: Mutex<Option<Vec<(String, String)>>>,
     starter: Arc<Starter>,
 }
 
@@ -64,10 +81,11 @@ impl SandboxPool {
     /// # Errors
     /// The machine gives no thread to start them.
     pub fn new(options: PoolOptions) -> io::Result<Arc<Self>> {
-        let starter = Arc::new(Starter::new()?);
+        let starter = Arc::new(Starter::bounded(options.memory_bytes_max)?);
         let waiting = Mutex::new(Waiting { processes: VecDeque::new(), taken: Instant::now() });
-        let (refilling, shared_ends) = (AtomicBool::new(false), OnceLock::new());
-        Ok(Arc::new(Self { waiting, options, refilling, shared_ends, starter }))
+        let (refilling, conduct, walls) = (AtomicBool::new(false), Conduct::default(), Mutex::default());
+        let (shared_ends, notices) = (OnceLock::new(), OnceLock::new());
+        Ok(Arc::new(Self { waiting, options, refilling, conduct, shared_ends, notices, walls, starter }))
     }
 
     /// The starter of its processes, for others.
@@ -82,9 +100,38 @@ impl SandboxPool {
         let _ = self.shared_ends.set(ends);
     }
 
-    /// The ends that hosts count together.
-    pub(super) fn shared_ends(&self) -> Option<&dyn SharedEnds> {
-        self.shared_ends.get().map(AsRef::as_ref)
+    /// Has these told of all that comes from now on. Returns the walls that did not stand in a
+    /// process so far, with the reasons; `None` where no process has built any.
+    pub fn notify(&self, notices: Arc<dyn PoolNotices>) -> Option<Vec<(String, String)>> {
+        let known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first one stays, as above.
+        let _ = self.notices.set(notices);
+        known.clone()
+    }
+
+    /// A process has built its walls, but for these.
+    pub(super) fn walls_built(&self, missing: &[(String, String)]) {
+        let mut known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        let more = missing.iter().filter(|(wall, _)| known.iter().all(|(other, _)| other != wall));
+        let more: Vec<_> = more.take(Wall::ALL.len().saturating_sub(known.len())).cloned().collect();
+        known.extend_from_slice(&more);
+        if let Some(notices) = self.notices.get().filter(|_| !more.is_empty()) {
+            notices.walls_missing(&more);
+        }
+    }
+
+    /// The standing of a component, by the name that a group's member has.
+    pub(super) fn standing(&self, component: &str) -> Standing {
+        self.conduct.of(component, self.shared_ends.get().map(AsRef::as_ref))
+    }
+
+    /// A process was ended, and ran a call of this component.
+    pub(super) fn ended(&self, component: &str, process: u32) {
+        let changed = self.conduct.ended(component, process, self.shared_ends.get().map(AsRef::as_ref));
+        if let (Some(standing), Some(notices)) = (changed, self.notices.get()) {
+            notices.standing(component, standing);
+        }
     }
 
     /// The settings of its processes.

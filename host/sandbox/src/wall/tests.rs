@@ -11,9 +11,10 @@ use toolcell_policy::{Limit, Limits};
 use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::process::{Command, Starter};
 
+use super::conduct::Standing;
 use super::group::{GroupOptions, SandboxGroup};
 use super::message::{self, FromSandbox, ToSandbox, WireReport};
-use super::pool::{PoolOptions, SandboxPool};
+use super::pool::{PoolNotices, PoolOptions, SandboxPool};
 use super::process::{Bounds, CalledComponent, SandboxProcess, State};
 use crate::bindings::contract;
 use crate::caller::NoCaller;
@@ -121,7 +122,9 @@ fn process_that_may_die() {
                 ToSandbox::Begin(_) => dies_at("begin"),
                 ToSandbox::Seal(_) => {
                     dies_at("seal");
-                    say(&FromSandbox::Sealed { missing: Vec::new() });
+                    let missing = variable("MISSING");
+                    let missing = missing.split_whitespace().map(|wall| (wall.to_owned(), "left away".to_owned()));
+                    say(&FromSandbox::Sealed { missing: missing.collect() });
                 }
                 ToSandbox::Call(call) => say(&FromSandbox::Ended(call.id, Box::new(answer("alive")))),
                 other => panic!("{other:?} is nothing that it is told"),
@@ -130,26 +133,78 @@ fn process_that_may_die() {
     });
 }
 
-/// A call of a group whose first processes die while they start, this many of them and here.
-async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::CallResult, Failure> {
-    let folder = tempfile::tempdir().unwrap();
-    let starts = folder.path().join("starts");
+/// A pool of processes that die so often, and there, and lack these walls.
+fn pool(starts: &std::path::Path, (dies, at): (u64, &str), missing: &str) -> Arc<SandboxPool> {
     let program = Command::this_program("toolcell-test").unwrap();
     let program = ["--exact", "wall::tests::process_that_may_die", "--ignored", "--nocapture"]
         .into_iter()
         .fold(program, Command::argument)
-        .variable("STARTS", &starts)
+        .variable("STARTS", starts)
         .variable("DIES", dies.to_string())
-        .variable("DIES_AT", at);
-    let pool = SandboxPool::new(PoolOptions { program, stack_bytes: 0, calls_max: 1, prewarm_bytes: 0 }).unwrap();
+        .variable("DIES_AT", at)
+        .variable("MISSING", missing);
+    let options = PoolOptions { program, stack_bytes: 0, calls_max: 1, prewarm_bytes: 0, memory_bytes_max: u64::MAX };
+    SandboxPool::new(options).unwrap()
+}
+
+fn group(pool: &Arc<SandboxPool>, every_wall: bool) -> Arc<SandboxGroup> {
     let idle = Duration::from_secs(3_600);
-    let options = GroupOptions { processes: 1, idle, memory_bytes_max: u64::MAX, every_wall: false, observing: false };
-    let group = SandboxGroup::new(Vec::new(), options, pool);
+    let options = GroupOptions { processes: 1, idle, memory_bytes_max: u64::MAX, every_wall, observing: false };
+    SandboxGroup::new(Vec::new(), options, Arc::clone(pool))
+}
+
+/// A call of a group whose first processes die while they start, this many of them and here.
+async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::CallResult, Failure> {
+    let folder = tempfile::tempdir().unwrap();
+    let starts = folder.path().join("starts");
+    let group = group(&pool(&starts, (dies, at), ""), false);
     let (limits, sealed) = (Limits::default(), Capabilities::sealed("tool"));
     let outcome = group.call_tool(0, input(&limits, &sealed)).await.outcome;
     // One that waits for the next call may have been started as well.
     assert!(std::fs::metadata(starts).unwrap().len() >= dies.saturating_add(1).min(3), "{at}: {outcome:?}");
     outcome
+}
+
+/// The walls that were told of, in the order of telling.
+#[derive(Default)]
+struct Told(std::sync::Mutex<Vec<String>>);
+
+impl PoolNotices for Told {
+    fn walls_missing(&self, walls: &[(String, String)]) {
+        self.0.lock().unwrap().extend(walls.iter().map(|(wall, reason)| format!("{wall} ({reason})")));
+    }
+
+    fn standing(&self, component: &str, standing: Standing) {
+        panic!("{component} is {standing:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wall_that_a_later_process_lacks_is_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool(&folder.path().join("starts"), (0, "once"), "landlock core");
+    let told = Arc::new(Told::default());
+    assert_eq!(pool.notify(Arc::clone(&told) as _), None, "no process has built any");
+    for _ in 0..2 {
+        group(&pool, false).start().await.unwrap();
+    }
+    assert_eq!(*told.0.lock().unwrap(), ["landlock (left away)", "core (left away)"]);
+    let known = pool.notify(told).unwrap();
+    assert_eq!(known.iter().map(|(wall, _)| wall.as_str()).collect::<Vec<_>>(), ["landlock", "core"]);
+}
+
+#[tokio::test]
+async fn where_every_wall_is_required_a_process_without_one_runs_no_call() {
+    let folder = tempfile::tempdir().unwrap();
+    for (missing, starts) in [("", true), ("landlock core", false)] {
+        let pool = pool(&folder.path().join("starts"), (0, "once"), missing);
+        let started = group(&pool, true).start().await;
+        assert_eq!(started.is_ok(), starts, "{missing}: {started:?}");
+        if let Err(problem) = started {
+            let expected = "not every wall stands: landlock (left away); core (left away)";
+            assert!(problem.ends_with(expected), "{problem}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -419,5 +474,25 @@ pub(super) fn each_changed(seed: &[u8], times: usize, look: impl Fn(&[u8])) {
             }
         }
         look(&bytes);
+    }
+}
+
+/// The fuzz target of this name begins with these inputs and no others. Each is a message as it is
+/// today: `UPDATE_GOLDEN=1` writes them anew.
+pub(crate) fn are_seeds(target: &str, seeds: &[(&str, Vec<u8>)]) {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds").join(target);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir_all(&folder).unwrap();
+        seeds.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
+    }
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut found: Vec<_> = std::fs::read_dir(&folder).unwrap().map(name).collect();
+    let mut names: Vec<_> = seeds.iter().map(|(name, _)| (*name).to_owned()).collect();
+    found.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(found, names, "UPDATE_GOLDEN=1 accepts");
+    for (name, bytes) in seeds {
+        assert_eq!(std::fs::read(folder.join(name)).unwrap(), *bytes, "{target}/{name}: UPDATE_GOLDEN=1 accepts");
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use toolcell_mcp::{Tool, ToolDefinition};
 use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Wall, Walls};
 use toolcell_sandbox::{
-    CodeCache, ComponentNotice, GrantedFiles, GroupMember, GroupOptions, Loader, LoaderOptions, PoolOptions,
-    SandboxGroup, SandboxPool, SecretValue, SharedEnds, ToolSchemas,
+    CodeCache, ComponentNotice, GrantedFiles, GroupMember, GroupOptions, Loader, LoaderOptions, PoolNotices,
+    PoolOptions, SandboxGroup, SandboxPool, SecretValue, SharedEnds, Standing, ToolSchemas,
 };
 use toolcell_schema::SchemaTexts;
 use toolcell_walls::process::Command;
@@ -17,6 +17,7 @@ use super::instances::{CALLERS_MAX, Instances};
 use super::{CallTarget, LoadedComponent, Parts};
 use crate::boards::BoardName::Ends;
 use crate::boards::Boards;
+use crate::machine_memory;
 
 /// Groups whose processes start before a catalog serves. Each start delays its first answer; the
 /// others start when they are first called.
@@ -37,18 +38,20 @@ impl WallSetup {
     /// The machine gives no thread to start them.
     pub fn new(program: Command, server: &toolcell_policy::Server) -> std::io::Result<Self> {
         let processes = std::thread::available_parallelism().map_or(1, usize::from);
+        let memory_bytes_max = server.wall_memory_bytes().unwrap_or_else(machine_memory::for_sandboxes);
         let pool = SandboxPool::new(PoolOptions {
             program,
             stack_bytes: server.stack_bytes(),
             calls_max: server.calls(),
             // All processes of a group together keep no more ready than the host's own would.
             prewarm_bytes: server.prewarm_memory_bytes() / u64::try_from(processes).unwrap_or(1),
+            memory_bytes_max,
         })?;
         let walls = server.walls();
         let options = GroupOptions {
             processes,
             idle: server.wall_idle(),
-            memory_bytes_max: machine_bytes() / 4 * 3,
+            memory_bytes_max,
             every_wall: walls == Walls::Required,
             observing: false,
         };
@@ -60,9 +63,14 @@ impl WallSetup {
         self.pool.share_ends(Arc::new(PostedEnds(Arc::clone(boards))));
     }
 
-    /// The manifest's word.
-    pub fn walls(&self) -> Walls {
-        self.walls
+    /// From now on the log has what operators should know of sandbox processes. Returns one line on
+    /// the walls of those that have started.
+    pub(crate) fn log(&self) -> String {
+        match self.pool.notify(Arc::new(Logged)) {
+            None => "walls: no component runs yet that they could stand around".to_owned(),
+            Some(missing) if missing.is_empty() => "walls: every wall stands".to_owned(),
+            Some(missing) => format!("walls: {}", without(&missing)),
+        }
     }
 
     /// A loader of components, with this folder of compiled code.
@@ -86,6 +94,26 @@ impl SharedEnds for PostedEnds {
 
     fn count(&self, component: &str, most: usize) -> usize {
         self.0.count(Ends, &[component], most)
+    }
+}
+
+/// Walls that do not stand, with the reasons.
+fn without(missing: &[(String, String)]) -> String {
+    let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
+    format!("without {}", missing.join(", "))
+}
+
+/// The log of the process.
+struct Logged;
+
+impl PoolNotices for Logged {
+    fn walls_missing(&self, walls: &[(String, String)]) {
+        tracing::warn!("walls: a sandbox process runs {}", without(walls));
+    }
+
+    fn standing(&self, component: &str, standing: Standing) {
+        let name = component.lines().next().unwrap_or_default();
+        tracing::warn!("component {name}: {}", standing.reason());
     }
 }
 
@@ -193,13 +221,16 @@ impl WalledComponents {
         Self(components.iter().filter_map(walled).collect())
     }
 
+    /// The standing of a component; `None` where it runs in the host's own process.
+    pub(crate) fn standing(&self, component: &Arc<LoadedComponent>) -> Option<Standing> {
+        self.of(component).map(|walled| walled.group.standing(walled.place))
+    }
+
     /// Starts a process of each of the first groups that have none, those of most components first.
-    /// Returns the walls that do not stand, by name, with the reasons.
     ///
     /// # Errors
     /// One sentence, where no process starts.
-    pub async fn start(&self) -> Result<Vec<(String, String)>, String> {
-        let mut missing = Vec::new();
+    pub async fn start(&self) -> Result<(), String> {
         let mut waiting: Vec<(&str, &Arc<SandboxGroup>)> = Vec::new();
         for (name, walled) in &self.0 {
             let known = waiting.iter().any(|(_, group)| Arc::ptr_eq(group, &walled.group));
@@ -209,24 +240,10 @@ impl WalledComponents {
         }
         waiting.sort_by_key(|(name, group)| (std::cmp::Reverse(group.members().len()), *name));
         for (_, group) in waiting.into_iter().take(STARTED_AHEAD_MAX) {
-            for wall in group.start().await? {
-                if !missing.contains(&wall) {
-                    missing.push(wall);
-                }
-            }
+            group.start().await?;
         }
-        Ok(missing)
+        Ok(())
     }
-}
-
-/// Memory of a machine that does not say how much it has.
-const MEMORY_BYTES_UNKNOWN: u64 = 4 << 30;
-
-/// Memory of this machine, in bytes.
-fn machine_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
-    total.and_then(|kilobytes| kilobytes.parse::<u64>().ok()?.checked_mul(1024)).unwrap_or(MEMORY_BYTES_UNKNOWN)
 }
 
 /// The components that share processes.

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 use serde_json::{Value, json};
 use toolcell_audit::timestamp;
 use toolcell_mcp::{Catalog as _, Host as _};
-use toolcell_sandbox::SLOT_RESETS;
+use toolcell_sandbox::{SLOT_RESETS, Standing};
 
 use crate::catalog::Catalog;
 use crate::console::{Doorman, Sources};
@@ -99,6 +99,7 @@ fn components(catalog: &Catalog) -> Vec<Value> {
             "signed_by": component.signed().by,
             "policy_digest": component.policy_digest(),
             "tools": catalog.tools_of(component).len(),
+            "standing": catalog.walled().standing(component).map(Standing::name),
         })
     });
     shown.collect()

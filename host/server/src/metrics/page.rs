@@ -15,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 use toolcell_audit::Sink;
 use toolcell_mcp::http::Traffic;
 use toolcell_mcp::{Catalog as _, Host as _, Method};
+use toolcell_sandbox::Standing;
 
 use super::process;
 use super::requests::RequestCounters;
@@ -138,6 +139,12 @@ impl MetricSources {
             "quarantined_components",
             "Components that changed, and serve as the lock pins them",
             quarantined,
+        )?;
+        let standings = catalog.components().iter().map(|component| catalog.walled().standing(component));
+        figures.gauge(
+            "held_back_components",
+            "Components that do not run, since their calls ended their sandboxes",
+            standings.filter(|standing| *standing == Some(Standing::HeldBack)).count(),
         )?;
         let (replaced, refused) = self.journal.counts();
         let reloads = [("replaced", replaced), ("refused", refused), ("unchanged", self.journal.unchanged())];

@@ -31,6 +31,7 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("stack", started.stack_bytes() != now.stack_bytes()),
         ("walls", started.walls() != now.walls()),
         ("wall_idle", started.wall_idle() != now.wall_idle()),
+        ("wall_memory", started.wall_memory_bytes() != now.wall_memory_bytes()),
         ("[audit]", audit),
         ("[http]", http),
         ("approve_in", started.approve_in() != now.approve_in()),
@@ -77,6 +78,7 @@ mod tests {
             ("stack", "\"64KiB\""),
             ("walls", "\"none\""),
             ("wall_idle", "\"1s\""),
+            ("wall_memory", "\"1GiB\""),
             ("approve_in", "[\"console\"]"),
         ] {
             assert_eq!(waiting(&started, &server(&format!("{key} = {value}"))), [key]);

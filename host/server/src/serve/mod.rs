@@ -334,23 +334,24 @@ fn activity(
     Ok(Arc::new(activity))
 }
 
-/// Starts the sandbox processes, where the manifest wants them, and says which walls do not stand.
+/// Starts the sandbox processes, where the manifest wants them, and says which walls stand.
 fn raise_walls(
     manifest: &Manifest,
     catalog: &Catalog,
     machine: &Machine,
     log: &dyn OperatorLog,
 ) -> Result<(), StartError> {
-    let walls = manifest.server().walls();
-    if walls == Walls::None {
-        return Ok(());
-    }
-    // Where every wall is required, a process without one does not start.
-    let missing = machine.runtime.block_on(catalog.walled().start()).map_err(StartError::refused)?;
-    let texts: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
-    if !texts.is_empty() {
-        log.announce(&format!("walls that do not stand: {}", texts.join("; ")));
-    }
+    let none = |why: &str| format!("walls: none, {why}: calls run in the host's own process");
+    let line = match (&machine.walls, manifest.server().walls()) {
+        (Some(walls), _) => {
+            // Where every wall is required, a process without one does not start.
+            machine.runtime.block_on(catalog.walled().start()).map_err(StartError::refused)?;
+            walls.log()
+        }
+        (None, Walls::None) => none("as the manifest says"),
+        (None, _) => none("since this program does not start itself as a sandbox process"),
+    };
+    log.announce(&line);
     Ok(())
 }
 

@@ -38,3 +38,7 @@ pub(crate) const IDS_REFUSED: &str = "TOOLCELL_PROCESS_IDS_REFUSED";
 /// The exit code of a process that aborted where the kernel lets no signal of its own end it: 128
 /// and the number of the signal, as in a shell.
 pub(crate) const ABORTED: i32 = 128 + 6;
+
+/// The score by which the kernel picks the processes that it ends where memory runs out: the
+/// greatest there is. A process may always raise its own, and only root may lower it again.
+pub(crate) const ENDS_FIRST: &str = "1000";

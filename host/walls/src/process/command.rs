@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Pid;
 
 use super::Child;
-use crate::kernel::IDS_REFUSED;
+use crate::kernel::{ENDS_FIRST, IDS_REFUSED};
 
 /// The program that runs, as Linux names it.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -88,13 +88,15 @@ impl Command {
         } else {
             self.spawn_first(stdin.as_fd(), stderr.as_fd())
         };
-        match first {
-            Ok(pid) => Ok(Child::new(pid, true, words)),
+        let child = match first {
+            Ok(pid) => Child::new(pid, true, words),
             Err(refused) => {
                 let child = self.variable(IDS_REFUSED, refused.to_string()).spawn_beside(stdin, stderr)?;
-                Ok(Child::new(Pid::from_child(&child), false, words))
+                Child::new(Pid::from_child(&child), false, words)
             }
-        }
+        };
+        ends_first(child.pid());
+        Ok(child)
     }
 
     #[cfg(target_os = "linux")]
@@ -123,4 +125,10 @@ impl Command {
             .stderr(stderr)
             .spawn()
     }
+}
+
+/// Where memory runs out, the kernel ends it before this process, also while it has no walls yet.
+fn ends_first(child: Pid) {
+    // Where that fails the child tries it itself, and reports.
+    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.as_raw_pid()), ENDS_FIRST);
 }

@@ -6,7 +6,10 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::process::ExitStatusExt,
     process::ExitStatus,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,6 +27,9 @@ pub struct End {
     /// The end of what it wrote to standard error, with `�` for what is no UTF-8. Nobody may trust
     /// it: it may hold control characters.
     pub last_words: String,
+    /// All processes of its starter together took more memory than these bytes, and it the most.
+    /// So it was ended.
+    pub made_room: Option<u64>,
 }
 
 /// Memory of a process, in bytes.
@@ -31,8 +37,8 @@ pub struct End {
 pub struct Memory {
     /// Every page that it has in memory, also those that it shares with others.
     pub resident: u64,
-    /// Pages of its own, of shared memory, in swap, and of tables of pages: about as much as comes
-    /// back when it ends.
+    /// Pages of its own, of shared memory, in swap, and of tables of pages, and files in memory that
+    /// [it fills](Process::holds_beside): about as much as comes back when it ends.
     pub own: u64,
 }
 
@@ -51,6 +57,10 @@ pub(super) struct Running {
     child: Mutex<Child>,
     /// Readable once it has ended. Not every system has it.
     pidfd: Option<OwnedFd>,
+    /// Bytes of files in memory that it fills.
+    beside: AtomicU64,
+    /// It was ended to make room: the bound that all processes together were past.
+    made_room: OnceLock<u64>,
     end: OnceLock<End>,
     ended: Notify,
 }
@@ -86,9 +96,12 @@ impl Process {
 
     /// The memory that it takes now. `None` once it has ended, and where the system does not say.
     pub fn memory(&self) -> Option<Memory> {
-        let mut child = self.child.lock();
-        let running = matches!(child.try_wait(), Ok(None));
-        running.then(|| Memory::of(self.child.pid)).flatten()
+        self.child.memory()
+    }
+
+    /// It fills files in memory, which have so many bytes now. They count as its own.
+    pub fn holds_beside(&self, bytes: u64) {
+        self.child.beside.store(bytes, Ordering::Relaxed);
     }
 
     /// The time that its threads have waited for a processor so far, added up. `None` once it has
@@ -138,6 +151,8 @@ impl Running {
             pid: child.pid(),
             pidfd: pidfd(child.pid()),
             child: Mutex::new(child),
+            beside: AtomicU64::new(0),
+            made_room: OnceLock::new(),
             end: OnceLock::new(),
             ended: Notify::new(),
         }
@@ -164,9 +179,25 @@ impl Running {
         self.lock().try_wait()
     }
 
-    pub(super) fn set_end(&self, end: End) {
+    /// The memory that it takes now. `None` once it has ended, or is ended to make room.
+    pub(super) fn memory(&self) -> Option<Memory> {
+        let mut child = self.lock();
+        let running = matches!(child.try_wait(), Ok(None)) && self.made_room.get().is_none();
+        let memory = running.then(|| Memory::of(self.pid)).flatten()?;
+        let own = memory.own.saturating_add(self.beside.load(Ordering::Relaxed));
+        Some(Memory { own, ..memory })
+    }
+
+    /// Ends it, since all processes together take more memory than this.
+    pub(super) fn make_room(&self, bytes_max: u64) {
         // It ends once.
-        let _ = self.end.set(end);
+        let _ = self.made_room.set(bytes_max);
+        self.kill();
+    }
+
+    pub(super) fn set_end(&self, status: Option<ExitStatus>, last_words: String) {
+        // It ends once.
+        let _ = self.end.set(End { status, last_words, made_room: self.made_room.get().copied() });
         self.ended.notify_waiters();
     }
 
@@ -202,6 +233,13 @@ impl Memory {
 impl fmt::Display for End {
     /// One line, without the last words.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(bytes_max) = self.made_room {
+            let mebibytes = bytes_max >> 20;
+            return write!(
+                formatter,
+                "all processes of components together took more memory than {mebibytes} MiB, and its process the most"
+            );
+        }
         match self.status {
             Some(status) => write!(formatter, "{status}"),
             None => formatter.write_str("ended, nobody knows how"),

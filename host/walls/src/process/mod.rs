@@ -7,6 +7,7 @@
 //! | `child.rs` | a child: its number, its pipe, waiting for it |
 //! | `starter.rs` | the thread that starts processes, reads their last words and reaps them |
 //! | `handle.rs` | one process: killing it, its end, its memory |
+//! | `together.rs` | the memory of all processes together |
 //! | `words.rs` | the last bytes of what a process wrote to standard error |
 
 mod child;
@@ -15,6 +16,7 @@ mod command;
 mod first;
 mod handle;
 mod starter;
+mod together;
 mod words;
 
 pub(crate) use child::Child;

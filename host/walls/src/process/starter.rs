@@ -19,7 +19,7 @@ use rustix::{
 };
 use tokio::sync::oneshot;
 
-use super::{Command, End, Process, handle::Running, words::Words};
+use super::{Command, Process, handle::Running, together::Together, words::Words};
 use crate::link;
 
 /// When the starter is dropped, processes have so long to be gone after they were killed. One that
@@ -49,11 +49,21 @@ struct Request {
 impl Starter {
     /// Starts the thread.
     pub fn new() -> io::Result<Self> {
+        Self::with(None)
+    }
+
+    /// Starts the thread. Where all processes together take more memory than this, it ends the one
+    /// that takes the most.
+    pub fn bounded(memory_bytes_max: u64) -> io::Result<Self> {
+        Self::with(Some(Together::new(memory_bytes_max)))
+    }
+
+    fn with(together: Option<Together>) -> io::Result<Self> {
         let (requests, asked) = mpsc::channel();
         let (wake, woken) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
-        let room = Room { asked, woken, children: Vec::new() };
+        let room = Room { asked, woken, children: Vec::new(), together };
         let thread = thread::Builder::new().name("toolcell-walls".into()).spawn(|| room.run())?;
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
     }
@@ -91,6 +101,7 @@ struct Room {
     asked: mpsc::Receiver<Request>,
     woken: UnixStream,
     children: Vec<Watched>,
+    together: Option<Together>,
 }
 
 /// A child that was not reaped yet.
@@ -109,6 +120,9 @@ impl Room {
         while self.start_asked() {
             self.wait(None);
             self.look();
+            if let Some(together) = &mut self.together {
+                together.look(Instant::now(), self.children.iter().map(|child| child.child.as_ref()));
+            }
         }
         self.end();
     }
@@ -162,7 +176,8 @@ impl Room {
         let ends = self.children.iter().filter_map(|child| child.words.paused_until());
         let unwatched = self.children.iter().any(|child| child.child.pidfd().is_none());
         let look = unwatched.then(|| now + LOOK_EVERY);
-        let wait = ends.chain(until).chain(look).min().map(|end| end.saturating_duration_since(now));
+        let together = self.together.as_ref().filter(|_| !self.children.is_empty()).map(Together::next);
+        let wait = ends.chain(until).chain(look).chain(together).min().map(|end| end.saturating_duration_since(now));
         // A failure is like a wake: the loop looks, and waits again.
         let _ = poll(&mut polled, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         let mut told = polled.iter().skip(first).map(|polled| !polled.revents().is_empty());
@@ -177,7 +192,7 @@ impl Room {
                 Ok(status) => status,
                 Err(_) => None,
             };
-            child.child.set_end(End { status, last_words: child.words.finish() });
+            child.child.set_end(status, child.words.finish());
             false
         });
     }

@@ -209,6 +209,39 @@ async fn memory_grows_with_what_a_process_takes() {
 }
 
 #[tokio::test]
+async fn the_kernel_ends_a_process_before_its_host_where_memory_runs_out() {
+    let starter = Starter::new().expect("a thread");
+    let (beside, _link) = starter.start(command("echo").shares_process_ids()).await.expect("a process");
+    let (own, _sender, _receiver) = start(&starter, "echo").await;
+    for process in [beside, own] {
+        let score = fs::read_to_string(format!("/proc/{}/oom_score_adj", process.pid())).expect("a score");
+        assert_eq!(score.trim(), "1000");
+    }
+}
+
+#[tokio::test]
+async fn of_processes_that_take_too_much_together_the_largest_is_ended() {
+    const BYTES_MAX: u64 = 256 << 20;
+    let starter = Starter::bounded(BYTES_MAX).expect("a thread");
+    let (largest, largest_sender, mut largest_receiver) = start(&starter, "take").await;
+    let (other, sender, mut receiver) = start(&starter, "take").await;
+    assert_eq!([first_word(&mut largest_receiver).await, first_word(&mut receiver).await], ["ready", "ready"]);
+    largest_sender.send(b"140", &[]).expect("room");
+    assert_eq!(first_word(&mut largest_receiver).await, "taken");
+    sender.send(b"20", &[]).expect("room");
+    assert_eq!(first_word(&mut receiver).await, "taken");
+    assert!([&largest, &other].iter().all(|process| process.end().is_none()), "together they fit");
+    sender.send(b"110", &[]).expect("room");
+    let end = soon(largest.ended()).await;
+    assert_eq!((end.signal(), end.made_room), (Some(9), Some(BYTES_MAX)));
+    assert!(end.to_string().contains("together took more memory than 256 MiB"), "{end}");
+    assert_eq!(first_word(&mut receiver).await, "taken", "the other lives");
+    // So it does until files that it fills take it past the bound alone.
+    other.holds_beside(BYTES_MAX);
+    assert_eq!(soon(other.ended()).await.made_room, Some(BYTES_MAX));
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_there_is_an_error() {
     let starter = Starter::new().expect("a thread");
     let missing = starter.start(Command::program("/nonexistent/program")).await;

@@ -33,6 +33,7 @@ fn other_process() {
             "write" => write(),
             "flood" => flood(&sender),
             "grow" => grow(sender, receiver).await,
+            "take" => take(sender, receiver).await,
             other => panic!("no role is called {other}"),
         }
     });
@@ -93,4 +94,17 @@ async fn grow(sender: Sender, mut receiver: Receiver) {
     sender.send(b"large", &[]).expect("room");
     let _ = receiver.receive().await;
     drop(grown);
+}
+
+/// Takes as many MiB as each frame says.
+async fn take(sender: Sender, mut receiver: Receiver) {
+    let mut taken = Vec::new();
+    sender.send(b"ready", &[]).expect("room");
+    while let Ok(frame) = receiver.receive().await {
+        let mebibytes: usize = String::from_utf8(frame.bytes).expect("a text").parse().expect("a number");
+        taken.push(vec![1_u8; mebibytes << 20]);
+        sender.send(b"taken", &[]).expect("room");
+    }
+    drop(taken);
+    std::process::exit(0);
 }

@@ -40,16 +40,21 @@ impl HandedFunctions {
     }
 
     /// Writes what this load used and made into an empty file. False where that is what it was
-    /// handed, or too much: the file then says nothing.
+    /// handed, or too much: the file is empty then, since the host ends who writes more.
     pub(crate) fn hand_back(&self, to: &File) -> io::Result<bool> {
         let handed = self.lock();
         if handed.made.is_empty() && handed.used.len() == handed.places.len() {
             return Ok(false);
         }
+        let used = handed.used.iter().filter_map(|key| Some((*key, handed.places.get(key)?.bytes as usize)));
+        let made = handed.made.iter().map(|(key, code)| (*key, code.len()));
+        if segment::file_bytes(made.chain(used).map(|(_, bytes)| bytes)) > HANDED_BYTES_MAX {
+            return Ok(false);
+        }
         let used = handed.used.iter().filter_map(|key| Some((*key, Cow::Owned(handed.read(key)?))));
         let made = handed.made.iter().map(|(key, code)| (*key, Cow::Borrowed(code.as_slice())));
         segment::write(to, made.chain(used))?;
-        Ok(to.metadata()?.len() <= HANDED_BYTES_MAX)
+        Ok(true)
     }
 
     fn lock(&self) -> MutexGuard<'_, Handed> {
@@ -113,6 +118,9 @@ mod tests {
         let first = HandedFunctions::default();
         store(&first, 1, b"one");
         store(&first, 2, b"two");
+        let written = tempfile::tempfile().unwrap();
+        assert!(first.hand_back(&written).unwrap());
+        assert_eq!(written.metadata().unwrap().len(), segment::file_bytes([3, 3].into_iter()), "known before");
         let second = next(&first);
         assert_eq!(second.get(&[1; 32]).unwrap().as_ref(), b"one");
         assert!(second.get(&[3; 32]).is_none());
@@ -141,6 +149,10 @@ mod tests {
         let large = vec![0; Bounds::default().function_bytes_max];
         let kept = (0..20).filter(|key| functions.insert(&[*key; 32], large.clone())).count();
         assert_eq!(kept as u64, HANDED_BYTES_MAX / large.len() as u64);
+        // With its index it is too much, and nothing of it is written.
+        let file = tempfile::tempfile().unwrap();
+        assert!(!functions.hand_back(&file).unwrap());
+        assert_eq!(file.metadata().unwrap().len(), 0);
         assert!(!functions.insert(&[99; 31], Vec::new()), "a key of another kind");
     }
 }

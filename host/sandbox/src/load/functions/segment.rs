@@ -99,6 +99,12 @@ pub(super) fn write<'c>(file: &File, functions: impl Iterator<Item = (Key, Cow<'
     to.flush()
 }
 
+/// Bytes of a file of functions whose code is this long.
+pub(super) fn file_bytes(codes: impl Iterator<Item = usize>) -> u64 {
+    let each = codes.map(|bytes| (bytes + MAC_BYTES + PLACE_BYTES) as u64);
+    each.fold(MAGIC.len() as u64 + END_BYTES, u64::saturating_add)
+}
+
 /// The index of these functions, and the end of the file.
 fn index_of(places: &[(Key, Place)]) -> Vec<u8> {
     let mut end = Vec::with_capacity(places.len() * PLACE_BYTES + END_BYTES as usize);

@@ -14,7 +14,6 @@ use wasmtime::Engine;
 use super::message::{self, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
 use crate::engine;
 use crate::engine::background;
-use crate::load::cache::ENTRY_BYTES_MAX;
 use crate::load::compile::compile_elsewhere;
 use crate::load::component::{Mapped, ToolComponent};
 use crate::load::definitions::{SchemaLimits, check_definitions};
@@ -67,7 +66,7 @@ impl Link {
 
 /// Compiles one component. The process is sealed before it is handed a byte of it.
 pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link) -> Result<(), InsideError> {
-    let entered = link.enter(settings.memory_bytes_max, ENTRY_BYTES_MAX, None);
+    let entered = link.enter(settings.memory_bytes_max, message::file_bytes_max(settings.memory_bytes_max), None);
     let threads = threads(&settings)?;
     let functions: Arc<HandedFunctions> = Arc::default();
     let engine = compiler(&settings, &functions).map_err(SandboxError::Engine)?;

@@ -17,7 +17,7 @@ use super::message::{
 use super::run::{Bounds, Run};
 use crate::bindings::contract;
 use crate::failure::{Failure, one_line};
-use crate::load::cache::{CodeCache, ENTRY_BYTES_MAX};
+use crate::load::cache::CodeCache;
 use crate::load::component::CodeFacts;
 use crate::load::definitions::SchemaLimits;
 use crate::load::digest::Digest;
@@ -202,12 +202,13 @@ impl Loader {
         let mut files = vec![source.as_fd(), code.as_fd(), made.as_fd()];
         files.extend(handed.iter().map(|(file, _)| file.as_fd()));
         let functions_bytes = handed.as_ref().map(|(_, bytes)| *bytes);
+        let code_bytes_max = message::file_bytes_max(job.memory_bytes_max);
         run.say(&ToLoader::Compile { functions_bytes }, &files)?;
         let bounds = Bounds {
             until,
             answer_bytes_max: ANSWER_BYTES_MAX,
             memory_bytes_max: job.memory_bytes_max,
-            files: &[(&code, ENTRY_BYTES_MAX), (&made, ENTRY_BYTES_MAX)],
+            files: &[(&code, code_bytes_max), (&made, HANDED_BYTES_MAX)],
         };
         let answer = run.hear(&bounds).await?;
         // Whatever it is, it writes nothing any more once it is gone.
@@ -215,7 +216,7 @@ impl Loader {
         match answer {
             FromLoader::Compiled { survey, functions } => {
                 self.keep_functions(job.component, functions.then_some(&made));
-                sealed(&code, ENTRY_BYTES_MAX)?;
+                sealed(&code, code_bytes_max)?;
                 Ok((code, survey))
             }
             other => Err(refusal(other)),

@@ -6,6 +6,7 @@ use toolcell_walls::link::FRAME_BYTES_MAX;
 
 use crate::bindings::contract;
 use crate::failure::Failure;
+use crate::load::cache::ENTRY_BYTES_MAX;
 use crate::load::component::CodeFacts;
 use crate::load::definitions::SchemaLimits;
 use crate::load::error::LoadError;
@@ -24,6 +25,12 @@ pub(crate) const FACTS_BYTES_MAX: usize = FRAME_BYTES_MAX;
 
 /// Bytes of a list of tools, with all that the component printed.
 pub(crate) const LISTING_BYTES_MAX: usize = FRAME_BYTES_MAX;
+
+/// Bytes of each file that a loader fills, which may take this much memory: files in memory are
+/// memory as well.
+pub(crate) fn file_bytes_max(memory_bytes_max: u64) -> u64 {
+    memory_bytes_max.min(ENTRY_BYTES_MAX)
+}
 
 /// Settings of a process that compiles.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

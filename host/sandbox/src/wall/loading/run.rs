@@ -97,6 +97,8 @@ impl Run {
     }
 
     fn look(&self, bounds: &Bounds<'_>) -> Result<(), NotLoaded> {
+        let lengths = bounds.files.iter().filter_map(|(file, _)| Some(file.metadata().ok()?.len()));
+        self.process.holds_beside(lengths.fold(0, u64::saturating_add));
         if self.process.memory().is_some_and(|memory| memory.own > bounds.memory_bytes_max) {
             return Err(NotLoaded::TooMuchMemory);
         }
@@ -117,6 +119,9 @@ impl Run {
                 self.process.ended().await
             }
         };
+        if end.made_room.is_some() {
+            return NotLoaded::Ended { reason: end.to_string() };
+        }
         if end.last_words.contains(NO_MEMORY) {
             return NotLoaded::TooMuchMemory;
         }

@@ -13,7 +13,7 @@ use toolcell_walls::process::{Command, Starter};
 
 use super::kept::{Kept, ListName};
 use super::loader::{Lister, Listing, LoadJob, Loader, LoaderOptions, NotLoaded};
-use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, limits, told};
+use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, file_bytes_max, limits, told};
 use super::run::{Bounds, Run};
 use crate::bindings::contract;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ use crate::load::sandbox::{Sandbox, SandboxOptions};
 use crate::run::call::{CallReport, ListedBeside};
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::{decode, encode};
-use crate::wall::tests::each_changed;
+use crate::wall::tests::{are_seeds, each_changed};
 
 const ADDS: &str = r#"(component
     (core module $module (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
@@ -45,7 +45,10 @@ struct Hostile {
 
 impl Hostile {
     async fn new() -> Self {
-        let starter = Starter::new().unwrap();
+        Self::of(Starter::new().unwrap()).await
+    }
+
+    async fn of(starter: Starter) -> Self {
         let (process, _) = starter.start(idle()).await.unwrap();
         let (ours, theirs) = link::pair().unwrap();
         let (_, receiver) = link::open(ours).unwrap();
@@ -138,6 +141,23 @@ async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() 
     let mut hostile = Hostile::new().await;
     let answer = hostile.run.hear(&Bounds { memory_bytes_max: 1, ..bounds(Duration::from_secs(3_600)) }).await;
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)));
+}
+
+#[tokio::test]
+async fn files_that_a_loader_fills_count_as_its_memory() {
+    let files = [(); 2].map(|()| precompiled::empty_in_memory().unwrap());
+    files.iter().for_each(|file| file.set_len(40 << 20).unwrap());
+    let files = files.each_ref().map(|file| (file, file_bytes_max(64 << 20)));
+    let until = Duration::from_secs(30);
+    let mut hostile = Hostile::new().await;
+    let answer = hostile.run.hear(&Bounds { files: &files, memory_bytes_max: 64 << 20, ..bounds(until) }).await;
+    assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)), "{answer:?}");
+    // What all processes may take together is past as well, where this is less.
+    let mut hostile = Hostile::of(Starter::bounded(1).unwrap()).await;
+    let Err(NotLoaded::Ended { reason }) = hostile.hears().await else { panic!("it loads") };
+    assert!(reason.starts_with("all processes of components together took more memory than 0 MiB"), "{reason}");
+    // None of them may be longer than all of that memory.
+    assert_eq!([64 << 20, u64::MAX].map(file_bytes_max), [64 << 20, 1 << 30]);
 }
 
 #[tokio::test]
@@ -267,13 +287,17 @@ fn changed_answers_are_decoded_or_refused_and_nothing_else() {
     let tools = CallReport::without_running(vec![tool.clone(), tool]);
     let beside = ListedBeside { prompts: vec![prompt], resources: vec![resource] };
     let seeds = [
-        FromLoader::Ready { missing: vec![("landlock".to_owned(), "none".to_owned())] },
-        FromLoader::refused(&LoadError::TooLarge { bytes: 1 }, Some(shown)),
-        FromLoader::Compiled { survey: *code.survey(), functions: true },
-        FromLoader::Linked(Box::new(facts)),
-        FromLoader::Listed(Box::new(WireListing::new(tools, Ok(beside), found))),
+        ("ready", FromLoader::Ready { missing: vec![("landlock".to_owned(), "none".to_owned())] }),
+        ("refused", FromLoader::refused(&LoadError::TooLarge { bytes: 1 }, Some(shown))),
+        ("compiled", FromLoader::Compiled { survey: *code.survey(), functions: true }),
+        ("linked", FromLoader::Linked(Box::new(facts))),
+        ("not_wit", FromLoader::NotWit("an interface is missing".to_owned())),
+        ("listed", FromLoader::Listed(Box::new(WireListing::new(tools, Ok(beside), found)))),
+        ("failed", FromLoader::Failed("no room".to_owned())),
     ];
-    for seed in seeds.iter().map(|seed| encode(seed).unwrap()) {
+    let seeds = seeds.map(|(name, seed)| (name, encode(&seed).unwrap()));
+    are_seeds("loaders", &seeds);
+    for (_, seed) in seeds {
         assert!(decode::<FromLoader>(&seed).is_ok());
         each_changed(&seed, 20_000, |bytes| {
             if let Ok(FromLoader::Listed(listing)) = decode::<FromLoader>(bytes) {

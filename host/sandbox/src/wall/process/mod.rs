@@ -162,7 +162,11 @@ impl SandboxProcess {
             drop(tokio::task::spawn_blocking(move || scratch.remove()));
         }
         let starts = *self.state.borrow() == State::Starting;
-        self.end(&if starts { end_at_start(&broken, &ended) } else { format!("{broken}; {ended}") });
+        self.end(&match ended.made_room {
+            _ if starts => end_at_start(&broken, &ended),
+            Some(_) => ended.to_string(),
+            None => format!("{broken}; {ended}"),
+        });
     }
 
     /// Ends the process once it takes more memory than this, or keeps a call past its deadline, or

@@ -22,6 +22,7 @@ pub struct Entered {
     file_bytes_max: Option<u64>,
     new_threads: bool,
     statm: Option<File>,
+    ends_first: Result<(), Refusal>,
 }
 
 /// The walls being built.
@@ -43,6 +44,7 @@ pub fn enter(rights: &Rights<'_>) -> Entered {
     site.build(Wall::Files, || limits::files(rights));
     // The files of /proc are gone with the root, and root's with the capabilities.
     let statm = limits::statm();
+    let ends_first = limits::end_first();
     site.build(Wall::UserNamespace, namespaces::users);
     if let Some(max) = rights.threads_max {
         let has_namespace = site.report.stands(Wall::UserNamespace);
@@ -60,7 +62,7 @@ pub fn enter(rights: &Rights<'_>) -> Entered {
     site.build(Wall::DiesWithHost, || dies_with_host(rights));
     let new_threads = rights.threads_max.is_some();
     let Rights { memory_bytes_max, files_max, file_bytes_max, .. } = *rights;
-    Entered { site, memory_bytes_max, files_max, file_bytes_max, new_threads, statm }
+    Entered { site, memory_bytes_max, files_max, file_bytes_max, new_threads, statm, ends_first }
 }
 
 impl Entered {
@@ -72,11 +74,14 @@ impl Entered {
     /// Builds the last walls, around every thread: no memory becomes executable, and few system
     /// calls are left. Any other ends the process.
     pub fn seal(self) -> Report {
-        let Self { mut site, memory_bytes_max, files_max, file_bytes_max, new_threads, statm } = self;
+        let Self { mut site, memory_bytes_max, files_max, file_bytes_max, new_threads, statm, ends_first } = self;
         if let Some(bytes_max) = file_bytes_max.filter(|_| site.report.stands(Wall::Files)) {
             site.build(Wall::Files, || limits::file_lengths(files_max, bytes_max));
         }
-        site.build(Wall::Memory, || limits::memory(statm, memory_bytes_max));
+        site.build(Wall::Memory, || {
+            let bound = limits::memory(statm, memory_bytes_max)?;
+            ends_first.map(|()| bound)
+        });
         site.build(Wall::FixedCode, fixed_code);
         site.build(Wall::SystemCalls, || filter::install(new_threads));
         if site.report.stands(Wall::SystemCalls) {

@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::refusal::{Refusal, Step};
 use super::syscalls;
+use crate::kernel::ENDS_FIRST;
 use crate::kernel::rights::Rights;
 
 /// Bytes of `/proc/self/statm` at most: seven numbers of 20 digits.
@@ -66,6 +67,12 @@ fn version() -> Option<(u32, u32)> {
     file.take(RELEASE_BYTES_MAX as u64).read_to_string(&mut text).ok()?;
     let mut parts = text.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Where memory runs out, the kernel ends this process before those that did not ask for it.
+pub(super) fn end_first() -> Result<(), Refusal> {
+    const SCORE: &str = "/proc/self/oom_score_adj";
+    std::fs::write(SCORE, ENDS_FIRST).step(SCORE)
 }
 
 /// The file that tells how much memory a process may write to.

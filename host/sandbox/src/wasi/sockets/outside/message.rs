@@ -21,7 +21,7 @@ pub(crate) struct TcpWanted {
     pub(super) options: Options,
 }
 
-#[cfg(feature = "drill")]
+#[cfg(any(test, feature = "drill"))]
 impl TcpWanted {
     /// A connection to this address.
     pub(crate) fn plain(to: SocketAddr) -> Self {
@@ -56,7 +56,7 @@ pub(crate) struct UdpWanted {
     pub(super) options: Options,
 }
 
-#[cfg(feature = "drill")]
+#[cfg(any(test, feature = "drill"))]
 impl UdpWanted {
     /// A socket of IPv4.
     pub(crate) fn plain() -> Self {

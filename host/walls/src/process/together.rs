@@ -1,0 +1,46 @@
+//! The memory of all processes of a starter together. Must not hold: the bound of one process.
+
+use std::time::{Duration, Instant};
+
+use super::handle::Running;
+
+/// Interval at which it is added up.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Interval of it while they take more than half of what they may. In a second one process fills
+/// some gigabytes, and several fill as many each.
+const LOOK_OFTEN_EVERY: Duration = Duration::from_millis(50);
+
+/// The bound, and the time of the next look.
+#[derive(Debug)]
+pub(super) struct Together {
+    bytes_max: u64,
+    next: Instant,
+}
+
+impl Together {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, next: Instant::now() }
+    }
+
+    /// The time of the next look.
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Adds up, where it is time for it, and ends the largest until the others fit.
+    pub(super) fn look<'r>(&mut self, now: Instant, running: impl Iterator<Item = &'r Running>) {
+        if now < self.next {
+            return;
+        }
+        let mut taken: Vec<(u64, &Running)> = running.filter_map(|one| Some((one.memory()?.own, one))).collect();
+        taken.sort_unstable_by_key(|(bytes, _)| *bytes);
+        let mut sum = taken.iter().map(|(bytes, _)| *bytes).fold(0, u64::saturating_add);
+        while sum > self.bytes_max {
+            let Some((bytes, largest)) = taken.pop() else { break };
+            largest.make_room(self.bytes_max);
+            sum -= bytes;
+        }
+        self.next = now + if sum > self.bytes_max / 2 { LOOK_OFTEN_EVERY } else { LOOK_EVERY };
+    }
+}

@@ -83,7 +83,7 @@ conformance: build fixtures clients ## Run the official conformance suite agains
 clients-check: build guests fixtures ## Have the MCP clients of agents' frameworks, mcp-remote and the Inspector's page in a browser talk with the binary (ARGS=fastmcp: only that)
 	@tests/clients/frameworks/check.py $(ARGS)
 
-console-check: build guests ## Look at the console's pages in a headless Chromium, with axe, and decide there (ARGS=served: only that)
+console-check: build guests fixtures ## Look at the console's pages in a headless Chromium, with axe, and decide there (ARGS=served: only that)
 	$(CARGO) build --release --locked -p toolcell-console --example pages
 	@tests/clients/console/check.py $(ARGS)
 

@@ -109,7 +109,8 @@ fn what_was_denied_is_muted_and_allowed() {
     assert_eq!(denial["rule"]["can_apply"], true);
     assert_eq!(activity["minute"]["denials"], 2);
     let shown = Command::in_folder(host.folder(), &["top", "--once"]).run();
-    assert!(shown.succeeded().contains("allowed by: [components.reach_http.network] http = "), "{shown:?}");
+    let private = format!("allowed by: [components.reach_http.network] private = [\"{}\"]; http = ", server.address());
+    assert!(shown.succeeded().contains(&private), "{shown:?}");
     let group = &denial["group"];
     assert_eq!(decide(&host, &activity["run"], &json!({"mute": group}))["text"], "Muted until the server ends.");
     let _ = activity_when(&host, |activity| activity["denials"][0]["muted"] == true);

@@ -55,7 +55,7 @@ fn a_person_sees_who_wants_what_and_which_lines_it_would_become() {
          GET http://{address}/x\n\
          That address is not public: it belongs to this machine or to a network around it.\n\
          It would become, in [components.reach_http.network]:\n  \
-         http = [\"GET http://{address}/x\"]\n  private = [\"{address}\"]"
+         private = [\"{address}\"]\n  http = [\"GET http://{address}/x\"]"
     );
     assert_eq!(asked["params"]["message"], message);
     let choices = &asked["params"]["requestedSchema"]["properties"]["allow"]["enum"];
@@ -120,7 +120,7 @@ fn written_into_the_manifest_it_is_a_rule_and_nobody_is_asked_again() {
     let address = server.address();
     let text = host.folder().read("toolcell.toml");
     let table =
-        format!("[components.reach_http.network]\nhttp = [\"GET http://{address}/x\"]\nprivate = [\"{address}\"]\n");
+        format!("[components.reach_http.network]\nprivate = [\"{address}\"]\nhttp = [\"GET http://{address}/x\"]\n");
     assert!(text.contains(&table) && text.contains("# Kept as it is.\n"), "{text}");
     host.serves_generation(2);
     assert!(went_well(&host.call("http", url(&server, "/x"))));
@@ -273,7 +273,7 @@ fn a_connection_by_address_or_name_is_asked_about_by_host_and_port() {
     let mut host = legacy(&format!("{}\n[server]\ndns = [\"{dns}\"]\n", asking("reach_sockets", "")));
     let id = host.start_call("tcp", json!({"addr": server.address().to_string(), "send": "one"}));
     let asked = choose(&mut host, "once");
-    let lines = format!("tcp = [\"127.0.0.1:{port}\"]\n  private = [\"127.0.0.1:{port}\"]");
+    let lines = format!("private = [\"127.0.0.1:{port}\"]\n  tcp = [\"127.0.0.1:{port}\"]");
     assert!(asked["params"]["message"].as_str().unwrap().ends_with(&lines), "{asked}");
     assert_eq!(host.answer_to(&id).structured()["ok"], "one");
     let id = host.start_call("tcp", json!({"name": "localhost", "port": port, "send": "two"}));

@@ -167,6 +167,7 @@ fn standing(component: &Value) -> (&str, &str) {
 #[test]
 fn a_component_stays_held_back_when_a_neighbour_changes_and_runs_when_it_changes_itself() {
     let mut host = walled(ENDLESS);
+    host.still_works();
     its_sandboxes_are_killed(&mut host);
     let beside = "[components.again]\nsource = \"components/good.wasm\"\nprefix = \"again_\"\n";
     let mut change = |text: &str, generation| {
@@ -178,6 +179,21 @@ fn a_component_stays_held_back_when_a_neighbour_changes_and_runs_when_it_changes
     assert!(held_back.contains("ended its sandbox 5 times within 10 minutes"), "{held_back}");
     let runs = change(&manifest(&format!("{}{beside}", ENDLESS.replace("1h", "50ms"))), 3);
     assert!(runs.starts_with("deadline exceeded: "), "{runs}");
+}
+
+#[test]
+fn an_answer_that_no_message_takes_ends_its_own_call_and_no_process() {
+    let limits = "limits = { output = \"64MiB\", memory = \"256MiB\", host_data = \"256MiB\", deadline = \"1m\", fuel = 1_000_000_000_000 }";
+    let hungry = format!("[components.hungry]\nsource = \"components/hungry.wasm\"\nwall = \"own\"\n{limits}\n");
+    let mut host = walled(&hungry);
+    let text = host.call("long_text", json!({"bytes": 15 << 20}));
+    assert!(!text.is_error() && text.text().len() == 15 << 20, "what fits is given");
+    let before = sandboxes(&host);
+    let refused = host.call("long_text", json!({"bytes": 20 << 20}));
+    assert_eq!(refused.error_text(), "the result is larger than 16MiB (limit \"output\")");
+    assert_eq!(sandboxes(&host), before, "its process lives on");
+    assert!(!host.call("long_text", json!({"bytes": 10})).is_error());
+    host.still_works();
 }
 
 #[test]

@@ -202,9 +202,9 @@ pub enum PullError {
     Longer {
         /// The host.
         host: String,
-        /// Digest of the layer.
+        /// Digest of the layer, or of a manifest in an index.
         digest: Digest,
-        /// Size that the manifest says.
+        /// Size that the manifest or the index says.
         said: u64,
     },
     /// Fewer bytes than the descriptor says.
@@ -212,9 +212,9 @@ pub enum PullError {
     Shorter {
         /// The host.
         host: String,
-        /// Digest of the layer.
+        /// Digest of the layer, or of a manifest in an index.
         digest: Digest,
-        /// Size that the manifest says.
+        /// Size that the manifest or the index says.
         said: u64,
         /// Bytes that came.
         found: u64,

@@ -148,6 +148,13 @@ impl RegistryClient {
             Some(bytes) => bytes,
             None => self.manifest(repository, entry.digest.as_str()).await?,
         };
+        let (said, found, host) = (entry.size, length(&manifest_bytes), repository.registry.clone());
+        if found > said {
+            return Err(PullError::Longer { host, digest: entry.digest.clone(), said });
+        }
+        if found < said {
+            return Err(PullError::Shorter { host, digest: entry.digest.clone(), said, found });
+        }
         let Document::Manifest(manifest) = document(&entry.digest, &manifest_bytes)? else {
             let problem = "an index within an index is not followed".to_owned();
             return Err(PullError::Document { what: entry.digest.to_string(), problem });

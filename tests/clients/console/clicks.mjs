@@ -1,12 +1,14 @@
 // A click that lands where another button stood a moment before decides nothing. Must not hold: how a browser is started.
 
+import { LIGHT, check, load, open } from './look.mjs';
+
 // As long as the script of the pages has a click wait, in milliseconds.
 const SETTLE_MS = 1_000;
 
 /** Clicks on a card that an update has brought under the pointer, at once and once the page has settled. */
-export async function checkClicks(open, check, url) {
-    const { context, page } = await open({ colorScheme: 'light', viewport: { width: 1280, height: 800 } });
-    await page.goto(`${url}/denials`, { waitUntil: 'load' });
+export async function checkClicks() {
+    const { context, page } = await open(LIGHT);
+    await load(page, '/denials');
     await page.locator('#pause').click();
     const button = page.locator('#denials-list article form[action="/denials/mute"] button').first();
     await button.scrollIntoViewIfNeeded();

@@ -1,6 +1,7 @@
 // What holds of the pages of the example `pages`, plain and hostile: each view in each window, updates, forms without the
 // script, and a result with pictures. Must not hold: checks of a real server.
 
+import { checkClicks } from './clicks.mjs';
 import { LIGHT, NARROW, TWO_WINDOWS, VIEWS, WINDOWS, check, checkPage, checkShown, equal, isQuiet, load, open, options, sees, textOf } from './look.mjs';
 
 // Pages besides the views: their headings and statuses. Texts of the hostile samples begin with those of the plain ones.
@@ -76,4 +77,5 @@ export async function checkSamples() {
     await checkUpdates();
     await checkWithoutScript();
     await checkTry();
+    await checkClicks();
 }

@@ -44,7 +44,7 @@ async function checkDenials({ context, page }) {
     await load(page, '/denials');
     const card = page.locator('#denials-list > article');
     equal(await textOf(card.locator('h2')), `http ${asked}`, 'the request that was denied');
-    const rule = `[components.fetch.network]\nhttp = ["${asked}"]\nprivate = ["${new URL(address).host}"]`;
+    const rule = `[components.fetch.network]\nprivate = ["${new URL(address).host}"]\nhttp = ["${asked}"]`;
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: new URL(options.url).origin });
     await card.getByRole('button', { name: 'Copy the rule' }).click();
     await sees(page.locator('#said', { hasText: 'Copied.' }), 'a person who hears the page is told of the copy');

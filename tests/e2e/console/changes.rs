@@ -1,4 +1,4 @@
-//! What is quarantined: how it differs, since when, and how it is approved.
+//! Quarantined components: how they differ, since when, and how they are approved.
 use serde_json::{Value, json};
 use toolcell_tests::loopback::Registry;
 use toolcell_tests::{Command, Folder, Saving};

@@ -1,11 +1,11 @@
-//! What screen readers say while a page is open.
+//! Sentences that screen readers say while a page is open.
 use serde_json::json;
 use toolcell_tests::web::Wire;
 use toolcell_tests::{Command, Folder, Saving, manifest_of};
 
 use super::{Operator, hears};
 
-/// What an event has for screen readers.
+/// The part of an event that is for screen readers.
 fn said(sentence: &str) -> String {
     format!("\"say\":\"{sentence}\"")
 }

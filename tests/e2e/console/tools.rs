@@ -2,6 +2,7 @@
 //! calls used of them, its definition, and the result of trying it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -151,7 +152,8 @@ fn use_is_kept_across_reloads_and_a_limit_says_the_line_that_sets_it() {
     let served = operator.host.folder().read("toolcell.toml");
     let more = format!("{served}\n[components.hungry.tools.long_text.limits]\nqueue = 8\n");
     operator.host.folder().write("toolcell.toml", &more);
-    let page = operator.page_with("/tools/long_text", "components.hungry.tools.long_text.limits");
+    operator.host.serves_generation(2);
+    let page = operator.page("/tools/long_text");
     assert_eq!(limit(&page, "queue")[1], "8");
     let line = format!("toolcell.toml:{} components.hungry.tools.long_text.limits", more.lines().count());
     assert_eq!(place(&page, "queue"), line);
@@ -173,6 +175,7 @@ fn what_a_tool_reaches_is_drawn_with_the_line_that_grants_it() {
     );
     let folder = Folder::with_manifest(&format!("{manifest}\n[console]\ndecide = true\n"));
     folder.write("key", "k3y-of-the-test");
+    fs::set_permissions(folder.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
     ["data", "out"].iter().for_each(|name| folder.make(name));
     let operator = Operator::deciding(folder, &[]);
     for (tool, expected) in [
@@ -188,7 +191,7 @@ fn what_a_tool_reaches_is_drawn_with_the_line_that_grants_it() {
             "read",
             vec![
                 ("folder", "read /data from \"data\"", "filesystem", "\"/data\""),
-                ("folder", "write /out from \"out\"", "filesystem", "\"/out\""),
+                ("folder", "write /out from \"out\", 64MiB in 1_000 files", "filesystem", "\"/out\""),
             ],
         ),
         ("keyvalue", vec![("state", "16KiB in 1_000 entries", "keyvalue", "[components.reach_state.keyvalue]")]),

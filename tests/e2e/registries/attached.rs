@@ -62,8 +62,9 @@ fn attach(registry: &Registry, subject: &str, kind: &str, bundle: &[u8]) -> Stri
 
 /// An index with the component of this digest, under the tag `index`.
 fn index_of(registry: &Registry, digest: &str) -> String {
-    let entry =
-        json!({"mediaType": MANIFEST, "digest": digest, "size": 1, "platform": {"os": "wasi", "architecture": "wasm"}});
+    let size = registry.manifest_size(REPOSITORY, digest);
+    let platform = json!({"os": "wasi", "architecture": "wasm"});
+    let entry = json!({"mediaType": MANIFEST, "digest": digest, "size": size, "platform": platform});
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]});
     registry.add_manifest(REPOSITORY, Some("index"), &index)
 }

@@ -70,9 +70,11 @@ impl Pinned {
 
     /// The refusal of what is not as the lock pins it.
     fn drift(&self, lines: &[&str]) -> String {
+        let is_signer = |line: &&str| line.contains(" by key ") || line.starts_with("trusted root: ");
+        let signers = if lines.iter().any(is_signer) { "; other signers need --allow-signer-change" } else { "" };
         let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
         format!(
-            "error: what would be served is not what toolcell.lock pins\ngood\n{lines}\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all\n"
+            "error: what would be served is not what toolcell.lock pins\ngood\n{lines}\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all{signers}\n"
         )
     }
 
@@ -84,7 +86,7 @@ impl Pinned {
         let line = manifest.lines().position(|line| line.starts_with("source = ")).unwrap() + 1;
         let (space, under) = (" ".repeat(line.to_string().len()), "^".repeat(source.len() + 2));
         format!(
-            "error[components::source]: [trust.\"{host}/acme/\"]: {problem}\n{space}--> toolcell.toml:{line}:{}\n{space} |\n{line} | source = \"{source}\"\n{space} |          {under}\n{space} |\n{space} = hint: `toolcell pull` asks for signatures that came since; [trust] says who must have signed\n",
+            "error[components::source]: component \"good\": [trust.\"{host}/acme/\"]: {problem}\n{space}--> toolcell.toml:{line}:{}\n{space} |\n{line} | source = \"{source}\"\n{space} |          {under}\n{space} |\n{space} = hint: `toolcell pull` asks for signatures that came since; [trust] says who must have signed\n\ntoolcell.toml: 1 error\n",
             column - 1
         )
     }
@@ -105,7 +107,11 @@ fn a_rule_that_requires_less_does_not_free_a_component_from_what_the_lock_pins()
     pinned.strip("spdx.dev");
     assert_eq!(
         pinned.refused_to_start(),
-        pinned.untrusted(&format!("{} has no SBOM that counts: nothing was found beside it", pinned.manifest))
+        pinned.untrusted(&format!(
+            "{} has no SBOM that counts: only a {} was found",
+            pinned.manifest,
+            pinned.signature.trim_end_matches(", in no log")
+        ))
     );
     // The rule asks for it no longer, and the lock still does.
     lower();
@@ -362,7 +368,7 @@ fn what_a_hostile_registry_offers_is_refused_in_its_own_words() {
     for (to, problem, hint) in [
         (
             "/redirect?https://169.254.169.254/latest/meta-data/",
-            "169.254.169.254 is not asked: 169.254.169.254 is an address of a metadata service",
+            "169.254.169.254 is not asked: 169.254.169.254 is an address of a cloud's metadata service",
             "no setting allows addresses of metadata",
         ),
         (

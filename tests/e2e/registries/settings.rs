@@ -1,5 +1,7 @@
 //! The ways to a registry that a manifest names, and the store that manifests share.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
@@ -22,6 +24,8 @@ fn a_password_of_a_file_or_of_a_keyring_opens_a_registry() {
     let registry = Registry::start();
     let folder = folder_for(&registry, "user = \"ci\"\npassword = \"file:registry.password\"\n");
     folder.write("registry.password", "hunter2\n");
+    let path = folder.path().join("registry.password");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
     with_password(&registry, "hunter2");
     push(&folder, &registry, "1", "good.wasm", &[]);
     assert_eq!(json_of(&add(&folder, &registry, "1"))["ok"], true);
@@ -39,7 +43,10 @@ fn a_password_of_a_file_or_of_a_keyring_opens_a_registry() {
     let missing = run(&folder, &["outdated"]);
     assert_eq!(missing.code(), 1);
     assert!(missing.stderr.contains("no keyring of this system gives toolcell-tests/nobody"), "{missing:?}");
-    let keeping = Folder::with_manifest("version = 1\n[components.reach]\nsource = \"reach.wasm\"\n");
+    let keeping = Folder::with_manifest(
+        "version = 1\n[components.reach]\nsource = \"reach.wasm\"\n\
+         [components.reach.network]\nhttp = [\"https://api.example.com\"]\n",
+    );
     keeping.write("reach.wasm", fixture_bytes("reach_http"));
     let set = ["secret", "set", "TOKEN", "--keyring", "--header", "X-Key", "--for", "https://api.example.com", "--yes"];
     let kept = Command::in_folder(&keeping, &set).with_input("hunter2\n").run();

@@ -1,6 +1,6 @@
-//! What comes through a door: frames, however they are cut, and the message that opens it. Native
-//! code may send any bytes, so that they are frames or are refused. A message that is read means the
-//! same once it is written and read again.
+//! Bytes that come through a door: frames, however they are cut, and the message that opens it.
+//! Native code may send any bytes, so that they are frames or are refused. A message that is read
+//! means the same once it is written and read again.
 //!
 //! Frames, their lists and the message are included by their files, without the crate that runs
 //! guests. Types that these name stand here with their fields.

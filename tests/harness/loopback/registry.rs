@@ -119,6 +119,15 @@ impl Registry {
         json_of(&self.kept().manifests[&(repository.to_owned(), digest.to_owned())].1)
     }
 
+    /// Bytes that a manifest has.
+    ///
+    /// # Panics
+    /// If there is no such manifest.
+    #[must_use]
+    pub fn manifest_size(&self, repository: &str, digest: &str) -> usize {
+        self.kept().manifests[&(repository.to_owned(), digest.to_owned())].1.len()
+    }
+
     /// Has it answer otherwise where this gives an answer.
     pub fn answer_instead(&self, hook: impl Fn(&Seen) -> Option<Scripted> + Send + 'static) {
         self.kept().hook = Some(Box::new(hook));

@@ -92,7 +92,7 @@ pub struct PushArgs {
 Examples:
   toolcell update                        all whose tags lead elsewhere now
   toolcell update weather --tag 1.3.0    one, to another tag
-  toolcell update --json                 for a program: the changes as JSON, and nothing is written
+  toolcell update --json                 the changes as JSON; nothing is written
 
 Shows for each component the digest, who signed it, how its tools and imports differ, and asks. Then the manifest and
 the lock pin the new one.")]

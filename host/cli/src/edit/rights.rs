@@ -21,7 +21,9 @@ pub fn private(component: &str, right: &str) -> Vec<ManifestEntry> {
     if !matches!(Ask::parse(right), Ok(Ask::Http(_) | Ask::Tcp(..) | Ask::Udp(..))) {
         return Vec::new();
     }
-    let tables = suggest(&[Attempt::new(component, right, None)]);
+    // The path of a right may be a pattern, and that of a request is none. Only the host counts.
+    let asked = right.replace('*', "");
+    let tables = suggest(&[Attempt::new(component, &asked, None)]);
     // It is the last key of the only table. `localhost` has two addresses.
     let private = tables.split_once("private = [").map(|(_, entries)| entries).unwrap_or_default();
     private.split('"').skip(1).step_by(2).map(|address| rule("private", address)).collect()

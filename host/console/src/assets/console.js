@@ -70,9 +70,11 @@ function decisions() {
   return [...document.querySelectorAll('main form[method="post"] button')].map(button => ({ does: decision(button), at: button.getBoundingClientRect() }));
 }
 
+// Fields that a person fills in are not part of it: they change while the same button stands there.
 function decision(button) {
   const form = button.closest('form');
-  return JSON.stringify([form.getAttribute('action'), [...new FormData(form)], button.name, button.value]);
+  const hidden = [...form.querySelectorAll('input[type="hidden"]')].map(({ name, value }) => [name, value]);
+  return JSON.stringify([form.getAttribute('action'), hidden, button.name, button.value]);
 }
 
 let stood = [];

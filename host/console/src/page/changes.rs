@@ -23,7 +23,7 @@ pub fn view(frame: &Frame, changes: &Changes) -> Markup {
     }
 }
 
-/// What the differences of one page may still take.
+/// Room that is left for the differences of one page.
 struct Room {
     bytes: usize,
     effort: Effort,

@@ -190,7 +190,7 @@ impl Samples {
     }
 
     fn limits(&self) -> Vec<LimitRow> {
-        let row = |key: &str, unit, limit: u64, share: u64, place| LimitRow {
+        let row = |key: &str, unit, limit: u64, share: u64, place: Option<Place>| LimitRow {
             key: self.text(key),
             unit,
             limit,

@@ -69,6 +69,10 @@ pub(crate) const BYTES_MIN: u64 = 64 << 10;
 /// Bytes of a message beside its texts, with the problems of a value.
 const MESSAGE_HEAD_BYTES: u64 = BYTES_MIN + PROBLEMS_BYTES_MAX as u64;
 
+/// Bytes of arguments, or of a result with all that was printed, that one frame always takes. What
+/// is larger ends its call, whatever its limits are.
+pub(crate) const TAKEN_BYTES: u64 = 16 << 20;
+
 /// Bytes of one item of an answer beside its texts.
 const ITEM_BYTES: u64 = 64;
 

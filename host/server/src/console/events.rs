@@ -121,8 +121,7 @@ impl Console {
                 return;
             }
             let (console, frame) = (Arc::clone(&self), self.frame(&visit, false));
-            let made =
-                tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, view, came));
+            let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, view, came));
             let Ok((update, news)) = made.await else { return };
             // A page that was just loaded shows what there was.
             let to_say = heard.get_or_insert_with(|| Heard::all_of(&news)).hears(&news);

@@ -8,7 +8,7 @@ const NAMED_MAX: usize = 2;
 /// Characters of a name or a request: a person listens to a few words.
 const WORDS_CHARS_MAX: usize = 80;
 
-/// What a person has to know of, at one time.
+/// News that a person has to know of, at one time.
 #[derive(Clone, Debug, Default)]
 pub struct News {
     /// Calls that wait for an operator: the question's number, and the tool.
@@ -19,7 +19,7 @@ pub struct News {
     pub denied: Vec<(u64, String, String)>,
 }
 
-/// What a page has heard of.
+/// News that a page has heard of.
 #[derive(Clone, Debug)]
 pub struct Heard {
     /// The last question, and the last group of denials.

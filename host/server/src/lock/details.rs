@@ -36,7 +36,7 @@ pub struct DriftDetails {
     pub other: Bounded<String>,
     /// Each thing that is signed, and by whom, as the lock pins it.
     pub signed_before: Vec<String>,
-    /// The same of what would be served.
+    /// Signers of the version that would be served.
     pub signed_now: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! `toolcell.lock`: what a person approved of each component, so that nothing else is served in its
 //! name.
 //!
-//! Holds the file, its form of a catalog, and the differences of two in words and in parts. Must not hold: the
-//! effect of a difference (see `reload` and the commands).
+//! Holds the file, its form of a catalog, and the differences of two in words and in parts. Must
+//! not hold: the effect of a difference (see `reload` and the commands).
 mod approval;
 mod confirmation;
 mod details;

@@ -175,7 +175,7 @@ mod tests {
             recent.count(missing, &stranger, (now + later, time + later));
         }
         recent.count(Refusal::of(Reason::HiddenTool), &Who::Caller("tom", Some("pay")), (now, time));
-        let row = |refusal, who: &str, tool: Option<&str>, count, minutes| RecentRefusal {
+        let row = |refusal, who: &str, tool: Option<&str>, count, minutes: u64| RecentRefusal {
             refusal,
             who: who.to_owned(),
             tool: tool.map(str::to_owned),

@@ -49,8 +49,8 @@ use std::{
 use memory::Memory;
 use ring::MEMORY_WORDS;
 
-/// Bytes of one frame: the 16 MiB that the largest arguments or results have, and 64 KiB for what
-/// is said around them.
+/// Bytes of one frame: 16 MiB of arguments, or of a result with all that was printed, and 64 KiB
+/// for the rest of a message. Limits may allow more where there is no link.
 pub const FRAME_BYTES_MAX: usize = (16 << 20) + (64 << 10);
 
 /// Descriptors with one frame: the mounts of one group. The kernel takes up to 253.

@@ -37,8 +37,8 @@ pub struct End {
 pub struct Memory {
     /// Every page that it has in memory, also those that it shares with others.
     pub resident: u64,
-    /// Pages of its own, of shared memory, in swap, and of tables of pages, and files in memory that
-    /// [it fills](Process::holds_beside): about as much as comes back when it ends.
+    /// Pages of its own, of shared memory, in swap, and of tables of pages, and files in memory
+    /// that [it fills](Process::holds_beside): about as much as comes back when it ends.
     pub own: u64,
 }
 

@@ -9,17 +9,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
-use toolcell_policy::{Denial, Limits};
-use toolcell_walls::link::Sender;
+use toolcell_policy::quantity::show_bytes;
+use toolcell_policy::{Denial, Limit, Limits};
+use toolcell_walls::link::{SendError, Sender};
 
 use crate::bindings::contract::CallResult;
 use crate::caller::asking::{Asked, Inquiry, Kind};
 use crate::caller::outside::Outside;
 use crate::caller::{Caller, LogLevel, Trace};
+use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::wall::message::{
-    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, WireAsked, WireReport,
-    capability_number,
+    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, MessageError, PROGRESS_TEXT_BYTES_MAX, WireAsked,
+    WireReport, capability_number,
 };
 use crate::wall::rate::Rate;
 
@@ -107,12 +109,23 @@ impl RemoteCaller {
     pub(super) fn end(&self, report: CallReport<CallResult>) {
         let mut report = report;
         let spent = std::mem::take(&mut report.spent);
-        let ended = FromSandbox::Ended(self.call, Box::new(WireReport::from(report)));
-        let sent = message::encode(&ended).map(|bytes| self.link.send(&bytes, &[]));
+        let (usage, kept) = (report.usage, report.kept);
+        let mut sent = self.give(report);
+        if matches!(sent, Ok(Err(SendError::TooLarge(_)))) {
+            // A frame does not take what the limits allow. That is the call's own end.
+            let value = show_bytes(message::TAKEN_BYTES);
+            let failure = Failure::OverLimit { limit: Limit::Output, value };
+            sent = self.give(CallReport { usage, kept, ..CallReport::not_run(failure) });
+        }
         if !matches!(sent, Ok(Ok(()))) {
             std::process::abort();
         }
         drop(spent);
+    }
+
+    fn give(&self, report: CallReport<CallResult>) -> Result<Result<(), SendError>, MessageError> {
+        let ended = FromSandbox::Ended(self.call, Box::new(WireReport::from(report)));
+        message::encode(&ended).map(|bytes| self.link.send(&bytes, &[]))
     }
 
     /// Tells the host of something on the way, which is lost where there is too much of it.

@@ -27,7 +27,7 @@ use crate::load::precompiled::{self, CodeOrigin};
 use crate::load::sandbox::{Sandbox, SandboxOptions};
 use crate::run::call::{CallReport, ListedBeside};
 use crate::shape::typed::WrittenDescriptions;
-use crate::wall::message::{decode, encode};
+use crate::wall::message::{ToSandbox, decode, encode};
 use crate::wall::tests::{are_seeds, each_changed};
 
 const ADDS: &str = r#"(component
@@ -45,10 +45,7 @@ struct Hostile {
 
 impl Hostile {
     async fn new() -> Self {
-        Self::of(Starter::new().unwrap()).await
-    }
-
-    async fn of(starter: Starter) -> Self {
+        let starter = Starter::new().unwrap();
         let (process, _) = starter.start(idle()).await.unwrap();
         let (ours, theirs) = link::pair().unwrap();
         let (_, receiver) = link::open(ours).unwrap();
@@ -153,8 +150,11 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
     let answer = hostile.run.hear(&Bounds { files: &files, memory_bytes_max: 64 << 20, ..bounds(until) }).await;
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)), "{answer:?}");
     // What all processes may take together is past as well, where this is less.
-    let mut hostile = Hostile::of(Starter::bounded(1).unwrap()).await;
-    let Err(NotLoaded::Ended { reason }) = hostile.hears().await else { panic!("it loads") };
+    let starter = Starter::bounded(1).unwrap();
+    let mut run = Run::start(&starter, &idle(), &ToSandbox::Cancel(0), &[]).await.unwrap();
+    let Err(NotLoaded::Ended { reason }) = run.hear(&bounds(Duration::from_secs(3_600))).await else {
+        panic!("it loads")
+    };
     assert!(reason.starts_with("all processes of components together took more memory than 0 MiB"), "{reason}");
     // None of them may be longer than all of that memory.
     assert_eq!([64 << 20, u64::MAX].map(file_bytes_max), [64 << 20, 1 << 30]);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use toolcell_policy::Limit;
+use toolcell_policy::quantity::show_bytes;
 use toolcell_walls::link::{LOOK_TIME_MAX, SendError};
 
 use super::SandboxProcess;
@@ -101,6 +102,10 @@ impl SandboxProcess {
         self.sender.send(&bytes, &[]).map_err(|error| match error {
             // It has just ended, and the task that reads its link does not know yet.
             SendError::Ended(reason) => Failure::SandboxEnded { reason: reason.to_string() },
+            // A frame does not take what the limit allows.
+            SendError::TooLarge(_) => {
+                Failure::OverLimit { limit: Limit::Arguments, value: show_bytes(message::TAKEN_BYTES) }
+            }
             other => failed(&other),
         })
     }

@@ -82,7 +82,7 @@ impl Sources {
         }
         let recent = if is_of_this_run { self.activity.running.recent().find(call) } else { None };
         let link = CallLink { id: id.to_owned(), number: call };
-        Some(CallPage { chain, ..self.call_page(link, &found, recent.as_ref()) })
+        Some(CallPage { chain, ..self.call_page(link, &found, recent.as_deref()) })
     }
 
     fn call_page(&self, link: CallLink, found: &CallRecords, recent: Option<&RecentCall>) -> CallPage {

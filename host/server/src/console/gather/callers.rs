@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime};
 
 use serde_json::{Map, Value};
 use toolcell_console::model::{
-    Approvals, CallerRule, Callers, DecidedApproval, Moment, Reach, RefusedCaller, TokenRow, WaitingApproval,
+    Approvals, CallerRule, Callers, DecidedApproval, Moment, RefusedCaller, TokenRow, WaitingApproval,
 };
 use toolcell_mcp::{Caller, Catalog as _};
 

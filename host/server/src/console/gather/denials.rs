@@ -34,11 +34,6 @@ impl Sources {
         }
     }
 
-    /// A group of denials, and the rule that would allow it.
-    pub fn group(&self, group: &activity::DenialGroup) -> DenialGroup {
-        self.offers(&self.catalog()).group(group)
-    }
-
     /// The tables that would allow what a group asked for, if the server may write them.
     pub fn tables(&self, group: &activity::DenialGroup) -> Option<String> {
         self.offers(&self.catalog()).tables(group)

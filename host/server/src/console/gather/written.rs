@@ -36,7 +36,7 @@ impl WrittenManifest {
         let written = self.manifest.callers();
         let rule = written.rules().iter().find(|rule| rule.name() == name)?;
         let is_same = !written.differing(serving).contains(&name);
-        is_same.then(|| Place { key: format!("callers.{name}"), ..self.place(rule.span()) })
+        is_same.then(|| Place { key: format!("callers.{name}"), ..self.place(rule.span().clone()) })
     }
     /// The grants of a tool as they are written; `None` if its component is gone from there.
     pub fn grants(&self, offer: &Offer<'_>) -> Option<Arc<Grants>> {

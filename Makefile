@@ -111,7 +111,7 @@ fuzz: ## Look for inputs that break the decoder, the transport, the manifest, th
 fuzz-smoke: ## The same for 20 seconds each, from the seeds alone
 	tests/fuzz/run.sh --same 20
 
-lint: ## Check formatting and comments, the files for Kubernetes and Prometheus, and clippy with every warning an error (ARGS=--required: get promtool)
+lint: ## Check formatting and comments, the files for Kubernetes and Prometheus, and clippy with every warning an error (ARGS=--get: get promtool)
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo 'cargo clippy is missing; get it with: rustup component add clippy' >&2; exit 1; }
 	$(CARGO) fmt --all --check

@@ -28,6 +28,7 @@ mod pipelined;
 mod placed;
 mod plain;
 mod process;
+mod registry;
 mod reload;
 mod replicas;
 mod report;
@@ -52,7 +53,7 @@ use toolcell_tests::Watch;
 /// A measurement: its name, for `--filter`, and the function that makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 18] = [
+const MEASUREMENTS: [Measurement; 19] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -62,6 +63,7 @@ const MEASUREMENTS: [Measurement; 18] = [
     ("walls", walls::measure),
     ("memory", memory::measure),
     ("reload", reload::measure),
+    ("registry", registry::measure),
     ("granted", granted::measure),
     ("decision", decision::measure),
     ("console", console::measure),

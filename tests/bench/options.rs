@@ -16,8 +16,8 @@ Usage: make bench
 
   --quick          few rounds: shows that everything runs, judges nothing
   --filter NAME    only those with NAME in their names; given again, those as well: serial, placed, pipelined,
-                   saturation, start, loops, walls, memory, reload, granted, decision, console, fetch, http, replicas,
-                   languages, edit, peers
+                   saturation, start, loops, walls, memory, reload, registry, granted, decision, console, fetch, http,
+                   replicas, languages, edit, peers
   --json           one JSON object on stdout instead of tables
   --markdown FILE  the tables into this file as well, between the lines <!-- bench: begin --> and <!-- bench: end -->
   --help           this

@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use toolcell_tests::{Folder, bulk};
+use toolcell_tests::loopback::Registry;
+use toolcell_tests::{Command, Folder, bulk};
 
 use crate::subject::Subject;
 
@@ -102,6 +103,27 @@ impl Serving {
     /// `echo` was not built.
     pub fn copies(count: usize) -> anyhow::Result<Self> {
         Self::copies_with(count, |_| String::new())
+    }
+
+    /// Serves [`copies`](Self::copies) from the store, once each was pushed to a registry and pulled
+    /// from there.
+    ///
+    /// # Errors
+    /// `echo` was not built, or toolcell fails.
+    pub fn pulled_copies(count: usize, registry: &Registry) -> anyhow::Result<Self> {
+        let serving = Self::copies(count)?;
+        let reached = format!("store = \"store\"\n\n[registries.\"{}\"]\nprivate = true\n", registry.host());
+        let mut manifest = std::fs::read_to_string(serving.0.manifest())?;
+        manifest = manifest.replacen(IN_PROCESS, &format!("{IN_PROCESS}\n{reached}"), 1);
+        serving.0.write("toolcell.toml", &manifest);
+        for at in 0..count {
+            let file = format!("copy{at}.wasm");
+            let source = push(&serving.0, &registry.reference(&format!("bench/copy{at}"), "1.0.0"), &file)?;
+            manifest = manifest.replacen(&format!("source = \"{file}\""), &format!("source = \"{source}\""), 1);
+        }
+        serving.0.write("toolcell.toml", manifest);
+        serving.toolcell("pull").run()?;
+        Ok(serving)
     }
 
     /// Serves [`copies`](Self::copies) with a grant for each, beside `echo`, which has none.
@@ -260,6 +282,23 @@ impl Numbered {
         }
         Ok(bulk::with_code(&bytes, code_bytes))
     }
+}
+
+/// `echo`, as it was built.
+///
+/// # Errors
+/// It was not.
+pub fn echo() -> anyhow::Result<Vec<u8>> {
+    built(EXAMPLES, "echo")
+}
+
+/// Pushes a file of the folder. Returns the source that names it.
+///
+/// # Errors
+/// It is not taken.
+pub fn push(folder: &Folder, reference: &str, file: &str) -> anyhow::Result<String> {
+    let pushed = Command::in_folder(folder, &["push", reference, file, "--json"]).run().json();
+    pushed.get("source").and_then(|source| source.as_str()).map(str::to_owned).context("nothing was pushed")
 }
 
 /// A grant that changes nothing for a component that does not look at it.

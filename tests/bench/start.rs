@@ -78,15 +78,24 @@ fn starts(
     times: usize,
     before: impl Fn(&Serving) -> anyhow::Result<()>,
 ) -> anyhow::Result<Samples> {
-    let (last, mut took) = (format!("{}echo", prefix(tools - 1)), Samples::default());
+    let mut took = Samples::default();
     for _ in 0..times {
         before(serving)?;
-        let begun = Instant::now();
-        let mut link = Link::start(&serving.subject(), Wire::Pipes)?;
-        first_call(&mut link, &last, "the first call")?;
-        took.push(begun.elapsed().as_secs_f64() * 1e3);
+        took.push(once(serving, tools)?);
     }
     Ok(took)
+}
+
+/// Starts it, and calls the last of its tools. Returns the time until the answer, in ms.
+///
+/// # Errors
+/// It does not start, or answers wrongly.
+pub fn once(serving: &Serving, tools: usize) -> anyhow::Result<f64> {
+    let last = format!("{}echo", prefix(tools - 1));
+    let begun = Instant::now();
+    let mut link = Link::start(&serving.subject(), Wire::Pipes)?;
+    first_call(&mut link, &last, "the first call")?;
+    Ok(begun.elapsed().as_secs_f64() * 1e3)
 }
 
 fn ratio(took: &Samples, native: &Samples) -> Option<f64> {

@@ -191,7 +191,8 @@ fn an_answer_that_no_message_takes_ends_its_own_call_and_no_process() {
     let before = sandboxes(&host);
     let refused = host.call("long_text", json!({"bytes": 20 << 20}));
     assert_eq!(refused.error_text(), "the result is larger than 16MiB (limit \"output\")");
-    assert_eq!(sandboxes(&host), before, "its process lives on");
+    let after = sandboxes(&host);
+    assert!(before.iter().all(|process| after.contains(process)), "its process lives on: {before:?}, {after:?}");
     assert!(!host.call("long_text", json!({"bytes": 10})).is_error());
     host.still_works();
 }

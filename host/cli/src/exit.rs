@@ -1,7 +1,7 @@
 //! Exit codes, decided here alone.
 use std::process::ExitCode;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::terminal;
 
@@ -27,13 +27,13 @@ pub struct Failure {
     hint: String,
     exit: Exit,
     /// Further members of its JSON.
-    more: Map<String, Value>,
+    more: Vec<(String, Value)>,
 }
 
 impl Failure {
     /// The manifest, a component or a file is at fault.
     pub fn at_fault(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), exit: Exit::AtFault, more: Map::new() }
+        Self { message: message.into(), hint: hint.into(), exit: Exit::AtFault, more: Vec::new() }
     }
 
     /// The command line is at fault.
@@ -54,7 +54,7 @@ impl Failure {
     /// This failure, with one more member of its JSON.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
-        self.more.insert(name.to_owned(), value);
+        self.more.push((name.to_owned(), value));
         self
     }
 
@@ -65,7 +65,7 @@ impl Failure {
             let problem = Some(self.message.as_str()).filter(|message| !message.is_empty());
             let mut answer = json!({"ok": false, "problem": problem, "hint": hint});
             if let Some(members) = answer.as_object_mut() {
-                members.extend(self.more.clone());
+                members.extend(self.more.iter().cloned());
             }
             terminal::print(&format!("{answer:#}\n"))?;
         } else if !self.message.is_empty() {

@@ -66,7 +66,8 @@ mod tests {
     #[test]
     fn there_is_the_memory_of_the_machine_or_of_the_narrowest_group_around_the_process() {
         const GIB: u64 = 1 << 30;
-        let table: [(&str, &[(&str, &str)], u64); 8] = [
+        type Files = &'static [(&'static str, &'static str)];
+        let table: [(&str, Files, u64); 8] = [
             ("", &[], 16 * GIB),
             ("0::/a/b\n", &[], 16 * GIB),
             ("0::/a/b\n", &[("a/b/memory.max", "max\n"), ("a/memory.max", "max\n")], 16 * GIB),

@@ -32,7 +32,8 @@ async function checkCalls(token) {
 async function checkTried(opened) {
     const { page } = opened;
     await load(page, '/tools/markup_says');
-    await page.locator('#argument-0').fill(String(SAID_BYTES));
+    // Fields stand in the order of their names, and a name is markup.
+    await page.locator('input[inputmode=decimal]').fill(String(SAID_BYTES));
     await page.getByRole('button', { name: 'Call it' }).click();
     await sees(page.locator('#result .chip', { hasText: 'ok' }), 'the call is answered');
     const clipped = await textOf(page.locator('#result .more'));
@@ -47,10 +48,10 @@ async function checkWaiting(opened, token) {
     const { page } = opened;
     await load(page, '/approvals');
     const more = ARGUMENT.repeat(SAID_BYTES / ARGUMENT.length);
-    const answers = [call(token, 'markup_waits', { more, [ARGUMENT]: more }, ARGUMENT), call(token, 'markup_waits', { more: ARGUMENT })];
+    const answers = [call(token, 'markup_waits', { more, [ARGUMENT]: ARGUMENT }, ARGUMENT), call(token, 'markup_waits', { more: ARGUMENT })];
     const cards = page.locator('#approvals-waiting article');
     await until(async () => (await cards.count()) === 2, 'both calls wait');
-    for (const window of TWO_WINDOWS) await checkPage(window, '/approvals', { shows: 'more bytes' });
+    for (const window of TWO_WINDOWS) await checkPage(window, '/approvals', { shows: 'characters more)' });
     await checkShown(opened, NARROW, 'calls that wait', false);
     await cards.first().getByRole('button', { name: 'Decline call' }).click();
     await isTold(page, /^Call \d+ of "markup_waits" is declined\.$/);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::{Ask, Reply, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, Saving, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, PATIENCE, TestHost, manifest_of};
 
 /// Markup that runs a script where it is not escaped.
 const MARKUP: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>";

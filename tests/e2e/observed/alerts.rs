@@ -173,8 +173,7 @@ fn data(seen: &Seen) -> Value {
 }
 
 fn alerting(fixtures: &[&str], table: &str, server: &HttpServer) -> TestHost {
-    let alerts =
-        format!("[alerts]\nurl = \"{}\"\nsecret = \"file:key\"\nprivate = true\n{table}\n", server.url("/hook"));
+    let alerts = format!("[alerts]\nurl = \"{}\"\nsecret = \"file:key\"\n{table}\n", server.url("/hook"));
     let folder = Folder::with_manifest(&format!("{}{alerts}", manifest_of(fixtures)));
     folder.write("key", KEY);
     std::fs::set_permissions(folder.path().join("key"), Permissions::from_mode(0o600)).unwrap();
@@ -184,7 +183,7 @@ fn alerting(fixtures: &[&str], table: &str, server: &HttpServer) -> TestHost {
 #[test]
 fn repeated_failure_raises_one_alert_with_a_signed_message() {
     let server = receiver(&[503]);
-    let mut host = alerting(&["good", "quitter"], "tool_failures = 3\ncaller_failures = 0", &server);
+    let mut host = alerting(&["good", "quitter"], "private = true\ntool_failures = 3\ncaller_failures = 0", &server);
     host.call("echo", json!({"text": "x"}));
     for _ in 0..5 {
         host.call("trap", json!({}));
@@ -210,7 +209,8 @@ fn repeated_failure_raises_one_alert_with_a_signed_message() {
 #[test]
 fn denials_and_refusals_raise_alerts_and_a_refused_message_is_not_sent_again() {
     let server = receiver(&[410]);
-    let mut host = alerting(&["reach_http"], "tool_denials = 2\ncaller_denials = 0\nrefusals = 2", &server);
+    let mut host =
+        alerting(&["reach_http"], "private = true\ntool_denials = 2\ncaller_denials = 0\nrefusals = 2", &server);
     for _ in 0..2 {
         host.call("http", json!({"url": "http://example.com/"}));
     }
@@ -224,6 +224,80 @@ fn denials_and_refusals_raise_alerts_and_a_refused_message_is_not_sent_again() {
     let alert = host.recorded("an alert", |record| record["rule"] == "refusals");
     assert_eq!(alert["subject"], "local", "{alert}");
     assert_eq!(data(&seen(&server, 2)[1])["rule"], "refusals");
+}
+
+/// The first failure of a tool raises an alert.
+const AT_ONCE: &str = "tool_failures = 1\ncaller_failures = 0";
+
+fn messages(host: &TestHost, outcome: &str) -> f64 {
+    let of = [("outcome", outcome)];
+    let figures = host.figures_when(outcome, |figures| figures.get("toolcell_alert_messages_total", &of) > 0.0);
+    figures.get("toolcell_alert_messages_total", &of)
+}
+
+#[test]
+fn a_message_goes_to_no_private_address_that_the_manifest_does_not_allow() {
+    let server = receiver(&[]);
+    let mut host = alerting(&["good", "quitter"], AT_ONCE, &server);
+    host.call("trap", json!({}));
+    host.will_say("the message of an alert was not taken: 127.0.0.1 is");
+    assert_eq!(messages(&host, "failed"), 1.0);
+    assert_eq!(server.connections(), 0);
+    host.still_works();
+}
+
+#[test]
+fn a_message_follows_no_redirect() {
+    let elsewhere = receiver(&[]);
+    let url = elsewhere.url("/hook");
+    let server = HttpServer::scripted(move |_| Scripted::Bytes(307, vec![("location", url.clone())], Vec::new()));
+    let mut host = alerting(&["good", "quitter"], &format!("private = true\n{AT_ONCE}"), &server);
+    host.call("trap", json!({}));
+    host.will_say("the message of an alert was not taken: its status is 307");
+    assert_eq!(messages(&host, "failed"), 1.0);
+    assert_eq!((server.seen().len(), elsewhere.connections()), (1, 0));
+}
+
+#[test]
+fn a_receiver_that_never_answers_holds_no_call_up() {
+    let server = HttpServer::scripted(|_| Scripted::As("/silent"));
+    let mut host = alerting(&["good", "quitter"], &format!("private = true\n{AT_ONCE}"), &server);
+    host.call("trap", json!({}));
+    assert_eq!(seen(&server, 1).len(), 1);
+    // The message waits for its answer for ten seconds; calls, records and the end of the server do not.
+    for _ in 0..100 {
+        host.still_works();
+    }
+    let _ = host.recorded("an alert", |record| record["event"] == "alert.raised");
+    assert!(host.ends().status.success());
+}
+
+#[test]
+fn a_caller_whose_calls_fail_raises_an_alert_with_its_name_and_others_do_not() {
+    let folder = Folder::with_manifest(&format!(
+        "{}{CALLERS}[alerts]\ntool_failures = 0\ncaller_failures = 3\n",
+        manifest_of(&["good", "quitter"])
+    ));
+    let token = |name: &str| Command::in_folder(&folder, &["token", "new", name]).run().succeeded().trim().to_owned();
+    let [ann, tom] = ["ann", "tom"].map(token);
+    let options = ["--http", "127.0.0.1:0", "--audit", "audit.jsonl", "--metrics", "127.0.0.1:0"];
+    let host = WebHost::in_folder(folder, &options);
+    let call = |token: &str, tool: &str| {
+        let arguments = json!({"text": "x"});
+        host.ask(&Ask::call(tool, arguments).with("authorization", &format!("Bearer {token}"))).status()
+    };
+    for _ in 0..2 {
+        assert_eq!(call(&ann, "trap"), 200);
+    }
+    for _ in 0..10 {
+        assert_eq!(call(&tom, "echo"), 200);
+    }
+    let alerts = || host.process().figures().get("toolcell_alerts_total", &[("rule", "caller_failures")]);
+    assert_eq!(alerts(), 0.0, "two failures, and ten calls that succeed");
+    assert_eq!(call(&ann, "trap"), 200);
+    let alert = host.process().recorded("an alert", |record| record["event"] == "alert.raised");
+    assert_eq!((&alert["rule"], &alert["subject"]), (&json!("caller_failures"), &json!("ann")), "{alert}");
+    assert_eq!(alerts(), 1.0);
 }
 
 #[test]

@@ -9,9 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use toolcell_policy::Limits;
 
-use around::{
-    bindings, caller, failure, load, loading, means_the_same, message, run, secrets, wall, wasi,
-};
+use around::{bindings, caller, failure, load, loading, means_the_same, message, run, secrets, wall, wasi};
 use loading::{FromLoader, ToLoader};
 
 #[path = "around_messages.rs"]

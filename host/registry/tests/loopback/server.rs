@@ -206,7 +206,7 @@ fn serve<S: Read + Write>(stream: S, state: &State) {
         }
         Reply::Dripped(bytes) => {
             let written = |byte: &u8| stream.write_all(&[*byte]).and_then(|()| stream.flush());
-            let _ = bytes.iter().map(written).take_while(Result::is_ok).for_each(|_| std::thread::sleep(BETWEEN_BYTES));
+            bytes.iter().map(written).take_while(Result::is_ok).for_each(|_| std::thread::sleep(BETWEEN_BYTES));
             return;
         }
         Reply::Held(bytes) => stream.write_all(&bytes).and_then(|()| stream.flush()),

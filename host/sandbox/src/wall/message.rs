@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolcell_audit::Usage;
+use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Capability, Limit, Limits};
 use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts, sanitize};
 use zeroize::Zeroizing;
@@ -464,6 +465,10 @@ impl WireFailure {
             Self::Unfit(text) => Failure::Unfit { problems: problems(text) },
             Self::Failed(text) => Failure::Failed(text),
             Self::OverLimit(key) => match Limit::from_key(&key) {
+                // A frame may take less than the limit allows.
+                Some(limit @ Limit::Output) if limits.output_bytes() > TAKEN_BYTES => {
+                    Failure::OverLimit { limit, value: show_bytes(TAKEN_BYTES) }
+                }
                 Some(limit) => Failure::over(limit, limits),
                 None => Failure::Host { detail: "the sandbox process names a limit that there is not".to_owned() },
             },

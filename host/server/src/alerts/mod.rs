@@ -2,7 +2,7 @@
 //!
 //! A failure costs a lock and a look into a table. What is raised is a line of the log, a count, a
 //! record of the audit, and a message that another task sends: no call waits for it. What strangers
-//! have raised is recorded by another thread too, and has a bound: see [`flood`].
+//! have raised is recorded by another thread too, and has a bound: see its module `flood`.
 mod counts;
 mod flood;
 mod message;

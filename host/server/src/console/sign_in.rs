@@ -24,7 +24,7 @@ impl Console {
     /// The page for who is not signed in.
     pub(super) fn sign_in(&self, status: StatusCode, reason: SignInReason) -> Reply {
         let with_token = self.doorman.operators.is_some();
-        let page = SignIn { server: self.name.clone(), reason, with_token, ..SignIn::default() };
+        let page = SignIn { server: self.name.clone(), reason, with_token };
         reply::page(status, page::sign_in(&page))
     }
 

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
-use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Denial, Limit, Limits};
 use toolcell_walls::link::{SendError, Sender};
 
@@ -113,8 +112,8 @@ impl RemoteCaller {
         let mut sent = self.give(report);
         if matches!(sent, Ok(Err(SendError::TooLarge(_)))) {
             // A frame does not take what the limits allow. That is the call's own end.
-            let value = show_bytes(message::TAKEN_BYTES);
-            let failure = Failure::OverLimit { limit: Limit::Output, value };
+            // The host names the limit's value.
+            let failure = Failure::OverLimit { limit: Limit::Output, value: String::new() };
             sent = self.give(CallReport { usage, kept, ..CallReport::not_run(failure) });
         }
         if !matches!(sent, Ok(Ok(()))) {

@@ -124,7 +124,7 @@ impl Sources {
         ];
         let may_be_task = tools.get(index)?.task() != TaskPlan::Never;
         let is_it = same.iter().all(|(served, key)| *served == text(start, key));
-        is_it.then(|| CallLimits { limits: *limits, may_be_task })
+        is_it.then_some(CallLimits { limits: *limits, may_be_task })
     }
 }
 

@@ -177,8 +177,8 @@ mod tests {
         assert_eq!(
             (table(""), table("caller=tom"), table("caller=ann")),
             (
-                all.to_vec().into_iter().map(str::to_owned).collect(),
-                tom.to_vec().into_iter().map(str::to_owned).collect(),
+                all.map(str::to_owned).to_vec(),
+                tom.map(str::to_owned).to_vec(),
                 all[1..3].iter().map(|row| (*row).to_owned()).collect()
             )
         );

@@ -1,0 +1,98 @@
+//! Components from a registry on the loopback, beside components in files: adding one, and starting
+//! with many.
+
+use std::time::Instant;
+
+use anyhow::ensure;
+use toolcell_tests::loopback::Registry;
+use toolcell_tests::{Command, Folder};
+
+use crate::goals::{Goal, Measured};
+use crate::options::Options;
+use crate::report::{Column, Row, Section};
+use crate::samples::Samples;
+use crate::serving::{self, Serving};
+use crate::start;
+
+const COLUMNS: &[Column] = &[
+    Column { key: "p50_ms", heading: "p50 ms", decimals: 1 },
+    Column { key: "min_ms", heading: "min", decimals: 1 },
+    Column { key: "max_ms", heading: "max", decimals: 1 },
+    Column { key: "ratio", heading: "× files", decimals: 2 },
+];
+
+const NOTE: &str = "\
+add: the whole command, with an empty store and nothing compiled; the component is echo, of 103 KB. Start: to the first answer,
+with code that is compiled already, in the host's process; pulled components are read from the store, and verified.";
+
+const REPOSITORY: &str = "bench/echo";
+const FILE: &str = "echo.wasm";
+
+/// Measures.
+///
+/// # Errors
+/// Something does not start, or answers wrongly.
+pub fn measure(options: &Options) -> anyhow::Result<Section> {
+    let registry = Registry::start();
+    let echo = serving::echo()?;
+    serving::push(&folder(&registry, &echo), &registry.reference(REPOSITORY, "1.0.0"), FILE)?;
+    let (mut of_file, mut of_registry) = (Samples::default(), Samples::default());
+    for _ in 0..options.count(20, 2) {
+        of_file.push(add(&folder(&registry, &echo), FILE)?);
+        of_registry.push(add(&folder(&registry, &echo), &registry.reference(REPOSITORY, "1.0.0"))?);
+    }
+    let many = options.count(50, 3);
+    let (files, pulled) = (Serving::copies(many)?, Serving::pulled_copies(many, &registry)?);
+    let (mut with_files, mut with_pulled) = (Samples::default(), Samples::default());
+    let asked = registry.asked().len();
+    for serving in [&files, &pulled] {
+        serving.compile()?;
+    }
+    for _ in 0..options.count(30, 2) {
+        with_files.push(start::once(&files, many)?);
+        with_pulled.push(start::once(&pulled, many)?);
+    }
+    ensure!(registry.asked().len() == asked, "a start asked the registry");
+    let mut measured: Vec<_> =
+        of_registry.median().into_iter().map(|value| Measured::alone(Goal::AddFromRegistry, value)).collect();
+    // A quick look has fewer components than the goal is set for.
+    if let Some(ratio) = ratio(&with_pulled, &with_files).filter(|_| !options.quick) {
+        measured.push(Measured::alone(Goal::StartOfPulled, ratio));
+    }
+    let rows = vec![
+        row("add, from a file".to_owned(), &of_file, None),
+        row("add, from a registry".to_owned(), &of_registry, Some(&of_file)),
+        row(format!("start, {many} components in files"), &with_files, None),
+        row(format!("start, {many} components that were pulled"), &with_pulled, Some(&with_files)),
+    ];
+    let title = "Registries: add, and start with what was pulled";
+    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
+}
+
+/// A folder with a manifest that reaches the registry, and with the component in a file.
+fn folder(registry: &Registry, component: &[u8]) -> Folder {
+    let host = registry.host();
+    let folder = Folder::with_manifest(&format!(
+        "version = 1\n\n[server]\nstore = \"store\"\n\n[registries.\"{host}\"]\nprivate = true\n"
+    ));
+    folder.write(FILE, component);
+    folder
+}
+
+/// Adds a component. Returns the time of the command, in ms.
+fn add(folder: &Folder, source: &str) -> anyhow::Result<f64> {
+    let begun = Instant::now();
+    let added = Command::in_folder(folder, &["add", source, "--name", "added", "--yes"]).run();
+    let took = begun.elapsed().as_secs_f64() * 1e3;
+    ensure!(added.code() == 0, "add failed: {}", added.stderr);
+    Ok(took)
+}
+
+fn ratio(took: &Samples, beside: &Samples) -> Option<f64> {
+    Some(took.median()? / beside.median()?)
+}
+
+fn row(name: String, took: &Samples, beside: Option<&Samples>) -> Row {
+    let ratio = beside.and_then(|beside| ratio(took, beside));
+    Row { name, values: vec![took.median(), took.quantile(0.0), took.quantile(1.0), ratio] }
+}

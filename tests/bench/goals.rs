@@ -79,8 +79,8 @@ pub enum Goal {
     SerialBesideReload,
     /// `SerialBesideReload`, with calls in sandbox processes.
     WalledBesideReload,
-    /// A component of 103 KB is added from a registry, with an empty store and nothing compiled: p50
-    /// in ms.
+    /// A component of 103 KB is added from a registry, with an empty store and nothing compiled:
+    /// p50 in ms.
     AddFromRegistry,
     /// `StartOfFifty` with components that were pulled, as a multiple of those in files.
     StartOfPulled,

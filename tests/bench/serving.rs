@@ -105,8 +105,8 @@ impl Serving {
         Self::copies_with(count, |_| String::new())
     }
 
-    /// Serves [`copies`](Self::copies) from the store, once each was pushed to a registry and pulled
-    /// from there.
+    /// Serves [`copies`](Self::copies) from the store, once each was pushed to a registry and
+    /// pulled from there.
     ///
     /// # Errors
     /// `echo` was not built, or toolcell fails.

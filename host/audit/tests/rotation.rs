@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toolcell_audit::{
@@ -14,6 +15,9 @@ use toolcell_audit::{
 
 /// The file that the process that is killed writes.
 const WRITES_TO: &str = "TOOLCELL_TEST_AUDIT";
+
+/// Time that a process has to run its program.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The number of times it is killed.
 const KILLS: u32 = 12;
@@ -44,7 +48,14 @@ impl Folder {
     }
 
     fn open(&self, settings: Settings) -> (Sink, Opened) {
-        Sink::open_with(&self.audit(), settings).unwrap()
+        // The child of another test has the lock of the last sink until it runs its own program.
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match Sink::open_with(&self.audit(), settings) {
+                Err(OpenError::Locked) if Instant::now() < end => std::thread::yield_now(),
+                opened => return opened.unwrap(),
+            }
+        }
     }
 
     /// Writes that many records.

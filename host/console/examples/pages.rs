@@ -111,7 +111,7 @@ fn posted(samples: &Samples, path: &str, fields: &[(String, String)]) -> Option<
     Some(match path {
         routes::STOP => page::now(&frame, &samples.now(0)),
         routes::APPLY | routes::MUTE | routes::UNMUTE => page::denials(&frame, &samples.denials()),
-        routes::APPROVE => page::changes(&frame, &samples.changes()),
+        routes::READ | routes::APPROVE => page::changes(&frame, &samples.changes()),
         routes::ANSWER_APPROVAL => page::approvals(&frame, &samples.approvals()),
         routes::NEW_TOKEN | routes::REVOKE_TOKEN => page::callers(&frame, &samples.callers(path == routes::NEW_TOKEN)),
         routes::CHECK_CHAIN => page::audit(&frame, &samples.audit(AuditQuery::default())),

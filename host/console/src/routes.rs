@@ -6,6 +6,7 @@
 //! | try a tool | [`try_tool`] | those of [`form`](crate::form) |
 //! | allow what was denied | [`APPLY`] | [`KEY`]: the group |
 //! | mute, unmute | [`MUTE`], [`UNMUTE`] | [`KEY`]: the group |
+//! | read a component in quarantine | [`READ`] | [`COMPONENT`], [`DIGEST`] |
 //! | approve a component | [`APPROVE`] | [`COMPONENT`], [`DIGEST`]; [`SIGNERS`]: `other`, where it is not signed as pinned |
 //! | answer an approval | [`ANSWER_APPROVAL`] | [`KEY`]; [`ANSWER`]: `allow`, `remember` or `decline` |
 //! | make a token | [`NEW_TOKEN`] | [`NAME`], [`SCOPES`]: words with spaces between, [`EXPIRES`]: a duration or empty |
@@ -46,6 +47,8 @@ pub const APPLY: &str = "/denials/apply";
 pub const MUTE: &str = "/denials/mute";
 /// Ends that.
 pub const UNMUTE: &str = "/denials/unmute";
+/// Has a component in quarantine read, to show how it differs.
+pub const READ: &str = "/changes/read";
 /// Approves a component in quarantine.
 pub const APPROVE: &str = "/changes/approve";
 /// Answers a call that waits for a person.

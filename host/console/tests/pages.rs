@@ -135,6 +135,7 @@ fn only_a_console_that_decides_has_forms_that_change_something() {
         routes::APPLY,
         routes::MUTE,
         routes::UNMUTE,
+        routes::READ,
         routes::APPROVE,
         routes::ANSWER_APPROVAL,
         routes::NEW_TOKEN,

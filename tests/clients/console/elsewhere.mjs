@@ -15,6 +15,7 @@ const DECIDING = {
     '/denials/apply': { key: '1' },
     '/denials/mute': { key: '1' },
     '/denials/unmute': { key: '1' },
+    '/changes/read': { component: 'text', digest: `sha256:${'0'.repeat(64)}` },
     '/changes/approve': { component: 'text', digest: `sha256:${'0'.repeat(64)}` },
     '/approvals/answer': { key: '1', answer: 'allow' },
     '/callers/tokens/new': { name: 'mallory', scopes: '', expires: '' },

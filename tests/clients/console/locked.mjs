@@ -43,6 +43,13 @@ async function checkSwapped({ page }) {
     for (const window of WINDOWS) await checkPage(window, '/changes', { shows: digest });
     await checkPage(DARK_NARROW, '/tools', { shows: 'quarantined' });
 
+    check(!(await textOf(card)).includes(POISONED[0]), 'nothing of it was read');
+    await card.getByRole('button', { name: 'Read it fetch' }).click();
+    await isTold(page, 'fetch is read: it differs as shown, and stays in quarantine.');
+    const [words, old] = await Promise.all(['ins', 'del'].map(element => card.locator(element).allTextContents()));
+    check(words.length > 0 && old.length > 0, `its words are shown beside the pinned ones: ${words}, ${old}`);
+    for (const window of WINDOWS) await checkPage(window, '/changes', { shows: digest });
+
     await load(page, '/tools/fetch_page');
     await says(page, SENTENCE, 'the pinned component serves on');
     await says(page, pinned, 'with its digest');

@@ -62,6 +62,15 @@ async function draw(file, path, ready = 'main h1') {
     await context.close();
 }
 
+/** Has what is held at this place read. */
+async function read(path, place) {
+    const { context, page } = await open(LIGHT);
+    await load(page, path);
+    await page.locator(place).getByRole('button', { name: 'Read it' }).click();
+    await page.locator(`${place} ins`).first().waitFor();
+    await context.close();
+}
+
 export async function drawPictures() {
     for (const [note, text] of Object.entries(NOTES)) await ann('notes_write', { note, text });
     await call('toolcell_wrong', 'weather_find');
@@ -81,7 +90,8 @@ export async function drawPictures() {
     await draw('console-tools.png', '/tools');
     await draw('console-tool.png', '/tools/get_weather');
     await draw('console-denials.png', '/denials');
-    await draw('console-changes.png', '/changes', '#quarantined-forecast');
+    await read('/changes', '#quarantined-forecast');
+    await draw('console-changes.png', '/changes', '#quarantined-forecast ins');
     await draw('console-approvals.png', '/approvals', '#approvals-waiting article');
     await draw('console-audit.png', '/audit');
     await draw('console-callers.png', '/callers');

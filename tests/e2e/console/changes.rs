@@ -98,6 +98,71 @@ fn another_description_and_other_grants_are_shown_word_by_word_with_the_time_sin
     assert!(operator.host.folder().read("toolcell.lock").contains("UNITS"));
 }
 
+/// The words that only an older, or only a newer version has, as a page shows them.
+fn marked(element: &str, words: &str) -> String {
+    let what = if element == "del" { "removed" } else { "added" };
+    format!("<{element}><span class=\"hidden\"> {what}: </span><bdi>{words}</bdi>")
+}
+
+#[test]
+fn a_swapped_component_is_read_when_an_operator_says_so_and_its_words_are_shown_until_something_changes() {
+    let mut operator = locked("");
+    operator.host.initialize("2025-11-25");
+    operator.host.folder().save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_c");
+    operator.host.will_say("quarantined: tool");
+    let page = operator.page_with("/changes", "action=\"/changes/read\"");
+    assert!(!page.contains("in one letter"), "{page}");
+    let seen = digest(&page);
+    for (wrong, says) in [
+        (format!("component=tool&digest=sha256:{}", "0".repeat(64)), "is not what was seen any more"),
+        (format!("component=nothing&digest={seen}"), "nothing that is called"),
+        ("component=tool&digest=x".to_owned(), "a digest, or at least its first 16 digits"),
+    ] {
+        let page = operator.decides("/changes/read", &wrong);
+        assert!(page.contains(says) && page.contains("action=\"/changes/read\""), "{wrong}: {page}");
+    }
+    let read = |operator: &Operator| operator.decides("/changes/read", &format!("component=tool&digest={seen}"));
+    let page = read(&operator);
+    for part in [
+        "tool is read: it differs as shown, and stays in quarantine.",
+        "<bdi>Says which version this is</bdi>",
+        &marked("ins", ", in one letter"),
+        "<bdi>extra</bdi>",
+        "tool linger: gone",
+        "action=\"/changes/approve\"",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("action=\"/changes/read\"") && !page.contains("nothing of it was read"), "{page}");
+    assert_eq!(operator.host.call("version", json!({})).text(), "a", "nothing of it serves");
+    let done = |record: &Value| record["decision"] == "read" && record["done"] == true;
+    assert_eq!(operator.host.recorded("it", done)["subject"], format!("tool {seen}"));
+    // Other grants may stand in the manifest now.
+    let other = manifest("[components.tool.env]\nUNITS = \"metric\"\n");
+    operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", other);
+    let page = operator.page_with("/changes", "action=\"/changes/read\"");
+    assert!(!page.contains("in one letter"), "{page}");
+    let page = read(&operator);
+    assert!(page.contains("UNITS = &quot;metric&quot;") && page.contains("in one letter"), "{page}");
+    let page = operator.decides("/changes/approve", &format!("component=tool&digest={seen}"));
+    assert!(page.contains("Approved. Generation 2 serves."), "{page}");
+    assert_eq!(operator.host.call("version", json!({})).text(), "c");
+    let quarantined = |record: &&Value| record["event"] == "component.quarantined";
+    assert_eq!(operator.host.audit().iter().filter(quarantined).count(), 1, "it is quarantined once");
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_stays_in_quarantine() {
+    let mut operator = locked("");
+    operator.host.initialize("2025-11-25");
+    operator.host.folder().save(Saving::RenamedOver, "tool.wasm", "no component");
+    operator.host.will_say("quarantined: tool");
+    let page = operator.page_with("/changes", "action=\"/changes/read\"");
+    let page = operator.decides("/changes/read", &format!("component=tool&digest={}", digest(&page)));
+    assert!(page.contains("It cannot be read: ") && page.contains("action=\"/changes/read\""), "{page}");
+    assert_eq!(operator.host.call("version", json!({})).text(), "a");
+}
+
 #[test]
 fn another_signer_is_shown_beside_the_pinned_one_and_approved_with_a_box_of_its_own() {
     let registry = Registry::start();

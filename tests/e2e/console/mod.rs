@@ -189,6 +189,7 @@ fn a_console_that_only_shows_decides_nothing() {
         "/denials/apply",
         "/denials/mute",
         "/denials/unmute",
+        "/changes/read",
         "/changes/approve",
         "/approvals/answer",
         "/callers/tokens/new",

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 use serde_json::{Value, json};
-use toolcell_tests::loopback::{HttpServer, Scripted, Seen};
+use toolcell_tests::loopback::{Authority, HttpServer, Scripted, Seen};
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{Command, Folder, PATIENCE, Saving, TestHost, manifest_of};
 
@@ -173,11 +173,17 @@ fn data(seen: &Seen) -> Value {
 }
 
 fn alerting(fixtures: &[&str], table: &str, server: &HttpServer) -> TestHost {
-    let alerts = format!("[alerts]\nurl = \"{}\"\nsecret = \"file:key\"\n{table}\n", server.url("/hook"));
+    let folder = told_of_alerts(fixtures, table, &server.url("/hook"));
+    TestHost::recording_with(folder, &["--metrics", "127.0.0.1:0"])
+}
+
+/// A folder whose manifest has messages sent to this address.
+fn told_of_alerts(fixtures: &[&str], table: &str, url: &str) -> Folder {
+    let alerts = format!("[alerts]\nurl = \"{url}\"\nsecret = \"file:key\"\n{table}\n");
     let folder = Folder::with_manifest(&format!("{}{alerts}", manifest_of(fixtures)));
     folder.write("key", KEY);
     std::fs::set_permissions(folder.path().join("key"), Permissions::from_mode(0o600)).unwrap();
-    TestHost::recording_with(folder, &["--metrics", "127.0.0.1:0"])
+    folder
 }
 
 #[test]
@@ -238,10 +244,15 @@ fn messages(host: &TestHost, outcome: &str) -> f64 {
 #[test]
 fn a_message_goes_to_no_private_address_that_the_manifest_does_not_allow() {
     let server = receiver(&[]);
-    let mut host = alerting(&["good", "quitter"], AT_ONCE, &server);
+    let url = server.url("/hook");
+    let refused = Command::in_folder(&told_of_alerts(&["good"], AT_ONCE, &url), &["check"]).run();
+    assert!(refused.failed_with(1).contains("messages over plain http stay on this machine"), "{refused:?}");
+    let folder = told_of_alerts(&["good", "quitter"], AT_ONCE, &url.replacen("http:", "https:", 1));
+    folder.write("root.pem", Authority::new().pem());
+    let root = folder.path().join("root.pem").to_string_lossy().into_owned();
+    let mut host = TestHost::recording_in(folder, &[("SSL_CERT_FILE", &root)]);
     host.call("trap", json!({}));
-    host.will_say("the message of an alert was not taken: 127.0.0.1 is");
-    assert_eq!(messages(&host, "failed"), 1.0);
+    host.will_say("the message of an alert was not taken: 127.0.0.1 is a loopback address");
     assert_eq!(server.connections(), 0);
     host.still_works();
 }
@@ -264,11 +275,12 @@ fn a_receiver_that_never_answers_holds_no_call_up() {
     let mut host = alerting(&["good", "quitter"], &format!("private = true\n{AT_ONCE}"), &server);
     host.call("trap", json!({}));
     assert_eq!(seen(&server, 1).len(), 1);
-    // The message waits for its answer for ten seconds; calls, records and the end of the server do not.
+    // The message waits for its answer for ten seconds. Calls, records and the end do not.
     for _ in 0..100 {
         host.still_works();
     }
     let _ = host.recorded("an alert", |record| record["event"] == "alert.raised");
+    host.close_input();
     assert!(host.ends().status.success());
 }
 

@@ -56,6 +56,8 @@ pub struct Quarantined {
     pub old: Option<SourceState>,
     /// The version that waits.
     pub new: SourceState,
+    /// True if nothing of its bytes was read: its tools are not among the differences.
+    pub is_unread: bool,
     /// True if it is not signed as the lock pins it: that is approved by itself.
     pub other_signers: bool,
     /// Definitions of tools that differ.

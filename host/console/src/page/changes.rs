@@ -93,6 +93,7 @@ fn card(frame: &Frame, waiting: &Quarantined, room: &mut Room) -> Markup {
             }
             (bytes(waiting))
             (differences(waiting, room))
+            (read(frame, waiting))
             (approve(frame, waiting))
         }
     }
@@ -181,15 +182,34 @@ fn definition(change: &DefinitionChange, effort: &mut Effort) -> Markup {
     }
 }
 
-fn approve(frame: &Frame, waiting: &Quarantined) -> Markup {
+/// The fields that name a version; `None` where nothing is decided about it here.
+fn version<'w>(frame: &Frame, waiting: &'w Quarantined) -> Option<[(&'static str, &'w str); 2]> {
     let hidden = [(routes::COMPONENT, waiting.component.as_str()), (routes::DIGEST, waiting.new.digest.as_str())];
-    let shown = frame.decide && hidden.iter().all(|(_, value)| value.len() <= HIDDEN_BYTES);
+    let is_decided = frame.decide && hidden.iter().all(|(_, value)| value.len() <= HIDDEN_BYTES);
+    is_decided.then_some(hidden)
+}
+
+fn read(frame: &Frame, waiting: &Quarantined) -> Markup {
+    let hidden = version(frame, waiting).filter(|_| waiting.is_unread);
+    let button = html! {
+        button id=(id("read", &waiting.component)) { "Read it" span.hidden { " " (name(&waiting.component)) } }
+    };
+    html! {
+        @if let Some(hidden) = hidden {
+            (form(frame, routes::READ, &hidden, &button))
+            p.dim { "Reading compiles the waiting version, to show its tools and grants beside the pinned ones. None of it serves." }
+        }
+    }
+}
+
+fn approve(frame: &Frame, waiting: &Quarantined) -> Markup {
+    let hidden = version(frame, waiting);
     let fields = html! {
         @if waiting.other_signers { (other_signers(waiting)) }
         button.main { "Approve this digest" }
     };
     html! {
-        @if shown {
+        @if let Some(hidden) = hidden {
             details id=(id("approve", &waiting.component)) {
                 summary { "Approve…" }
                 p { "This pins the waiting version in the lock, and serves it:" }

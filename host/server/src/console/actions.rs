@@ -17,6 +17,9 @@ use crate::http::{NewToken, lifetime};
 use crate::lock::{Approval, SeenDigest};
 use crate::reload::ReloadOutcome;
 
+/// There is no room for another order.
+const MANY_WAIT: &str = "Too many reloads wait already; try again later.";
+
 /// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
 const RELOAD_TIME: std::time::Duration = std::time::Duration::from_secs(120);
 
@@ -68,6 +71,11 @@ impl Console {
                 let came = self.sources.allow(fields.number(routes::KEY), &self.orders).await;
                 ("grant", self.group(&fields), routes::DENIALS, came)
             }
+            routes::READ => {
+                time.extend(RELOAD_TIME);
+                let (subject, came) = self.read(&fields).await;
+                ("read", subject, routes::CHANGES, came)
+            }
             routes::APPROVE => {
                 time.extend(RELOAD_TIME);
                 let (subject, came) = self.approve(&fields).await;
@@ -92,6 +100,26 @@ impl Console {
         self.sources.mute(fields.number(routes::KEY), is_muted)
     }
 
+    /// The version that is to be read, and what came of it.
+    async fn read(&self, fields: &Fields) -> (String, Came) {
+        let name = fields.get(routes::COMPONENT);
+        let subject = format!("{name} {}", fields.get(routes::DIGEST));
+        let digest = match SeenDigest::try_from(fields.get(routes::DIGEST).to_owned()) {
+            Ok(digest) => Some(digest),
+            Err(problem) => return (subject, Err(problem)),
+        };
+        let Some(asked) = self.orders.read(Approval { name: name.to_owned(), digest, allow_signer_change: false })
+        else {
+            return (subject, Err(MANY_WAIT.to_owned()));
+        };
+        let came = match asked.await {
+            Ok(ReloadOutcome::Failed(failed)) => Err(format!("It cannot be read: {}", failed.summary)),
+            Ok(_) => Ok(format!("{name} is read: it differs as shown, and stays in quarantine.")),
+            Err(_) => said("", None),
+        };
+        (subject, came)
+    }
+
     /// The subject of an approval, and what came of it.
     async fn approve(&self, fields: &Fields) -> (String, Came) {
         let subject = format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
@@ -102,7 +130,7 @@ impl Console {
         let signers = if approval.allow_signer_change { ", with other signers" } else { "" };
         let outcome = match self.orders.approve(approval) {
             Some(asked) => asked.await.ok(),
-            None => return (subject, Err("Too many reloads wait already; try again later.".to_owned())),
+            None => return (subject, Err(MANY_WAIT.to_owned())),
         };
         let came = match outcome {
             Some(ReloadOutcome::Failed(failed)) => Err(format!("It is not served: {}", failed.summary)),

@@ -228,7 +228,8 @@ impl Reloader {
         let quarantined = held.into_iter().map(|drift| {
             let Drift { component, differences, details, digest, other_signers, .. } = drift;
             let details = Arc::new(details.within(&mut room));
-            Quarantined { component, digest, differences, details, other_signers, since }
+            let is_withheld = self.withheld.iter().any(|held| held.name == component);
+            Quarantined { component, digest, differences, details, is_withheld, read: None, other_signers, since }
         });
         for held in self.setup.journal.quarantine(quarantined.collect()) {
             let (name, differences) = (held.component.as_str(), held.differences.join("\n  "));
@@ -272,6 +273,23 @@ impl Reloader {
         checked.map_err(|problem| ReloadFailure::saying(&problem))?;
         self.pin(&path, locked, (&component, &pinned))?;
         self.tell_approved(&component, &pinned)
+    }
+
+    /// Loads a component that was withheld, as the one that approves it would, and notes how its
+    /// tools and grants differ. It stays quarantined.
+    pub fn read(&mut self, seen: &Approval) -> Result<(), ReloadFailure> {
+        let gone = || ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", seen.name));
+        let path = self.setup.lock.clone().ok_or_else(gone)?;
+        let locked = read_lock(&path)?;
+        self.look_into(seen, &locked)?;
+        let (component, pinned) = self.quarantined_as(&seen.name).ok_or_else(gone)?;
+        seen.check(&component, &pinned.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
+        let digest = pinned.digest.clone();
+        let now = Lock { components: [(component.clone(), pinned)].into() };
+        let drift = drift(&locked, &now).into_iter().find(|drift| drift.component == component).ok_or_else(gone)?;
+        let mut room = DETAILS_BYTES_MAX;
+        let is_held = self.setup.journal.was_read(&component, &digest, drift.details.within(&mut room));
+        is_held.then_some(()).ok_or_else(gone)
     }
 
     /// Records the approval, and writes it into the lock.

@@ -37,6 +37,8 @@ enum Order {
     Asked(oneshot::Sender<ReloadOutcome>),
     /// A person approves a quarantined component, and waits for the outcome.
     Approve(Approval, oneshot::Sender<ReloadOutcome>),
+    /// A person has a quarantined component read, and waits until it is.
+    Read(Approval, oneshot::Sender<ReloadOutcome>),
     /// Another replica may have approved what is quarantined here.
     Elsewhere,
     Stop,
@@ -60,6 +62,8 @@ struct Batch {
     hangup: bool,
     asked: Vec<oneshot::Sender<ReloadOutcome>>,
     approvals: Vec<(Approval, oneshot::Sender<ReloadOutcome>)>,
+    /// Quarantined components that are to be read.
+    unread: Vec<(Approval, oneshot::Sender<ReloadOutcome>)>,
     approved: bool,
     elsewhere: bool,
     /// Files are to be read, whatever else is ordered.
@@ -91,6 +95,12 @@ impl Orders {
     /// Orders an approval of a quarantined component.
     pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<ReloadOutcome>> {
         self.expect(|answer| Order::Approve(approval, answer))
+    }
+
+    /// Orders that a quarantined component is read, to show how it differs. It stays quarantined:
+    /// the outcome is [`ReloadOutcome::Unchanged`].
+    pub fn read(&self, seen: Approval) -> Option<oneshot::Receiver<ReloadOutcome>> {
+        self.expect(|answer| Order::Read(seen, answer))
     }
 
     fn expect(
@@ -140,12 +150,13 @@ pub struct Inbox(Receiver<Order>);
 
 impl Batch {
     fn take(&mut self, order: Order) {
-        self.reads |= !matches!(order, Order::Elsewhere);
+        self.reads |= !matches!(order, Order::Elsewhere | Order::Read(..));
         match order {
             Order::Files => {}
             Order::Hangup => self.hangup = true,
             Order::Asked(answer) => self.asked.push(answer),
             Order::Approve(approval, answer) => self.approvals.push((approval, answer)),
+            Order::Read(seen, answer) => self.unread.push((seen, answer)),
             Order::Elsewhere => self.elsewhere = true,
             Order::Stop => self.stop = true,
         }
@@ -166,6 +177,15 @@ impl Batch {
     /// True if a person or program ordered it, false after a change of files.
     fn is_deliberate(&self) -> bool {
         self.hangup || self.approved || !self.asked.is_empty()
+    }
+
+    /// Has components read that stay quarantined.
+    fn read(&mut self, reloader: &mut Reloader) {
+        for (seen, answer) in std::mem::take(&mut self.unread) {
+            let outcome = reloader.read(&seen).map_or_else(ReloadOutcome::Failed, |()| ReloadOutcome::Unchanged);
+            // The person who asked may be gone.
+            let _ = answer.send(outcome);
+        }
     }
 
     /// Carries out the approvals. Failed ones are answered now; the others wait for the attempt.
@@ -194,6 +214,7 @@ impl Inbox {
             }
             let began = Instant::now();
             batch.approve(&mut reloader);
+            batch.read(&mut reloader);
             if !batch.reads && !batch.approved {
                 continue;
             }
@@ -208,6 +229,8 @@ impl Inbox {
                 outcome = attempt(&mut reloader, APPROVED);
                 reloader.report(APPROVED, began, &outcome);
             }
+            // Those that came meanwhile.
+            batch.read(&mut reloader);
             for answer in batch.asked {
                 // The person who asked may be gone.
                 let _ = answer.send(outcome.clone());

@@ -70,6 +70,11 @@ pub struct Quarantined {
     pub differences: Vec<String>,
     /// The differences in their parts.
     pub details: Arc<DriftDetails>,
+    /// True if nothing has read its bytes: its tools are not in `details`.
+    pub is_withheld: bool,
+    /// The differences of a withheld one in their parts, once somebody had it read. The next
+    /// attempt forgets them, since other grants may stand in the manifest.
+    pub read: Option<Arc<DriftDetails>>,
     /// True if it is not signed as the lock pins it.
     pub other_signers: bool,
     /// The time since which versions of it are held back.
@@ -115,6 +120,7 @@ impl Journal {
     /// that was quarantined before keeps the time since which it is.
     pub fn quarantine(&self, mut now: Vec<Quarantined>) -> Vec<Quarantined> {
         let mut history = self.history();
+        history.quarantined.iter_mut().for_each(|before| before.read = None);
         for held in &mut now {
             let before = history.quarantined.iter().find(|before| before.component == held.component);
             held.since = before.map_or(held.since, |before| before.since);
@@ -122,6 +128,15 @@ impl Journal {
         let news = now.iter().filter(|held| !history.quarantined.contains(held)).cloned().collect();
         history.quarantined = now;
         news
+    }
+
+    /// Notes how a withheld component differs, now that it was read. False if it is not held any
+    /// more.
+    pub fn was_read(&self, component: &str, digest: &str, details: DriftDetails) -> bool {
+        let mut history = self.history();
+        let is_it = |held: &&mut Quarantined| held.component == component && held.digest == digest;
+        let held = history.quarantined.iter_mut().find(is_it);
+        held.map(|held| held.read = Some(Arc::new(details))).is_some()
     }
 
     /// The quarantined components.
@@ -206,12 +221,18 @@ mod tests {
             digest: digest.to_owned(),
             differences: Vec::new(),
             details: Arc::default(),
+            is_withheld: true,
+            read: None,
             other_signers: false,
             since: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
         };
         assert_eq!(journal.quarantine(vec![held("a", "1", 1)]), [held("a", "1", 1)]);
         assert_eq!(journal.quarantine(vec![held("a", "1", 2), held("b", "1", 2)]), [held("b", "1", 2)]);
         assert_eq!(journal.quarantine(vec![held("a", "2", 3)]), [held("a", "2", 1)], "another version");
+        assert_eq!(journal.quarantined(), [held("a", "2", 1)]);
+        assert!(!journal.was_read("a", "1", DriftDetails::default()), "that version is not held any more");
+        assert!(journal.was_read("a", "2", DriftDetails::default()) && journal.quarantined()[0].read.is_some());
+        assert_eq!(journal.quarantine(vec![held("a", "2", 3)]), [], "no news, and to be read again");
         assert_eq!(journal.quarantined(), [held("a", "2", 1)]);
         assert_eq!(journal.quarantine(Vec::new()), []);
         assert_eq!(journal.quarantine(vec![held("a", "2", 4)]), [held("a", "2", 4)], "held anew");

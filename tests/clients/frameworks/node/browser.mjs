@@ -29,6 +29,9 @@ function settle(folder) {
     return browser;
 }
 
+// Times that the browser is started until it runs.
+const STARTS = 3;
+
 /** Starts the browser. Chromium's own sandbox stays off, as in containers: it opens one page, which is ours. */
 export async function startBrowser(folder) {
     const browser = settle(folder);
@@ -37,7 +40,16 @@ export async function startBrowser(folder) {
     const env = { ...process.env, LD_LIBRARY_PATH: join(browser, 'al2023/lib') };
     delete env.TMPDIR;
     const args = chromium.args.filter(arg => !UNGUARDED.includes(arg));
-    return playwright.chromium.launch({ executablePath: join(browser, 'chromium'), args, headless: true, env });
+    const options = { executablePath: join(browser, 'chromium'), args, headless: true, env };
+    // Once in some hundred starts Chromium breaks before it has a window.
+    for (let left = STARTS; ; left -= 1) {
+        try {
+            return await playwright.chromium.launch(options);
+        } catch (broken) {
+            if (left === 1) throw broken;
+            console.error(`Chromium did not start, and is started again: ${broken.message.split('\n')[0]}`);
+        }
+    }
 }
 
 if (process.argv[2] === '--unpack') {

@@ -33,11 +33,12 @@ impl Sources {
 }
 
 fn quarantined(catalog: &Catalog, held: reload::Quarantined) -> Quarantined {
-    let details = &held.details;
+    let details = held.read.as_ref().unwrap_or(&held.details);
     Quarantined {
         old: serving(catalog, &held.component),
         new: SourceState { digest: held.digest, signed: details.signed_now.clone() },
         since: held.since.into(),
+        is_unread: held.is_withheld && held.read.is_none(),
         other_signers: held.other_signers,
         definitions: details.definitions.first.iter().map(definition).collect(),
         grants: details.grants.first.iter().map(grant).collect(),

@@ -81,8 +81,11 @@ fn folder(registry: &Registry, component: &[u8]) -> Folder {
 
 /// Adds a component. Returns the time of the command, in ms.
 fn add(folder: &Folder, source: &str) -> anyhow::Result<f64> {
+    // Code that was compiled before is in the cache of the user.
+    let cache = folder.path().join("cache").to_string_lossy().into_owned();
+    let add = Command::in_folder(folder, &["add", source, "--name", "added", "--yes"]);
     let begun = Instant::now();
-    let added = Command::in_folder(folder, &["add", source, "--name", "added", "--yes"]).run();
+    let added = add.with_variable("XDG_CACHE_HOME", &cache).run();
     let took = begun.elapsed().as_secs_f64() * 1e3;
     ensure!(added.code() == 0, "add failed: {}", added.stderr);
     Ok(took)

@@ -9,10 +9,10 @@ use toolcell_tests::{Command, Folder};
 
 use crate::goals::{Goal, Measured};
 use crate::options::Options;
-use crate::report::{Column, Row, Section};
+use crate::report::{Column, Section};
 use crate::samples::Samples;
 use crate::serving::{self, Serving};
-use crate::start;
+use crate::start::{self, ratio, row};
 
 const COLUMNS: &[Column] = &[
     Column { key: "p50_ms", heading: "p50 ms", decimals: 1 },
@@ -89,13 +89,4 @@ fn add(folder: &Folder, source: &str) -> anyhow::Result<f64> {
     let took = begun.elapsed().as_secs_f64() * 1e3;
     ensure!(added.code() == 0, "add failed: {}", added.stderr);
     Ok(took)
-}
-
-fn ratio(took: &Samples, beside: &Samples) -> Option<f64> {
-    Some(took.median()? / beside.median()?)
-}
-
-fn row(name: String, took: &Samples, beside: Option<&Samples>) -> Row {
-    let ratio = beside.and_then(|beside| ratio(took, beside));
-    Row { name, values: vec![took.median(), took.quantile(0.0), took.quantile(1.0), ratio] }
 }

@@ -98,11 +98,13 @@ pub fn once(serving: &Serving, tools: usize) -> anyhow::Result<f64> {
     Ok(begun.elapsed().as_secs_f64() * 1e3)
 }
 
-fn ratio(took: &Samples, native: &Samples) -> Option<f64> {
+/// The median as a multiple of another one.
+pub fn ratio(took: &Samples, native: &Samples) -> Option<f64> {
     Some(took.median()? / native.median()?)
 }
 
-fn row(name: String, took: &Samples, native: Option<&Samples>) -> Row {
+/// The row of times, beside others where there are any.
+pub fn row(name: String, took: &Samples, native: Option<&Samples>) -> Row {
     let ratio = native.and_then(|native| ratio(took, native));
     Row { name, values: vec![took.median(), took.quantile(0.0), took.quantile(1.0), ratio] }
 }

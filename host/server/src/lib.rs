@@ -47,6 +47,7 @@ mod tasks;
 mod traces;
 pub mod trust;
 mod updates;
+mod window;
 pub mod wishes;
 pub mod wit;
 pub mod workers;

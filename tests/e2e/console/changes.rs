@@ -30,6 +30,12 @@ fn since(page: &str) -> String {
     page.split("Since <time datetime=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
+/// The words that only an older, or only a newer version has, as a page shows them.
+fn marked(element: &str, words: &str) -> String {
+    let what = if element == "del" { "removed" } else { "added" };
+    format!("<{element}><span class=\"hidden\"> {what}: </span><bdi>{words}</bdi>")
+}
+
 #[test]
 fn what_is_quarantined_is_approved_by_its_digest() {
     let mut operator = locked("");
@@ -62,14 +68,12 @@ fn another_description_and_other_grants_are_shown_word_by_word_with_the_time_sin
     operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", &other);
     operator.host.will_say("quarantined: tool");
     let page = operator.page_with("/changes", "action=\"/changes/approve\"");
-    let removed = |words: &str| format!("<del><span class=\"hidden\"> removed: </span><bdi>{words}</bdi>");
-    let added = |words: &str| format!("<ins><span class=\"hidden\"> added: </span><bdi>{words}</bdi>");
     for part in [
         "<h4><bdi>version</bdi>, <bdi>description</bdi> <span class=\"chip off\">changed</span></h4>",
-        &removed("Says"),
-        &added("Tells"),
+        &marked("del", "Says"),
+        &marked("ins", "Tells"),
         "<bdi> which version this is</bdi>",
-        &added(" &lt;b&gt;"),
+        &marked("ins", " &lt;b&gt;"),
         "<ins><span class=\"sign\">+ <span class=\"hidden\">more: </span></span>\
          <bdi>version: variable UNITS = &quot;metric&quot;</bdi></ins>",
         "<del><span class=\"sign\">− <span class=\"hidden\">less: </span></span><bdi>linger: read /gate: gate</bdi></del>",
@@ -96,12 +100,6 @@ fn another_description_and_other_grants_are_shown_word_by_word_with_the_time_sin
     let tools = operator.host.list();
     assert_eq!(tools[0]["description"], "Tells which version this is <b>.");
     assert!(operator.host.folder().read("toolcell.lock").contains("UNITS"));
-}
-
-/// The words that only an older, or only a newer version has, as a page shows them.
-fn marked(element: &str, words: &str) -> String {
-    let what = if element == "del" { "removed" } else { "added" };
-    format!("<{element}><span class=\"hidden\"> {what}: </span><bdi>{words}</bdi>")
 }
 
 #[test]

@@ -29,9 +29,9 @@ fn of_event<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["event"] == event).collect()
 }
 
-/// A host whose callers have tokens, and those of ann and tom.
-fn with_callers(more: &str) -> (WebHost, [String; 2]) {
-    let folder = Folder::with_manifest(&format!("{}{CALLERS}{more}", manifest_of(&["good"])));
+/// A host of these fixtures whose callers have tokens, and those of ann and tom.
+fn with_callers(fixtures: &[&str], more: &str) -> (WebHost, [String; 2]) {
+    let folder = Folder::with_manifest(&format!("{}{CALLERS}{more}", manifest_of(fixtures)));
     let token = |name: &str| {
         let made = Command::in_folder(&folder, &["token", "new", name]).run();
         format!("Bearer {}", made.succeeded().trim())
@@ -43,7 +43,7 @@ fn with_callers(more: &str) -> (WebHost, [String; 2]) {
 
 #[test]
 fn what_is_refused_is_recorded_together_and_counted() {
-    let (host, [ann, tom]) = with_callers("");
+    let (host, [ann, tom]) = with_callers(&["good"], "");
     let list = || Ask::modern(1, "tools/list", json!({}));
     let status = |ask: &Ask| host.ask(ask).status();
     for _ in 0..20 {
@@ -107,7 +107,7 @@ fn what_is_refused_is_recorded_together_and_counted() {
 
 #[test]
 fn the_audit_shows_callers_and_folds_what_is_loaded_again() {
-    let (host, [ann, tom]) = with_callers("");
+    let (host, [ann, tom]) = with_callers(&["good"], "");
     for token in [&ann, &tom, &tom] {
         let reply = host.ask(&Ask::call("echo", json!({"text": "x"})).with("authorization", token));
         assert_eq!(reply.status(), 200);
@@ -286,17 +286,11 @@ fn a_receiver_that_never_answers_holds_no_call_up() {
 
 #[test]
 fn a_caller_whose_calls_fail_raises_an_alert_with_its_name_and_others_do_not() {
-    let folder = Folder::with_manifest(&format!(
-        "{}{CALLERS}[alerts]\ntool_failures = 0\ncaller_failures = 3\n",
-        manifest_of(&["good", "quitter"])
-    ));
-    let token = |name: &str| Command::in_folder(&folder, &["token", "new", name]).run().succeeded().trim().to_owned();
-    let [ann, tom] = ["ann", "tom"].map(token);
-    let options = ["--http", "127.0.0.1:0", "--audit", "audit.jsonl", "--metrics", "127.0.0.1:0"];
-    let host = WebHost::in_folder(folder, &options);
+    let alerts = "[alerts]\ntool_failures = 0\ncaller_failures = 3\n";
+    let (host, [ann, tom]) = with_callers(&["good", "quitter"], alerts);
     let call = |token: &str, tool: &str| {
         let arguments = json!({"text": "x"});
-        host.ask(&Ask::call(tool, arguments).with("authorization", &format!("Bearer {token}"))).status()
+        host.ask(&Ask::call(tool, arguments).with("authorization", token)).status()
     };
     for _ in 0..2 {
         assert_eq!(call(&ann, "trap"), 200);

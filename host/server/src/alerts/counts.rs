@@ -2,6 +2,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::window::Window;
+
 /// Most tools, callers or ranges of addresses that are counted at once, of each rule. Beyond it the
 /// one that was quiet for longest is forgotten.
 const SUBJECTS_MAX: usize = 256;
@@ -29,9 +31,7 @@ pub(super) struct Counts {
 }
 
 struct Count {
-    parts: [u64; PARTS],
-    /// Number of the newest part, since the first count.
-    newest: u128,
+    window: Window<PARTS>,
     quiet_until: Option<Instant>,
     touched: Instant,
 }
@@ -47,35 +47,22 @@ impl Counts {
                 let quiet = quiet.map(|(subject, _)| subject.clone());
                 quiet.and_then(|quiet| self.subjects.remove(&quiet));
             }
-            let count = Count { parts: [0; PARTS], newest: 0, quiet_until: None, touched: now };
+            let count = Count { window: Window::default(), quiet_until: None, touched: now };
             self.subjects.insert(subject.to_owned(), count);
         }
         let count = self.subjects.get_mut(subject)?;
         let part = bounds.window.as_nanos().checked_div(PARTS as u128).unwrap_or_default().max(1);
-        count.pass_to(now.saturating_duration_since(began).as_nanos() / part);
+        let part = u64::try_from(now.saturating_duration_since(began).as_nanos() / part).unwrap_or(u64::MAX);
+        count.window.add(part);
         count.touched = now;
-        if let Some(newest) = count.parts.last_mut() {
-            *newest = newest.saturating_add(1);
-        }
-        let sum: u64 = count.parts.iter().sum();
+        let sum = count.window.sum(part);
         let is_quiet = count.quiet_until.is_some_and(|until| now < until);
         if sum < bounds.threshold || is_quiet {
             return None;
         }
         count.quiet_until = now.checked_add(bounds.cooldown);
-        count.parts = [0; PARTS];
+        count.window.clear();
         Some(sum)
-    }
-}
-
-impl Count {
-    /// Lets parts that are too old leave the window.
-    fn pass_to(&mut self, newest: u128) {
-        let passed = newest.saturating_sub(self.newest);
-        let passed = usize::try_from(passed).unwrap_or(PARTS).min(PARTS);
-        self.parts.rotate_left(passed);
-        self.parts.iter_mut().rev().take(passed).for_each(|part| *part = 0);
-        self.newest = newest.max(self.newest);
     }
 }
 

@@ -88,8 +88,7 @@ impl DriftDetails {
     /// Without its texts if there is no `room` for them, in bytes; else the room is less by them.
     #[must_use]
     pub fn within(mut self, room: &mut usize) -> Self {
-        let bytes = self.definitions.first.iter().map(DefinitionChange::bytes).sum();
-        match room.checked_sub(bytes) {
+        match room.checked_sub(self.texts_bytes()) {
             Some(rest) => *room = rest,
             None => {
                 self.definitions.beyond += self.definitions.first.len();
@@ -97,6 +96,11 @@ impl DriftDetails {
             }
         }
         self
+    }
+
+    /// Bytes of its texts of definitions.
+    pub fn texts_bytes(&self) -> usize {
+        self.definitions.first.iter().map(DefinitionChange::bytes).sum()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::table::{Range, Who, kept_name};
 use super::{Reason, Refusal};
+use crate::window::Window;
 
 /// Time of one part of the hour. The oldest part leaves it as a whole, so that an hour is up to
 /// five minutes shorter than said.
@@ -67,15 +68,13 @@ enum Subject {
 
 #[derive(Clone, Copy)]
 struct Count {
-    parts: [u64; PARTS],
-    /// Number of the newest part, since the first count.
-    newest: u64,
+    window: Window<PARTS>,
     last: SystemTime,
 }
 
 impl Default for Count {
     fn default() -> Self {
-        Self { parts: [0; PARTS], newest: 0, last: SystemTime::UNIX_EPOCH }
+        Self { window: Window::default(), last: SystemTime::UNIX_EPOCH }
     }
 }
 
@@ -92,11 +91,12 @@ impl Recent {
         };
         let key = Key { refusal, who };
         if rows.len() >= rows_max && !rows.contains_key(&key) {
-            rows.retain(|_, count| count.within_the_hour(part) > 0);
+            rows.retain(|_, count| count.window.sum(part) > 0);
         }
         let has_room = rows.len() < rows_max || rows.contains_key(&key);
         let count = if has_room { rows.entry(key).or_default() } else { &mut self.others };
-        count.add(part, time);
+        count.window.add(part);
+        count.last = time;
     }
 
     /// The counts of the hour before this time.
@@ -108,40 +108,17 @@ impl Recent {
                 Subject::Range(range) => (range.text(), None),
                 Subject::Caller(name, tool) => (name.clone(), tool.clone()),
             };
-            RecentRefusal { refusal: key.refusal, who, tool, count: count.within_the_hour(part), last: count.last }
+            RecentRefusal { refusal: key.refusal, who, tool, count: count.window.sum(part), last: count.last }
         });
         let mut rows: Vec<RecentRefusal> = rows.filter(|row| row.count > 0).collect();
         rows.sort_by(|one, other| other.last.cmp(&one.last).then_with(|| one.who.cmp(&other.who)));
-        RecentRefusals { rows, beyond: self.others.within_the_hour(part) }
+        RecentRefusals { rows, beyond: self.others.window.sum(part) }
     }
 
     /// The number of the part that this time is in.
     fn part(&mut self, now: Instant) -> u64 {
         let began = *self.began.get_or_insert(now);
         now.saturating_duration_since(began).as_secs() / PART.as_secs()
-    }
-}
-
-impl Count {
-    fn add(&mut self, part: u64, time: SystemTime) {
-        self.pass_to(part);
-        if let Some(newest) = self.parts.last_mut() {
-            *newest = newest.saturating_add(1);
-        }
-        self.last = time;
-    }
-
-    /// Lets parts that are too old leave the hour.
-    fn pass_to(&mut self, newest: u64) {
-        let passed = usize::try_from(newest.saturating_sub(self.newest)).unwrap_or(PARTS).min(PARTS);
-        self.parts.rotate_left(passed);
-        self.parts.iter_mut().rev().take(passed).for_each(|part| *part = 0);
-        self.newest = newest.max(self.newest);
-    }
-
-    fn within_the_hour(mut self, part: u64) -> u64 {
-        self.pass_to(part);
-        self.parts.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 }
 

@@ -1,13 +1,13 @@
 //! One attempt to replace the catalog: read, build, compare, swap, announce. The old catalog serves
 //! until the swap, and longer if a step fails.
+mod approving;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use toolcell_audit::{
-    CatalogRefused, CatalogReplaced, Clipped, ComponentApproved, ComponentQuarantined, Event, Sink, SinkError,
-};
+use toolcell_audit::{CatalogRefused, CatalogReplaced, Clipped, ComponentQuarantined, Event, Sink, SinkError};
 use toolcell_mcp::{Catalog as _, Host as _, Server};
 use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, render_all};
 
@@ -16,12 +16,11 @@ use super::current::Current;
 use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
-use crate::blocking_files;
-use crate::boards::{BoardName, Boards};
+use crate::boards::Boards;
 use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Withheld, folder_of, side_files};
 use crate::catalog::{apps, skills, texts};
 use crate::file_stamp;
-use crate::lock::{self, Approval, Drift, Lock, LockPath, PinnedComponent, drift};
+use crate::lock::{self, Drift, Lock, LockPath, drift};
 use crate::log::OperatorLog;
 use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
@@ -29,10 +28,6 @@ use crate::trust;
 
 /// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
-
-/// Time for which other replicas take up an approval: files are copied to all of them within a
-/// week.
-const APPROVED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Most bytes of texts of definitions that are kept for pages: those of sixteen large components.
 /// Past them, pages name the command that shows them.
@@ -246,166 +241,6 @@ impl Reloader {
             );
         }
         Ok(())
-    }
-
-    /// Pins the component quarantined under this name, as it was quarantined, and tells other
-    /// replicas. Does nothing if the server is not locked, or if another process pinned the
-    /// component meanwhile.
-    pub fn approve(&mut self, approval: &Approval) -> Result<(), ReloadFailure> {
-        let Some(path) = self.setup.lock.clone() else { return Ok(()) };
-        let locked = read_lock(&path)?;
-        self.look_into(approval, &locked)?;
-        let Some((component, pinned)) = self.quarantined_as(&approval.name) else {
-            let mut serving = Lock::of(&self.setup.current.snapshot());
-            let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
-            let component = serving.component_named(&approval.name).filter(|name| as_pinned(name)).map(str::to_owned);
-            return match component.and_then(|component| serving.components.remove_entry(&component)) {
-                // Others may not have been told the first time.
-                Some((component, pinned)) => self.tell_approved(&component, &pinned),
-                None => {
-                    Err(ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", approval.name)))
-                }
-            };
-        };
-        let checked = approval.check(&component, &pinned.digest);
-        let checked =
-            checked.and_then(|()| approval.check_signers(&component, locked.components.get(&component), &pinned));
-        checked.map_err(|problem| ReloadFailure::saying(&problem))?;
-        self.pin(&path, locked, (&component, &pinned))?;
-        self.tell_approved(&component, &pinned)
-    }
-
-    /// Loads a component that was withheld, as the one that approves it would, and notes how its
-    /// tools and grants differ. It stays quarantined.
-    pub fn read(&mut self, seen: &Approval) -> Result<(), ReloadFailure> {
-        let gone = || ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", seen.name));
-        let path = self.setup.lock.clone().ok_or_else(gone)?;
-        let locked = read_lock(&path)?;
-        self.look_into(seen, &locked)?;
-        let (component, pinned) = self.quarantined_as(&seen.name).ok_or_else(gone)?;
-        seen.check(&component, &pinned.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
-        let digest = pinned.digest.clone();
-        let now = Lock { components: [(component.clone(), pinned)].into() };
-        let drift = drift(&locked, &now).into_iter().find(|drift| drift.component == component).ok_or_else(gone)?;
-        let mut room = DETAILS_BYTES_MAX;
-        let is_held = self.setup.journal.was_read(&component, &digest, drift.details.within(&mut room));
-        is_held.then_some(()).ok_or_else(gone)
-    }
-
-    /// Records the approval, and writes it into the lock.
-    fn pin(
-        &self,
-        path: &LockPath,
-        mut locked: Lock,
-        (component, pinned): (&str, &PinnedComponent),
-    ) -> Result<(), ReloadFailure> {
-        self.note(Event::ComponentApproved(ComponentApproved { name: component, digest: &pinned.digest }))?;
-        locked.components.insert(component.to_owned(), pinned.clone());
-        let own = path.clone();
-        let written = blocking_files::run(path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
-        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| ReloadFailure::saying(&problem))
-    }
-
-    /// Tells other replicas that this component was approved as it is pinned now.
-    fn tell_approved(&self, component: &str, pinned: &PinnedComponent) -> Result<(), ReloadFailure> {
-        let Some(boards) = &self.setup.boards else { return Ok(()) };
-        let form = lock::text_of(component, pinned);
-        // The bytes come last: who sees them there finds the form as well.
-        for parts in [&[component, &form][..], &[component, "bytes", &pinned.digest]] {
-            let problem = match boards.post_waiting(BoardName::Approvals, parts, APPROVED_FOR) {
-                Ok(true) => continue,
-                Ok(false) => "there is no room for more approvals".to_owned(),
-                Err(away) => away.to_string(),
-            };
-            return Err(ReloadFailure::saying(&format!(
-                "{component} is approved here, and other replicas were not told: {problem}"
-            )));
-        }
-        Ok(())
-    }
-
-    /// Pins what is quarantined here and was approved at another replica as it is here: the same
-    /// bytes, tools and grants. True if there was any.
-    pub fn approve_as_elsewhere(&mut self) -> bool {
-        let (Some(boards), Some(path)) = (self.setup.boards.clone(), self.setup.lock.clone()) else { return false };
-        let mut pinned_any = false;
-        for held in self.setup.journal.quarantined() {
-            let seen = (held.digest.clone(), boards.version(BoardName::Approvals));
-            if self.unapproved.get(&held.component) == Some(&seen)
-                || !boards.has(BoardName::Approvals, &[&held.component, "bytes", &held.digest])
-            {
-                continue;
-            }
-            match self.approve_one_as_elsewhere(&held, &boards, &path) {
-                Ok(true) => {
-                    tracing::info!("{} was approved at another replica, and is pinned here as well", held.component);
-                    pinned_any = true;
-                    continue;
-                }
-                Ok(false) => tracing::warn!(
-                    "{}: these bytes were approved at another replica, with other tools or grants than here",
-                    held.component
-                ),
-                Err(failed) => tracing::error!(
-                    "{} was approved at another replica, and not here: {}",
-                    held.component,
-                    failed.summary
-                ),
-            }
-            self.unapproved.insert(held.component, seen);
-        }
-        pinned_any
-    }
-
-    fn approve_one_as_elsewhere(
-        &mut self,
-        held: &Quarantined,
-        boards: &Boards,
-        path: &LockPath,
-    ) -> Result<bool, ReloadFailure> {
-        let locked = read_lock(path)?;
-        let seen = held.digest.parse().map_err(|problem: String| ReloadFailure::saying(&problem))?;
-        // Who approved it there allowed it.
-        let approval = Approval { name: held.component.clone(), digest: Some(seen), allow_signer_change: true };
-        self.look_into(&approval, &locked)?;
-        let Some((component, pinned)) = self.quarantined_as(&held.component) else { return Ok(false) };
-        let form = lock::text_of(&component, &pinned);
-        if pinned.digest != held.digest || !boards.has(BoardName::Approvals, &[&component, &form]) {
-            return Ok(false);
-        }
-        self.pin(path, locked, (&component, &pinned)).map(|()| true)
-    }
-
-    /// Loads an approved component that was withheld, so that the lock can pin its tools as well.
-    fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), ReloadFailure> {
-        let old = self.setup.current.snapshot();
-        let named = Lock::of(&old).component_named(&approval.name).map(str::to_owned);
-        let is_named = |held: &&Withheld| held.name == approval.name || named.as_ref() == Some(&held.name);
-        let (Some(held), Some(manifest)) = (self.withheld.iter().find(is_named), &self.withheld_of) else {
-            return Ok(());
-        };
-        approval.check(&held.name, &held.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
-        let mut pinned = locked.digests();
-        pinned.insert(held.name.clone(), held.digest.clone());
-        let earlier = [Arc::clone(&old)];
-        let generation = old.tools().generation() + 1;
-        let basis = Basis { generation, earlier: &earlier, fresh: false, pinned: Some(pinned), approved: Some(held) };
-        let folder = folder_of(&self.setup.manifest_path);
-        let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &say_slow);
-        let why = problems.iter().find(|problem| problem.severity() == Severity::Error);
-        let catalog =
-            catalog.ok_or_else(|| ReloadFailure::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
-        self.proposed = Some(Arc::new(catalog));
-        Ok(())
-    }
-
-    /// The component quarantined under this name, which may be a tool's.
-    fn quarantined_as(&self, name: &str) -> Option<(String, PinnedComponent)> {
-        let mut now = Lock::of(self.proposed.as_ref()?);
-        let component = now.component_named(name)?.to_owned();
-        let quarantined = self.setup.journal.quarantined();
-        let is_held = quarantined.iter().any(|held| held.component == component);
-        is_held.then(|| now.components.remove_entry(&component)).flatten()
     }
 
     fn note(&self, event: Event<'_>) -> Result<(), ReloadFailure> {

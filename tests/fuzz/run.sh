@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets and runs each for a time: `run.sh [--same] SECONDS_EACH [TARGET…]`. It needs stable Rust and a
+# Builds the fuzz targets and runs each for a time, one on each processor: `run.sh [--same] SECONDS_EACH [TARGET…]`. It needs stable Rust and a
 # C++ compiler, but no nightly and no cargo-fuzz: it names the compiler's own coverage pass, and libFuzzer comes with its
 # crate. Inputs that reach new code are kept in target/fuzz/corpus, where the next run goes on. Inputs that fail are kept in
 # target/fuzz/artifacts. With --same every run begins with only the seeds and with fixed random numbers.
@@ -45,29 +45,40 @@ dictionary() {
 # A Rust program ignores SIGPIPE from its start; libFuzzer's own `main` does not.
 trap '' PIPE
 
-failed=()
-for target in "${targets[@]}"; do
-    corpus=$CARGO_TARGET_DIR/corpus/$target
-    artifacts=$CARGO_TARGET_DIR/artifacts/$target
-    log=$CARGO_TARGET_DIR/$target.log
-    start=()
+# Runs one target, and keeps how it ended in a file: several run at once.
+run_one() {
+    local target=$1 corpus=$CARGO_TARGET_DIR/corpus/$1 artifacts=$CARGO_TARGET_DIR/artifacts/$1 start=() status=0
     if [ "$same" ]; then
         corpus=$CARGO_TARGET_DIR/same/$target
         rm -rf "$corpus"
         start=(-seed=1)
     fi
     mkdir -p "$corpus" "$artifacts"
-    status=0
     "$CARGO_TARGET_DIR/$host/release/$target" "$corpus" "$here/seeds/$target" ${start[@]+"${start[@]}"} \
         "-max_total_time=$time_each_s" "-timeout=$input_time_max_s" "-rss_limit_mb=$memory_max_mib" -max_len=4096 \
         "-artifact_prefix=$artifacts/" "-dict=$here/dictionaries/$(dictionary "$target").dict" "-malloc_limit_mb=$allocation_max_mib" -print_final_stats=1 \
-        >"$log" 2>&1 || status=$?
-    if [ "$status" -eq 0 ]; then
+        >"$CARGO_TARGET_DIR/$target.log" 2>&1 || status=$?
+    echo "$status" >"$CARGO_TARGET_DIR/$target.status"
+}
+
+# As many at once as there are processors.
+at_once=$(nproc)
+for target in "${targets[@]}"; do
+    rm -f "$CARGO_TARGET_DIR/$target.status"
+    while [ "$(jobs -pr | wc -l)" -ge "$at_once" ]; do wait -n; done
+    run_one "$target" &
+done
+wait
+
+failed=()
+for target in "${targets[@]}"; do
+    log=$CARGO_TARGET_DIR/$target.log
+    if [ "$(cat "$CARGO_TARGET_DIR/$target.status")" = 0 ]; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         echo "fuzz: $target: $runs inputs in $time_each_s s, nothing found"
     else
         tail -n 40 "$log"
-        echo "fuzz: $target failed; the input is in $artifacts, all that was said in $log"
+        echo "fuzz: $target failed; the input is in $CARGO_TARGET_DIR/artifacts/$target, all that was said in $log"
         failed+=("$target")
     fi
 done

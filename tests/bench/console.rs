@@ -13,7 +13,7 @@ use crate::frame::{Ask, Era, Tool};
 use crate::goals::{Goal, Measured};
 use crate::link::{Link, Wire, warm_up};
 use crate::options::Options;
-use crate::process;
+use crate::process::{self, Resident};
 use crate::report::{Column, Row, Section};
 use crate::samples::Samples;
 use crate::serving::Serving;
@@ -59,7 +59,7 @@ struct Viewed {
     viewers: usize,
     serial: Samples,
     paced: Samples,
-    resident_mb: (f64, f64),
+    resident: Resident,
 }
 
 /// Calls of one turn.
@@ -113,7 +113,7 @@ fn shown(all: &[Viewed]) -> anyhow::Result<(Vec<Row>, Vec<Measured>)> {
             let all = samples(viewed);
             [all.median(), all.quantile(0.99), ratio(samples, viewed)]
         };
-        let (now, peak) = viewed.resident_mb;
+        let Resident { now, peak, .. } = viewed.resident;
         let values = [of(|viewed| &viewed.serial), of(|viewed| &viewed.paced)].concat();
         values.into_iter().chain([Some(now), Some(peak)]).collect()
     };
@@ -121,7 +121,7 @@ fn shown(all: &[Viewed]) -> anyhow::Result<(Vec<Row>, Vec<Measured>)> {
     let calls = [
         (Goal::CallBesideViewers, ratio(|viewed| &viewed.serial, most)),
         (Goal::PacedBesideViewers, ratio(|viewed| &viewed.paced, most)),
-        (Goal::ViewersMemory, Some(most.resident_mb.1 - without.resident_mb.1)),
+        (Goal::ViewersMemory, Some(most.resident.peak - without.resident.peak)),
     ];
     let measured = calls.into_iter().filter_map(|(goal, value)| Some(Measured::alone(goal, value?))).collect();
     Ok((rows, measured))
@@ -158,8 +158,8 @@ impl Viewed {
         let mut link = Link::open(&subject, Wire::Pipes)?;
         let console = viewers.map(|_| enter(&mut link)).transpose()?;
         warm_up(&mut link, &[Tool::Echo], FIRST_CALLS)?;
-        let (serial, paced, resident_mb) = Default::default();
-        Ok(Self { name, link, console, viewers: viewers.unwrap_or_default(), serial, paced, resident_mb })
+        let (serial, paced, resident) = Default::default();
+        Ok(Self { name, link, console, viewers: viewers.unwrap_or_default(), serial, paced, resident })
     }
 
     fn turn(&mut self, turn: &Turn) -> anyhow::Result<()> {
@@ -181,7 +181,7 @@ impl Viewed {
             let samples = if turn.pace.is_some() { &mut self.paced } else { &mut self.serial };
             samples.push_us(took);
         }
-        self.resident_mb = process::resident_mb(self.link.process_id())?;
+        self.resident = process::resident(self.link.process_id())?;
         ensure!(viewers.iter().all(Viewer::is_open), "the console ended a stream of updates");
         Ok(())
     }

@@ -78,27 +78,39 @@ fn ticks(file: &str, field: usize) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(ticks * TICK_MS))
 }
 
-/// Resident memory in MB (10^6 bytes): now, and the most so far.
-///
-/// # Errors
-/// The process is gone.
-pub fn resident_mb(process: u32) -> anyhow::Result<(f64, f64)> {
-    let text = read_to_string(format!("/proc/{process}/status"))?;
-    Ok((megabytes(&text, "VmRSS:")?, megabytes(&text, "VmHWM:")?))
+/// Resident memory in MB (10^6 bytes).
+#[derive(Clone, Copy, Default)]
+pub struct Resident {
+    /// Now, with pages of files: the program, and the code of components.
+    pub now: f64,
+    /// The most so far.
+    pub peak: f64,
+    /// Now, without pages of files.
+    pub own: f64,
 }
 
-/// Memory in MB of the process and those that it has started. Pages that several of them have
-/// count once, where the kernel tells.
+/// Resident memory of the process.
 ///
 /// # Errors
 /// The process is gone.
-pub fn resident_mb_of_all(process: u32) -> anyhow::Result<f64> {
+pub fn resident(process: u32) -> anyhow::Result<Resident> {
+    let text = read_to_string(format!("/proc/{process}/status"))?;
+    let of = |key| megabytes(&text, key);
+    Ok(Resident { now: of("VmRSS:")?, peak: of("VmHWM:")?, own: of("RssAnon:")? })
+}
+
+/// Memory in MB of the process and those that it has started: all, and without pages of files.
+/// Pages that several of them have count once, where the kernel tells.
+///
+/// # Errors
+/// The process is gone.
+pub fn resident_of_all(process: u32) -> anyhow::Result<(f64, f64)> {
     let of = |process: u32| match read_to_string(format!("/proc/{process}/smaps_rollup")) {
-        Ok(text) => megabytes(&text, "Pss:"),
-        Err(_) => Ok(resident_mb(process)?.0),
+        Ok(text) => anyhow::Ok((megabytes(&text, "Pss:")?, megabytes(&text, "Pss_Anon:")?)),
+        Err(_) => resident(process).map(|resident| (resident.now, resident.own)),
     };
-    let others: Vec<f64> = family(process).into_iter().skip(1).filter_map(|other| of(other).ok()).collect();
-    Ok(others.into_iter().sum::<f64>() + of(process)?)
+    let others: Vec<(f64, f64)> = family(process).into_iter().skip(1).filter_map(|other| of(other).ok()).collect();
+    Ok(others.into_iter().fold(of(process)?, |(all, own), (more, more_own)| (all + more, own + more_own)))
 }
 
 /// The figure behind `key`, which is in KiB.

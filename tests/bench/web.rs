@@ -183,9 +183,9 @@ fn streams(serving: &Serving) -> anyhow::Result<f64> {
     let server = Server::start(serving)?;
     // Memory that the first requests need is not counted.
     Load::open(server.port, 1)?.round(Ask::Call(Tool::Echo, Era::Modern), Duration::from_millis(20))?;
-    let (before, _) = process::resident_mb(server.child.id())?;
+    let before = process::resident(server.child.id())?.now;
     let mut load = Load::open(server.port, STREAMS)?;
     load.listen()?;
-    let (after, _) = process::resident_mb(server.child.id())?;
+    let after = process::resident(server.child.id())?.now;
     Ok(after - before)
 }

@@ -37,6 +37,9 @@ pub(crate) fn config(stack_bytes: usize) -> Config {
         // Nothing of a call stays on the stack of the next, nor resident for it.
         .async_stack_zeroing(true)
         .memory_init_cow(true)
+        // Frames of a guest are walked by their frame pointers. Nothing here reads these tables,
+        // which would be mapped and registered with each component.
+        .native_unwind_info(false)
         // Features that no guest language needs stay off: each had escapes or crashes of its own.
         .wasm_memory64(false)
         .wasm_multi_memory(false);

@@ -252,6 +252,36 @@ fn tampers_with_functions(home: &Home, end: &str) {
     home.echoes();
 }
 
+#[test]
+fn facts_and_lists_are_kept_apart_with_walls_and_without_and_mended_where_they_were_tampered_with() {
+    for (walls, begins, others) in [
+        ("none", ["own-facts-", "own-list-"], ["facts-", "list-"]),
+        ("best", ["facts-", "list-"], ["own-facts-", "own-list-"]),
+    ] {
+        let home = Home::with_manifest(&format!("{MANIFEST}{}", server(walls)));
+        home.compile();
+        let told = |begin: &str| -> Vec<PathBuf> {
+            let begins = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(begin);
+            home.kept(".told").into_iter().filter(begins).collect()
+        };
+        for other in others {
+            assert_eq!(told(other), Vec::<PathBuf>::new(), "{walls}");
+        }
+        for begin in begins {
+            let [path] = told(begin).try_into().unwrap();
+            let untouched = fs::read(&path).unwrap();
+            for place in [0, untouched.len() / 2, untouched.len() - 1] {
+                let mut bytes = untouched.clone();
+                bytes[place] ^= 1;
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+                fs::write(&path, bytes).unwrap();
+                home.echoes();
+                assert_eq!(fs::read(&path).unwrap(), untouched, "{walls}: byte {place} of {begin} was mended");
+            }
+        }
+    }
+}
+
 /// A component that takes long to compile, as far as the host knows: its size says so.
 fn large() -> Vec<u8> {
     let mut bytes = fixture_bytes("good");

@@ -24,12 +24,14 @@
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
 //! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
+//! | `encoding.rs` | the form of messages between processes, and of kept facts |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;
 mod caller;
 #[cfg(feature = "drill")]
 mod drill;
+mod encoding;
 mod engine;
 mod failure;
 mod load;
@@ -62,6 +64,7 @@ pub use load::start_code::StartCall;
 pub use load::survey::{COMPONENT_BYTES_MAX, Excess, LoadBound};
 pub use load::wishes::{CarriedWishes, WishesDamage, carried_wishes, with_wishes};
 pub use run::call::{CallInput, CallReport, InstanceSource, ListedBeside, SpentInstance};
+pub use run::listing::Listing;
 pub use run::reuse::ReusedInstance;
 pub use run::warm::{Spawn, StartCodeNotice, WarmBudget, WarmInstances, WarmSetup, WarmTool};
 pub use secrets::{
@@ -73,7 +76,7 @@ pub use wall::attention::{begin_attending, leave_attending, wait_attending};
 pub use wall::conduct::{SharedEnds, Standing};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 pub use wall::inside::{InsideError, serve as serve_sandbox};
-pub use wall::loading::loader::{Lister, Listing, LoadJob, Loader, LoaderOptions, NotLoaded};
+pub use wall::loading::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
 pub use wall::message::ToolSchemas;
 pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};

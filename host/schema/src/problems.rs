@@ -43,6 +43,12 @@ impl ArgumentProblems {
         Self { problems, more: 0, is_verdict: true }
     }
 
+    /// Where there is no schema to check by, though it compiled once.
+    #[must_use]
+    pub fn unchecked() -> Self {
+        Self::verdict("nothing has checked it")
+    }
+
     /// Where nobody waited for the end of the check.
     pub(super) fn no_time() -> Self {
         Self { is_verdict: false, ..Self::verdict("there was no time left to check it") }

@@ -2,8 +2,8 @@
 //! nothing of it is parsed, compiled or run in this process. Must not hold: a form for people.
 use toolcell_policy::{Limits, LoadLimits};
 use toolcell_sandbox::{
-    CarriedWishes, Descriptions, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader, NotLoaded,
-    SchemaLimits, ShapeName, ToolComponent, WrittenDescriptions, contract,
+    CarriedWishes, Descriptions, Digest, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader,
+    NotLoaded, SchemaLimits, ShapeName, ToolComponent, WrittenDescriptions, contract,
 };
 
 use crate::machine::Machine;
@@ -43,7 +43,8 @@ async fn elsewhere(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspecte
     let (limits, load) = (Limits::default(), LoadLimits::default());
     let (time, memory_bytes_max) = (load.compile_time(), load.compile_memory_bytes());
     let call_memory_bytes = limits.memory_bytes();
-    let job = LoadJob { component: name, time, memory_bytes_max, call_memory_bytes, gives_way: false };
+    let digest = Digest::of(bytes);
+    let job = LoadJob { digest, component: name, time, memory_bytes_max, call_memory_bytes, gives_way: false };
     let (component, lister) = match loader.load(bytes, &job).await {
         Ok(loaded) => loaded,
         Err(NotLoaded::Refused { message, inspection: Some(inspection), .. }) => {

@@ -6,6 +6,8 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+#[path = "../../../host/sandbox/src/encoding.rs"]
+pub(crate) mod encoding;
 #[path = "../../../host/sandbox/src/failure.rs"]
 pub(crate) mod failure;
 #[path = "../../../host/sandbox/src/wall/loading/message.rs"]
@@ -15,9 +17,9 @@ pub(crate) mod message;
 
 /// The message of these bytes, if they are one: what it is written as is read as the same.
 pub(crate) fn means_the_same<M: Serialize + DeserializeOwned + Debug>(data: &[u8]) -> Option<M> {
-    let message: M = message::decode(data).ok()?;
-    let written = message::encode(&message).expect("a message that was read is written");
-    let again: M = message::decode(&written).expect("a message that was written is read");
+    let message: M = encoding::decode(data).ok()?;
+    let written = encoding::encode(&message).expect("a message that was read is written");
+    let again: M = encoding::decode(&written).expect("a message that was written is read");
     assert_eq!(format!("{message:?}"), format!("{again:?}"));
     Some(message)
 }

@@ -1,5 +1,6 @@
 //! Tools: their definitions, and the checks at load and at every call.
 
+mod applied;
 mod checked;
 mod definition;
 mod list;
@@ -11,12 +12,13 @@ mod search;
 use std::fmt;
 
 use serde_json::value::RawValue;
-use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, Schema, Schemas};
+use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, Schemas};
 
 use crate::content::{CallResult, Content, ContentKind};
 use crate::frame::scan;
 use crate::task::TaskPlan;
 
+use applied::Applied;
 pub use checked::CheckedResult;
 pub use definition::{DefinitionBounds, ToolDefinition, ToolHints};
 pub(crate) use list::{Listed, first_of};
@@ -31,12 +33,11 @@ const STRUCTURED_DEPTH_MAX: usize = 120;
 /// Bytes of JSON that any reader takes about 50 µs for.
 const LONG_BYTES: usize = 16 * 1024;
 
-/// One tool, with its schemas compiled unless another process applies them.
+/// One tool, with its schemas unless another process applies them.
 #[derive(Debug)]
 pub struct Tool {
     definition: ToolDefinition,
-    /// `None`: they are compiled and applied elsewhere.
-    schemas: Option<Schemas>,
+    schemas: Applied,
     checks_arguments: bool,
     /// The parameters that HTTP clients repeat in headers.
     parameters: Vec<parameter::Parameter>,
@@ -54,7 +55,30 @@ impl Tool {
     pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
         Self::of(definition, bounds, |definition| {
             let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
-            Schemas::compile(input, output, &bounds.schemas).map(Some)
+            Schemas::compile(input, output, &bounds.schemas).map(Applied::here)
+        })
+    }
+
+    /// Checks a definition whose schemas were compiled before, with these problems. Those that take
+    /// a millisecond at most are compiled again when a call first needs them, the others now.
+    ///
+    /// # Errors
+    /// Every problem, as [`compile`](Self::compile) would give it.
+    pub fn compile_known(
+        definition: ToolDefinition,
+        bounds: &DefinitionBounds,
+        found: Vec<DefinitionProblem>,
+    ) -> Result<Self, Vec<DefinitionProblem>> {
+        Self::of(definition, bounds, |definition| {
+            let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
+            if !found.is_empty() {
+                return Err(found);
+            }
+            if !Applied::are_simple(input, output) {
+                return Schemas::compile(input, output, &bounds.schemas).map(Applied::here);
+            }
+            let seen = Schemas::look_at(input, output, &bounds.schemas);
+            if seen.is_empty() { Ok(Applied::later()) } else { Err(seen) }
         })
     }
 
@@ -75,19 +99,19 @@ impl Tool {
             let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
             // Whoever found nothing may have looked at something else.
             let found = if found.is_empty() { Schemas::look_at(input, output, &bounds.schemas) } else { found };
-            if found.is_empty() { Ok(None) } else { Err(found) }
+            if found.is_empty() { Ok(Applied::Elsewhere) } else { Err(found) }
         })
     }
 
     fn of(
         definition: ToolDefinition,
         bounds: &DefinitionBounds,
-        schemas: impl FnOnce(&ToolDefinition) -> Result<Option<Schemas>, Vec<DefinitionProblem>>,
+        schemas: impl FnOnce(&ToolDefinition) -> Result<Applied, Vec<DefinitionProblem>>,
     ) -> Result<Self, Vec<DefinitionProblem>> {
         let (definition, mut problems) = definition::checked(definition, bounds);
         let schemas = schemas(&definition).unwrap_or_else(|found| {
             problems.extend(found);
-            None
+            Applied::Elsewhere
         });
         let parameters = parameter::parameters(&definition.input_schema, &mut problems);
         let offered = prompt::Offered::default();
@@ -122,21 +146,27 @@ impl Tool {
         &self.definition
     }
 
-    /// Memory of its schemas here, in bytes, roughly.
+    /// Memory that its schemas take here now, in bytes, roughly.
     #[must_use]
     pub fn schemas_bytes(&self) -> usize {
-        self.schemas.as_ref().map_or(0, Schemas::bytes)
+        self.schemas.ready().map_or(0, Schemas::bytes)
     }
 
     /// True if another process applies its schemas.
     #[must_use]
     pub fn is_checked_elsewhere(&self) -> bool {
-        self.schemas.is_none()
+        matches!(self.schemas, Applied::Elsewhere)
     }
 
-    /// The schema that arguments are held to here.
-    fn input(&self) -> Option<&Schema> {
-        self.schemas.as_ref().filter(|_| self.checks_arguments).map(Schemas::input)
+    /// Its schemas, which are compiled now where they were not; `None` where they are applied
+    /// elsewhere.
+    fn schemas(&self) -> Option<&Schemas> {
+        self.schemas.compiled(&self.definition.input_schema, self.definition.output_schema.as_ref())
+    }
+
+    /// True if arguments are held to the input schema here.
+    fn checks_here(&self) -> bool {
+        self.checks_arguments && !self.is_checked_elsewhere()
     }
 
     /// Checks arguments against the input schema, unless that is done elsewhere. A check takes
@@ -147,22 +177,34 @@ impl Tool {
     /// Each failing place with the rule it breaks, up to a bound; or that the check would take
     /// longer.
     pub fn check_arguments(&self, arguments: &RawValue, patience: &Patience) -> Result<(), ArgumentProblems> {
-        self.input().map_or(Ok(()), |input| input.check(arguments.get(), patience))
+        if !self.checks_here() {
+            return Ok(());
+        }
+        let schemas = self.schemas().ok_or_else(ArgumentProblems::unchecked)?;
+        schemas.input().check(arguments.get(), patience)
     }
 
     /// True if checking these arguments may take longer than a thread with other duties can spare,
     /// a tenth of a millisecond.
     pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
         let text = arguments.get();
-        self.input().map_or(text.len() > LONG_BYTES, |input| input.is_long(text))
+        match self.schemas.ready() {
+            Some(schemas) if self.checks_arguments => schemas.input().is_long(text),
+            None if self.checks_here() => true,
+            _ => text.len() > LONG_BYTES,
+        }
     }
 
     /// True if [`finish`](Self::finish) may take longer than a thread with other duties can spare.
     #[must_use]
     pub fn finishing_takes_long(&self, result: &CallResult) -> bool {
         let Some(value) = &result.structured else { return false };
-        let schema = self.schemas.as_ref().and_then(Schemas::output).filter(|_| !result.is_error);
-        value.get().len() > LONG_BYTES || schema.is_some_and(|schema| schema.is_long(value.get()))
+        let is_checked = self.definition.output_schema.is_some() && !result.is_error && !self.is_checked_elsewhere();
+        let is_long = || match self.schemas.ready() {
+            Some(schemas) => schemas.output().is_some_and(|schema| schema.is_long(value.get())),
+            None => true,
+        };
+        value.get().len() > LONG_BYTES || (is_checked && is_long())
     }
 
     /// The result for arguments that did not pass [`check_arguments`](Self::check_arguments).
@@ -236,7 +278,7 @@ impl Tool {
             }
             Ok(_) => {}
         }
-        let problems = has_schema.then(|| check(self.schemas.as_ref(), value.get())).flatten()?;
+        let problems = has_schema.then(|| check(self.schemas(), value.get())).flatten()?;
         Some(format!("its structured content does not fit its output schema:\n{problems}"))
     }
 }

@@ -151,6 +151,11 @@ limits! {
 }
 
 impl Limits {
+    /// Each limit by its key, with its value.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Limit::ALL.into_iter().map(|limit| (limit.spec().key, self.get(limit)))
+    }
+
     /// These, with another deadline, such as [`task_deadline`](Self::task_deadline).
     #[must_use]
     pub fn within(mut self, deadline: Duration) -> Self {

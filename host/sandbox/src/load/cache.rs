@@ -122,11 +122,25 @@ impl CodeCache {
 
     /// The content of the file of this name and end, which has at most so many bytes.
     pub(crate) fn find_bytes(&self, name: &str, suffix: &str, bytes_max: u64) -> Option<Vec<u8>> {
-        let file = self.find_file(name, suffix, bytes_max.saturating_add(KEY_BYTES as u64))?;
-        let bytes = usize::try_from(file.metadata().ok()?.len()).ok()?.checked_sub(KEY_BYTES)?;
+        let path = self.folder.join(format!("{name}{suffix}"));
+        let file = open(&path).ok()?;
+        let Some(content) = self.content(name, &file, bytes_max.saturating_add(KEY_BYTES as u64)) else {
+            let _ = fs::remove_file(&path);
+            return None;
+        };
+        mark_used(&file);
+        Some(content)
+    }
+
+    /// The content of the entry in this open file, if it is one of ours.
+    fn content(&self, name: &str, file: &File, bytes_max: u64) -> Option<Vec<u8>> {
+        let bytes = usize::try_from(trusted_bytes(file, bytes_max)?).ok()?;
         let mut content = vec![0; bytes];
         file.read_exact_at(&mut content, 0).ok()?;
-        Some(content)
+        let mac = content.split_off(bytes.checked_sub(KEY_BYTES)?);
+        let mac = <[u8; KEY_BYTES]>::try_from(mac).ok()?;
+        // Comparing two `Hash`es takes the same time wherever they differ.
+        (self.mac(name, &content) == blake3::Hash::from_bytes(mac)).then_some(content)
     }
 
     /// True if there is an entry of this name, right or wrong.
@@ -143,21 +157,22 @@ impl CodeCache {
 
     /// Keeps content under this name and end. All files of this end have at most so many bytes.
     pub(crate) fn keep_bytes(&self, (name, suffix): (&str, &str), content: &[u8], bytes_max: u64) {
-        self.write((name, suffix), |file| {
+        let _ = self.write((name, suffix), |file| {
             file.write_all(content)?;
             Ok(self.mac(name, content))
         });
         self.trim_to(suffix, bytes_max);
     }
 
-    /// Keeps code from a file that nobody changes any more.
-    pub(crate) fn keep_code_of(&self, name: &str, from: &File) {
-        self.keep_file((name, SUFFIX), from, self.bytes_max);
+    /// Keeps code from a file that nobody changes any more. Returns the entry, as
+    /// [`find`](Self::find) would: what was written need not be read again.
+    pub(crate) fn keep_code_of(&self, name: &str, from: &File) -> Option<File> {
+        self.keep_file((name, SUFFIX), from, self.bytes_max)
     }
 
-    /// Keeps the content of a file that nobody changes any more.
-    pub(crate) fn keep_file(&self, (name, suffix): (&str, &str), from: &File, bytes_max: u64) {
-        self.write((name, suffix), |file| {
+    /// Keeps the content of a file that nobody changes any more. Returns the entry.
+    pub(crate) fn keep_file(&self, (name, suffix): (&str, &str), from: &File, bytes_max: u64) -> Option<File> {
+        let kept = self.write((name, suffix), |file| {
             let (mut hasher, mut piece, mut at) = (self.hasher(name), vec![0; PIECE_BYTES], 0_u64);
             loop {
                 let read = from.read_at(&mut piece, at)?;
@@ -169,18 +184,29 @@ impl CodeCache {
             Ok(hasher.finalize())
         });
         self.trim_to(suffix, bytes_max);
+        kept.filter(|file| trusted_bytes(file, ENTRY_BYTES_MAX).is_some())
     }
 
-    /// Writes a draft with its MAC, and puts it in its place.
-    fn write(&self, (name, suffix): (&str, &str), write: impl FnOnce(&mut File) -> io::Result<blake3::Hash>) {
+    /// Writes a draft with its MAC, and puts it in its place. Returns that very file, to be read.
+    fn write(
+        &self,
+        (name, suffix): (&str, &str),
+        write: impl FnOnce(&mut File) -> io::Result<blake3::Hash>,
+    ) -> Option<File> {
         let draft = self.draft(name);
         let written = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft).and_then(|mut file| {
             let mac = write(&mut file)?;
-            file.write_all(mac.as_bytes())
+            file.write_all(mac.as_bytes())?;
+            reopened(&file)
         });
-        if written.and_then(|()| fs::rename(&draft, self.folder.join(format!("{name}{suffix}")))).is_err() {
+        let placed = written.and_then(|file| {
+            fs::rename(&draft, self.folder.join(format!("{name}{suffix}")))?;
+            Ok(file)
+        });
+        if placed.is_err() {
             let _ = fs::remove_file(&draft);
         }
+        placed.ok()
     }
 
     /// A path for a draft of a file that will have this name.
@@ -268,6 +294,12 @@ impl CodeCache {
 /// writer.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
+}
+
+/// The file of this descriptor, to be read. No path leads to another one.
+fn reopened(file: &File) -> io::Result<File> {
+    use std::os::fd::AsRawFd as _;
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// The bytes of an open file that only this user could have written, and that is no larger than
@@ -373,6 +405,44 @@ mod tests {
         cache(root.path(), 1 << 20).keep("a", b"code");
         assert!(cache(root.path(), 1 << 20).find("a").is_some());
         assert!(cache(root.path(), 1 << 20).find("b").is_none());
+    }
+
+    #[test]
+    fn code_that_is_kept_of_a_file_comes_back_as_the_entry_and_cannot_be_written_to() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1 << 20);
+        let mut from = tempfile::tempfile().unwrap();
+        from.write_all(b"code").unwrap();
+        let kept = cache.keep_code_of("a", &from).unwrap();
+        let found = cache.find("a").unwrap();
+        let identity = |file: &File| file.metadata().map(|metadata| (metadata.dev(), metadata.ino())).unwrap();
+        assert_eq!(identity(&kept), identity(&found));
+        assert_eq!(rustix::fs::fcntl_getfl(&kept).unwrap() & OFlags::ACCMODE, OFlags::RDONLY);
+        fs::remove_dir_all(root.path().join("code")).unwrap();
+        assert!(cache.keep_code_of("b", &from).is_none());
+    }
+
+    #[test]
+    fn content_that_anything_is_wrong_with_is_not_used_and_goes() {
+        let flip = |bytes: &mut Vec<u8>| bytes[0] ^= 1;
+        let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1);
+        let empty = |bytes: &mut Vec<u8>| bytes.clear();
+        let longer = |bytes: &mut Vec<u8>| bytes.push(0);
+        for change in [flip, cut, empty, longer] as [fn(&mut Vec<u8>); 4] {
+            let root = tempfile::tempdir().unwrap();
+            let cache = cache(root.path(), 1 << 20);
+            cache.keep_bytes(("a", ".told"), b"facts", 1 << 20);
+            let find = || cache.find_bytes("a", ".told", 5);
+            assert_eq!(find().as_deref(), Some(&b"facts"[..]));
+            let path = root.path().join("code/a.told");
+            rewrite(&path, change);
+            assert_eq!(find(), None);
+            assert!(!path.exists());
+        }
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1 << 20);
+        cache.keep_bytes(("a", ".told"), b"facts", 1 << 20);
+        assert_eq!(cache.find_bytes("a", ".told", 4), None, "it is larger than asked for");
     }
 
     #[test]

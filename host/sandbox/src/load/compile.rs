@@ -2,12 +2,15 @@
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::cache::CodeCache;
+use super::digest::Digest;
 use super::error::{LoadError, invalid};
 use super::file_kind::FileKind;
 use super::precompiled::{self, CodeOrigin};
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey::{COMPONENT_BYTES_MAX, Survey};
+use super::told;
 use crate::failure::one_line;
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
@@ -26,17 +29,41 @@ pub(crate) struct Compiled<'s> {
 }
 
 /// Refuses files that are no component and counts the parts of the others. Then it compiles: for
-/// the pool where the component fits, else to run on demand.
-pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled<'s>, LoadError> {
+/// the pool where the component fits, else to run on demand. What an earlier start kept is taken.
+pub(crate) fn compile<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Result<Compiled<'s>, LoadError> {
+    if let Some(compiled) = find(sandbox, (bytes, digest)) {
+        return Ok(compiled);
+    }
     let survey = survey(bytes)?;
-    let lane = if survey.fits_pool() {
-        sandbox.pooled()
-    } else {
-        sandbox.on_demand().map_err(|error| invalid(one_line(&error)))?
-    };
-    let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), bytes)?;
+    let lane = lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
+    let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest))?;
+    if let Some((cache, name)) = survey_place(sandbox, (bytes, digest)) {
+        told::keep_own_survey(cache, &name, &survey);
+    }
     let precompiled::Code { component, origin, entry } = code;
     Ok(Compiled { component, origin, lane, survey, entry })
+}
+
+/// The component of these bytes, if an earlier load of a process like this one counted and compiled
+/// it.
+pub(crate) fn find<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Option<Compiled<'s>> {
+    let (cache, name) = survey_place(sandbox, (bytes, digest))?;
+    let survey = told::own_survey(cache, &name)?;
+    let lane = lane(sandbox, &survey).ok()?;
+    let name = if survey.fits_pool() { name } else { precompiled::name(lane.engine(), bytes, digest) };
+    let precompiled::Code { component, origin, entry } = precompiled::find(lane.engine(), cache, &name)?;
+    Some(Compiled { component, origin, lane, survey, entry })
+}
+
+/// The cache, and the name of the counts of a component in it. They do not depend on where it runs:
+/// the name is that of code for the pool.
+fn survey_place<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Option<(&'s CodeCache, String)> {
+    Some((sandbox.cache()?, precompiled::name(sandbox.pooled().engine(), bytes, digest)))
+}
+
+/// The engine that runs a component of this size.
+pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Result<&'s LinkedEngine> {
+    if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
 }
 
 /// Counts the parts of a component and compiles it, for another process to map. None of its code

@@ -5,7 +5,8 @@ use std::fs::File;
 use serde::{Deserialize, Serialize};
 use wasmtime::component::InstancePre;
 
-use super::compile::{Compiled, compile};
+use super::cache::CodeCache;
+use super::compile::{self, Compiled};
 use super::digest::Digest;
 use super::error::{LoadError, invalid, mismatch};
 use super::inspect::Inspection;
@@ -81,8 +82,7 @@ impl<'s> Mapped<'s> {
     /// [`LoadError`] where it is not the code of a component that this program compiled.
     pub(crate) fn of(sandbox: &'s Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
         let survey = facts.survey;
-        let lane = if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() };
-        let lane = lane.map_err(|error| invalid(one_line(&error)))?;
+        let lane = compile::lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
         let component = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
         let compiled = Compiled { component, origin: CodeOrigin::Cache, lane, survey, entry: None };
         Ok(Self { sandbox, compiled, facts: *facts })
@@ -112,9 +112,28 @@ impl ToolComponent {
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component
     /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let compiled = compile(sandbox, bytes)?;
-        let inspection = Inspection::of(&compiled.component, bytes);
+        Self::load_known(sandbox, bytes, Digest::of(bytes))
+    }
+
+    /// As [`load`](Self::load), for bytes whose digest is known.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn load_known(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> Result<Self, LoadError> {
+        let compiled = compile::compile(sandbox, (bytes, digest))?;
+        let inspection = Inspection::of(&compiled.component, (bytes, digest));
         Self::link(sandbox, compiled, inspection, bytes)
+    }
+
+    /// Links these bytes with this digest, if an earlier load compiled them, of a process that runs
+    /// components itself. It takes a millisecond: nothing is counted or compiled.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn find(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> Result<Option<Self>, LoadError> {
+        let Some(compiled) = compile::find(sandbox, (bytes, digest)) else { return Ok(None) };
+        let inspection = Inspection::of(&compiled.component, (bytes, digest));
+        Self::link(sandbox, compiled, inspection, bytes).map(Some)
     }
 
     /// Maps the code that the host handed to this process, and links it.
@@ -130,8 +149,7 @@ impl ToolComponent {
     /// # Errors
     /// There is no memory for it.
     pub(crate) fn hand_over(&self) -> std::io::Result<(File, CodeFacts)> {
-        let cached = self.sandbox.cache().zip(self.entry.as_deref());
-        let file = precompiled::file(cached, self.pre.component())?;
+        let file = precompiled::file(self.kept_as(), self.pre.component())?;
         let inspection = &self.inspection;
         let (digest, size_bytes, adapted) = (inspection.digest(), inspection.size_bytes(), inspection.is_adapted());
         Ok((file, CodeFacts { digest, size_bytes, adapted, survey: self.survey }))
@@ -168,8 +186,14 @@ impl ToolComponent {
 
     /// True if its code was kept by an earlier load, for the pool: loading it takes milliseconds.
     #[must_use]
-    pub fn is_compiled(sandbox: &Sandbox, bytes: &[u8]) -> bool {
-        sandbox.cache().is_some_and(|cache| precompiled::is_kept(sandbox.pooled().engine(), cache, bytes))
+    pub fn is_compiled(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> bool {
+        let engine = sandbox.pooled().engine();
+        sandbox.cache().is_some_and(|cache| precompiled::is_kept(engine, cache, (bytes, digest)))
+    }
+
+    /// The cache, and the name of its code there.
+    pub(crate) fn kept_as(&self) -> Option<(&CodeCache, &str)> {
+        self.sandbox.cache().zip(self.entry.as_deref())
     }
 
     /// Its digest, exports and imports.

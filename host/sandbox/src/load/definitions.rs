@@ -23,6 +23,11 @@ impl SchemaLimits {
     pub fn of(limits: &LoadLimits, time: Duration) -> Self {
         Self { tools: limits.tools(), definition_bytes: limits.definition_bytes(), time }
     }
+
+    /// The bounds that decide which tools are looked at.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
+        (self.tools as u64, self.definition_bytes as u64)
+    }
 }
 
 /// Compiles the schemas of all these tools within the time and the memory of one component, and

@@ -32,11 +32,13 @@ impl Inspection {
     /// [`LoadError`] where they are no component at all. A component that this host could not run
     /// is inspected nevertheless.
     pub fn read(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        compile(sandbox, bytes).map(|compiled| Self::of(&compiled.component, bytes))
+        let digest = Digest::of(bytes);
+        compile(sandbox, (bytes, digest)).map(|compiled| Self::of(&compiled.component, (bytes, digest)))
     }
 
-    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Self {
-        Self::of_code(component, Digest::of(bytes), bytes.len() as u64, preview1::is_module(bytes))
+    /// Of a component of these bytes, which have this digest.
+    pub(crate) fn of(component: &Component, (bytes, digest): (&[u8], Digest)) -> Self {
+        Self::of_code(component, digest, bytes.len() as u64, preview1::is_module(bytes))
     }
 
     /// Of code whose bytes had this digest and size, and were `adapted`.

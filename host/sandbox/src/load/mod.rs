@@ -9,6 +9,7 @@
 //! | `survey/` | the cost of a component, counted before the engine reads it |
 //! | `preview1/` | programs for WASI preview 1, made into components |
 //! | `precompiled.rs`, `cache.rs`, `drafts.rs` | machine code, and the folder that keeps it |
+//! | `told.rs` | facts about components, kept beside their code |
 //! | `functions/` | compiled functions, kept for the next version of a component |
 //! | `start_code.rs` | a component's start code, as far as it is known |
 //! | `error.rs`, `file_kind.rs` | the reasons why a file is no tool component |
@@ -33,4 +34,5 @@ pub(crate) mod sandbox;
 pub(crate) mod sections;
 pub(crate) mod start_code;
 pub(crate) mod survey;
+pub(crate) mod told;
 pub(crate) mod wishes;

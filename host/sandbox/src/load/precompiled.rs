@@ -60,17 +60,18 @@ pub(crate) struct Code {
     pub(crate) entry: Option<String>,
 }
 
-/// Compiles a component whose parts are counted, or finds it compiled.
+/// Compiles a component whose parts are counted, or finds it compiled. The digest is that of the
+/// bytes.
 pub(crate) fn component(
     engine: &Engine,
     kept: Option<(&CodeCache, &FunctionStore)>,
-    bytes: &[u8],
+    (bytes, digest): (&[u8], Digest),
 ) -> Result<Code, NotCompiled> {
     let code = |component, origin, entry| Code { component, origin, entry };
     let Some((cache, functions)) = kept else { return Ok(code(compile(engine, bytes)?, CodeOrigin::Compiled, None)) };
-    let name = name(engine, bytes);
-    if let Some(component) = cache.find(&name).and_then(|file| load(engine, &file).ok()) {
-        return Ok(code(component, CodeOrigin::Cache, Some(name)));
+    let name = name(engine, bytes, digest);
+    if let Some(found) = find(engine, cache, &name) {
+        return Ok(found);
     }
     let component = {
         let _compiling = functions.open();
@@ -80,6 +81,12 @@ pub(crate) fn component(
         cache.keep(&name, &code);
     }
     Ok(Code { component, origin: CodeOrigin::Compiled, entry: Some(name) })
+}
+
+/// The component's code of this name, if it is in the cache.
+pub(crate) fn find(engine: &Engine, cache: &CodeCache, name: &str) -> Option<Code> {
+    let component = load(engine, &cache.find(name)?).ok()?;
+    Some(Code { component, origin: CodeOrigin::Cache, entry: Some(name.to_owned()) })
 }
 
 /// A file with a component's code, for another process to map: that of its entry in the cache, or
@@ -120,9 +127,9 @@ pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component
     load(engine, file)
 }
 
-/// True if there is an entry for these bytes. It may prove wrong.
-pub(crate) fn is_kept(engine: &Engine, cache: &CodeCache, bytes: &[u8]) -> bool {
-    cache.has(&name(engine, bytes))
+/// True if there is an entry for bytes with this digest. It may prove wrong.
+pub(crate) fn is_kept(engine: &Engine, cache: &CodeCache, (bytes, digest): (&[u8], Digest)) -> bool {
+    cache.has(&name(engine, bytes, digest))
 }
 
 /// Compiles a component, or the one that a program for WASI preview 1 becomes.
@@ -146,9 +153,9 @@ fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
 /// The name of an entry: everything that the code depends on. wasmtime's hash covers its full
 /// version, the target, the processor's features in use, and every setting that code is compiled
 /// for.
-fn name(engine: &Engine, bytes: &[u8]) -> String {
+pub(crate) fn name(engine: &Engine, bytes: &[u8], digest: Digest) -> String {
     let mut settings = Settings::of(engine);
-    settings.write_source(Digest::of(bytes), preview1::is_module(bytes));
+    settings.write_source(digest, preview1::is_module(bytes));
     settings.0.finalize().to_hex().to_string()
 }
 
@@ -244,7 +251,7 @@ mod tests {
         }
 
         fn origin(&self, engine: &Engine) -> CodeOrigin {
-            component(engine, Some((&self.0, &self.1)), TINY).unwrap().origin
+            component(engine, Some((&self.0, &self.1)), (TINY, Digest::of(TINY))).unwrap().origin
         }
     }
 
@@ -254,8 +261,10 @@ mod tests {
         let engine = Engine::default();
         let kept = Kept::new(root.path(), &engine);
         assert_eq!([kept.origin(&engine), kept.origin(&engine)], [CodeOrigin::Compiled, CodeOrigin::Cache]);
-        assert!(is_kept(&engine, &kept.0, TINY) && !is_kept(&engine, &kept.0, b"other bytes"));
-        assert_eq!(component(&engine, None, TINY).unwrap().origin, CodeOrigin::Compiled);
+        let is_kept = |bytes| is_kept(&engine, &kept.0, (bytes, Digest::of(bytes)));
+        assert!(is_kept(TINY) && !is_kept(b"other bytes"));
+        let uncached = component(&engine, None, (TINY, Digest::of(TINY))).unwrap();
+        assert_eq!(uncached.origin, CodeOrigin::Compiled);
     }
 
     #[test]

@@ -20,9 +20,6 @@ use crate::wall::loading::message::{CompileSettings, LinkSettings};
 use crate::wasi::cli::capture::Captured;
 use crate::wasi::files::MountFacts;
 
-/// The version of these messages: the first byte of each. Bump it with every change of them.
-const VERSION: u8 = 4;
-
 /// Names one call on a link. Numbers are not used again.
 pub(crate) type CallId = u64;
 
@@ -31,38 +28,6 @@ pub(crate) type ComponentId = u32;
 
 /// Names an instance that a process keeps for one caller. Numbers are not used again.
 pub(crate) type InstanceId = u64;
-
-/// A message that is none.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum MessageError {
-    /// Of another version, or of none.
-    #[error("a message of another version")]
-    Version,
-    /// Not a message.
-    #[error("not a message: {0}")]
-    Format(#[from] postcard::Error),
-    /// It goes on behind its end.
-    #[error("a message with {0} bytes behind its end")]
-    Rest(usize),
-}
-
-/// The bytes of a message.
-pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, MessageError> {
-    // Most messages fit; a larger one grows.
-    let bytes = Vec::with_capacity(512);
-    let bytes = postcard::to_extend(&VERSION, bytes)?;
-    Ok(postcard::to_extend(message, bytes)?)
-}
-
-/// The message of these bytes. Decoding takes no more memory than a small multiple of them.
-pub(crate) fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, MessageError> {
-    let (version, rest) = bytes.split_first().ok_or(MessageError::Version)?;
-    if *version != VERSION {
-        return Err(MessageError::Version);
-    }
-    let (message, rest) = postcard::take_from_bytes(rest)?;
-    if rest.is_empty() { Ok(message) } else { Err(MessageError::Rest(rest.len())) }
-}
 
 /// Bytes of a message beside its texts, and of one that is about no call.
 pub(crate) const BYTES_MIN: u64 = 64 << 10;
@@ -551,6 +516,7 @@ impl From<WireTrace> for Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoding::{EncodingError, decode, encode};
     use crate::wall::tests::{are_seeds, each_changed};
 
     #[test]
@@ -562,10 +528,10 @@ mod tests {
             assert!(decode::<FromSandbox>(&bytes[..cut]).is_err(), "{cut}");
         }
         let longer = [bytes.as_slice(), b"x"].concat();
-        assert!(matches!(decode::<FromSandbox>(&longer), Err(MessageError::Rest(1))));
+        assert!(matches!(decode::<FromSandbox>(&longer), Err(EncodingError::Rest(1))));
         let mut other = bytes;
         other[0] += 1;
-        assert!(matches!(decode::<FromSandbox>(&other), Err(MessageError::Version)));
+        assert!(matches!(decode::<FromSandbox>(&other), Err(EncodingError::Version)));
     }
 
     fn answer(texts: usize) -> FromSandbox {

@@ -14,8 +14,9 @@ use toolcell_walls::link::{self, Receiver};
 use toolcell_walls::process::{Command, Process, Starter};
 
 use super::conduct::{Conduct, SharedEnds, Standing};
-use super::message::{self, Settings, ToSandbox};
+use super::message::{Settings, ToSandbox};
 use super::process::{NotStarted, end_at_start};
+use crate::encoding;
 
 /// Processes that wait. One is enough for groups that begin one after the other; each takes some
 /// megabytes.
@@ -178,7 +179,7 @@ impl SandboxPool {
         receiver.refuse_fds();
         let settings =
             Settings { stack_bytes: *stack_bytes as u64, calls_max: *calls_max as u64, prewarm_bytes: *prewarm_bytes };
-        sender.send(&message::encode(&ToSandbox::Begin(settings))?, &[])?;
+        sender.send(&encoding::encode(&ToSandbox::Begin(settings))?, &[])?;
         Ok(receiver)
     }
 

@@ -19,6 +19,7 @@ use super::process::{Bounds, CalledComponent, SandboxProcess, State};
 use crate::bindings::contract;
 use crate::caller::NoCaller;
 use crate::caller::asking::{Inquiry, Question};
+use crate::encoding;
 use crate::failure::Failure;
 use crate::run::call::{CallInput, CallReport, InstanceSource};
 use crate::secrets::SecretValue;
@@ -64,7 +65,7 @@ impl Hostile {
     }
 
     fn say(&self, message: &FromSandbox) {
-        self.send(&message::encode(message).unwrap(), &[]);
+        self.send(&encoding::encode(message).unwrap(), &[]);
     }
 
     fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
@@ -79,7 +80,7 @@ impl Hostile {
             process.call(CalledComponent { number: 0, asks: false, instance: None }, input(&limits, &sealed)).await
         });
         let frame = self.receiver.receive().await.unwrap();
-        match message::decode(&frame.bytes).unwrap() {
+        match encoding::decode(&frame.bytes).unwrap() {
             ToSandbox::Call(call) => (call.id, running),
             other => panic!("{other:?} is no call"),
         }
@@ -116,9 +117,9 @@ fn process_that_may_die() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (sender, mut receiver) = link::join(std::io::stdin().as_fd().try_clone_to_owned().unwrap()).await.unwrap();
-        let say = |message: &FromSandbox| sender.send(&message::encode(message).unwrap(), &[]).unwrap();
+        let say = |message: &FromSandbox| sender.send(&encoding::encode(message).unwrap(), &[]).unwrap();
         while let Ok(frame) = receiver.receive().await {
-            match message::decode(&frame.bytes).unwrap() {
+            match encoding::decode(&frame.bytes).unwrap() {
                 ToSandbox::Begin(_) => dies_at("begin"),
                 ToSandbox::Seal(_) => {
                     dies_at("seal");
@@ -247,22 +248,22 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
             "more than any call may answer",
             vec![1; usize::try_from(message::bytes_max(&Limits::default())).unwrap() + 1],
         ),
-        ("a second seal", message::encode(&FromSandbox::Sealed { missing: Vec::new() }).unwrap()),
-        ("a component that is late", message::encode(&FromSandbox::NotLoaded(0, String::new())).unwrap()),
+        ("a second seal", encoding::encode(&FromSandbox::Sealed { missing: Vec::new() }).unwrap()),
+        ("a component that is late", encoding::encode(&FromSandbox::NotLoaded(0, String::new())).unwrap()),
         (
             "the end of a call that there is not",
-            message::encode(&FromSandbox::Ended(77, Box::new(answer("")))).unwrap(),
+            encoding::encode(&FromSandbox::Ended(77, Box::new(answer("")))).unwrap(),
         ),
-        ("progress of a call that there is not", message::encode(&FromSandbox::Instantiated(u64::MAX)).unwrap()),
-        ("start code of no component", message::encode(&FromSandbox::NotAhead(1, String::new())).unwrap()),
-        ("start code with a long name", message::encode(&FromSandbox::NotAhead(0, "x".repeat(513))).unwrap()),
+        ("progress of a call that there is not", encoding::encode(&FromSandbox::Instantiated(u64::MAX)).unwrap()),
+        ("start code of no component", encoding::encode(&FromSandbox::NotAhead(1, String::new())).unwrap()),
+        ("start code with a long name", encoding::encode(&FromSandbox::NotAhead(0, "x".repeat(513))).unwrap()),
         (
             "no capability",
-            message::encode(&FromSandbox::Denied { call: 1, capability: 99, asked: String::new() }).unwrap(),
+            encoding::encode(&FromSandbox::Denied { call: 1, capability: 99, asked: String::new() }).unwrap(),
         ),
         (
             "more questions than a call may ask",
-            message::encode(&FromSandbox::Ask(1, (0..1_000).map(|_| inquiry()).collect())).unwrap(),
+            encoding::encode(&FromSandbox::Ask(1, (0..1_000).map(|_| inquiry()).collect())).unwrap(),
         ),
     ];
     for (what, bytes) in table {
@@ -278,7 +279,7 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
     }
     let mut hostile = Hostile::ready().await;
     let (_, running) = hostile.call(Limits::default()).await;
-    hostile.send(&message::encode(&FromSandbox::Instantiated(1)).unwrap(), &[file.as_fd()]);
+    hostile.send(&encoding::encode(&FromSandbox::Instantiated(1)).unwrap(), &[file.as_fd()]);
     assert!(matches!(running.await.unwrap().outcome, Err(Failure::SandboxEnded { .. })), "a descriptor");
     hostile.ends().await;
 }
@@ -319,7 +320,7 @@ async fn an_idle_process_ends_unless_a_call_goes_to_it_or_an_instance_is_kept_in
     drop((first, second));
     for id in ids {
         let frame = hostile.receiver.receive().await.unwrap();
-        assert!(matches!(message::decode(&frame.bytes), Ok(ToSandbox::Forget(forgotten)) if forgotten == id));
+        assert!(matches!(encoding::decode(&frame.bytes), Ok(ToSandbox::Forget(forgotten)) if forgotten == id));
     }
     let (call, running) = hostile.call(Limits::default()).await;
     assert_eq!(process.end_if_idle(none, "idle"), Some(none), "a call runs in it");
@@ -335,8 +336,8 @@ fn a_load_shows_no_secret_and_carries_its_value() {
     let value = SecretValue::new("s3cr3t-8d1f7c2a94".to_owned().into()).unwrap();
     let secret = message::WireSecret::of(&("env:KEY".to_owned(), value.clone()));
     assert_eq!(format!("{secret:?}"), "WireSecret(\"env:KEY\")");
-    let bytes = message::encode(&secret).unwrap();
-    let read: message::WireSecret = message::decode(&bytes).unwrap();
+    let bytes = encoding::encode(&secret).unwrap();
+    let read: message::WireSecret = encoding::decode(&bytes).unwrap();
     assert_eq!((read.source.as_str(), read.value()), ("env:KEY", Ok(value)));
 }
 
@@ -378,7 +379,7 @@ async fn a_call_that_says_too_much_ends_its_process_and_bytes_count() {
     let (call, running) = hostile.call(Limits::default()).await;
     // Each counts as a thousand messages, so that a busy machine sends more than may come.
     let message = Some("x".repeat(256 << 10));
-    let bytes = message::encode(&FromSandbox::Progress { call, progress: 1.0, total: None, message }).unwrap();
+    let bytes = encoding::encode(&FromSandbox::Progress { call, progress: 1.0, total: None, message }).unwrap();
     let Hostile { sender, receiver, .. } = &mut hostile;
     let sends = async {
         let mut sent = 0_u64;

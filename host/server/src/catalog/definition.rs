@@ -46,8 +46,8 @@ pub const fn task_plan(rule: TaskRule) -> TaskPlan {
 
 /// The place where the schemas of a component are compiled and applied.
 pub enum SchemaChecks {
-    /// This process, in the time and memory left.
-    Here(SchemaBudget),
+    /// This process, in the time and memory left. This was found about those of each tool.
+    Here(SchemaFindings, SchemaBudget),
     /// Another one, which found this about those of each tool.
     Elsewhere(SchemaFindings),
 }
@@ -67,14 +67,16 @@ impl SchemaChecks {
     /// # Errors
     /// Neither it nor any tool after it can be looked at.
     pub fn of_tool(&mut self, place: usize) -> Result<ToolSchemaCheck<'_>, End> {
+        let (Self::Here(found, _) | Self::Elsewhere(found)) = self;
+        let problems = match found.tools.get_mut(place) {
+            Some(problems) => std::mem::take(problems),
+            None if found.too_late => return Err(End::TooLate),
+            None => return Err(End::Problems),
+        };
         match self {
-            Self::Here(budget) if budget.is_used_up() => Err(End::TooLate),
-            Self::Here(budget) => Ok(ToolSchemaCheck::Here(budget)),
-            Self::Elsewhere(found) => match found.tools.get_mut(place) {
-                Some(problems) => Ok(ToolSchemaCheck::Elsewhere(std::mem::take(problems))),
-                None if found.too_late => Err(End::TooLate),
-                None => Err(End::Problems),
-            },
+            Self::Here(_, budget) if budget.is_used_up() => Err(End::TooLate),
+            Self::Here(_, budget) => Ok(ToolSchemaCheck::Here(problems, budget)),
+            Self::Elsewhere(_) => Ok(ToolSchemaCheck::Elsewhere(problems)),
         }
     }
 }
@@ -83,7 +85,7 @@ impl SchemaChecks {
     /// The check of an entry whose schema is the host's own.
     pub fn of_prompt(&mut self) -> ToolSchemaCheck<'_> {
         match self {
-            Self::Here(budget) => ToolSchemaCheck::Here(budget),
+            Self::Here(_, budget) => ToolSchemaCheck::Here(Vec::new(), budget),
             Self::Elsewhere(_) => ToolSchemaCheck::Elsewhere(Vec::new()),
         }
     }
@@ -91,8 +93,8 @@ impl SchemaChecks {
 
 /// [`SchemaChecks`] of one tool.
 pub enum ToolSchemaCheck<'b> {
-    /// Here, from this budget.
-    Here(&'b mut SchemaBudget),
+    /// Here, from this budget. These problems were found before.
+    Here(Vec<DefinitionProblem>, &'b mut SchemaBudget),
     /// Elsewhere, with these problems.
     Elsewhere(Vec<DefinitionProblem>),
 }
@@ -127,8 +129,8 @@ pub fn compile(
     };
     let bounds = |schemas| DefinitionBounds { schemas, ..DefinitionBounds::default() };
     let compiled = match schemas {
-        ToolSchemaCheck::Here(budget) => {
-            let compiled = Tool::compile(definition, &bounds(budget.bounds()));
+        ToolSchemaCheck::Here(found, budget) => {
+            let compiled = Tool::compile_known(definition, &bounds(budget.bounds()), found);
             compiled.inspect(|tool| budget.take(tool.schemas_bytes()))
         }
         ToolSchemaCheck::Elsewhere(found) => Tool::checked_elsewhere(definition, &DefinitionBounds::default(), found),

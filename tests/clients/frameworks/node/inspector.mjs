@@ -67,14 +67,9 @@ export async function shows(...words) {
     }, `the page shows ${words}`);
 }
 
-/** Clicks a switch on the label around it: its input is hidden. The page may draw both anew before the click. */
-async function toggle(input) {
-    await input.locator('..').click();
-}
-
 /** Fills in the form that is open, as JSON. */
 export async function fillIn(args) {
-    await toggle(page.getByLabel('Edit as JSON'));
+    await page.getByLabel('Edit as JSON').click({ force: true });
     await page.locator('textarea.ace_text-input').first().focus();
     await page.keyboard.press('ControlOrMeta+a');
     await page.keyboard.insertText(JSON.stringify(args));
@@ -83,7 +78,7 @@ export async function fillIn(args) {
 /** Opens the page, and has it connect. */
 export async function connect() {
     await page.goto(served.address);
-    await toggle(page.getByRole('switch'));
+    await page.getByRole('switch').click({ force: true });
     await shows('Connected', `MCP ${REVISIONS[options.era]}`);
     check(true, `the page says that it is connected, with ${REVISIONS[options.era]}`);
 }

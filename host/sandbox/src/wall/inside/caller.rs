@@ -16,11 +16,12 @@ use crate::bindings::contract::CallResult;
 use crate::caller::asking::{Asked, Inquiry, Kind};
 use crate::caller::outside::Outside;
 use crate::caller::{Caller, LogLevel, Trace};
+use crate::encoding::{self, EncodingError};
 use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::wall::message::{
-    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, MessageError, PROGRESS_TEXT_BYTES_MAX, WireAsked,
-    WireReport, capability_number,
+    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, WireAsked, WireReport,
+    capability_number,
 };
 use crate::wall::rate::Rate;
 
@@ -60,7 +61,7 @@ impl Outside for Doors {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (give, given) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, give);
-        let asked = message::encode(&FromSandbox::OpenDoor(self.call, number)).map_err(io::Error::other);
+        let asked = encoding::encode(&FromSandbox::OpenDoor(self.call, number)).map_err(io::Error::other);
         let asked = asked.and_then(|bytes| self.link.send(&bytes, &[]).map_err(io::Error::other));
         Box::pin(async move {
             asked?;
@@ -122,14 +123,14 @@ impl RemoteCaller {
         drop(spent);
     }
 
-    fn give(&self, report: CallReport<CallResult>) -> Result<Result<(), SendError>, MessageError> {
+    fn give(&self, report: CallReport<CallResult>) -> Result<Result<(), SendError>, EncodingError> {
         let ended = FromSandbox::Ended(self.call, Box::new(WireReport::from(report)));
-        message::encode(&ended).map(|bytes| self.link.send(&bytes, &[]))
+        encoding::encode(&ended).map(|bytes| self.link.send(&bytes, &[]))
     }
 
     /// Tells the host of something on the way, which is lost where there is too much of it.
     fn mention(&self, message: &FromSandbox) {
-        if let Ok(bytes) = message::encode(message)
+        if let Ok(bytes) = encoding::encode(message)
             && self.told.take(message::counted(bytes.len() as u64))
         {
             self.send(&bytes);
@@ -138,7 +139,7 @@ impl RemoteCaller {
 
     /// Tells the host.
     fn tell(&self, message: &FromSandbox) {
-        if let Ok(bytes) = message::encode(message) {
+        if let Ok(bytes) = encoding::encode(message) {
             self.send(&bytes);
         }
     }

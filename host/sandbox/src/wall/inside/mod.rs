@@ -20,8 +20,9 @@ use toolcell_walls::kernel::{self, Entered, Folder, Rights};
 use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 
 use super::loading::inside::{self as loading, Link};
-use super::message::{self, Bound, Call, CallId, FromSandbox, InstanceId, Load, MessageError, ToSandbox, ToolSchemas};
+use super::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
 use crate::bindings::contract::CallResult;
+use crate::encoding::{self, EncodingError};
 use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions, StillSandbox};
 use crate::load::start_code::StartCall;
 use crate::run::call::{CallInput, CallReport, InstanceSource};
@@ -54,8 +55,8 @@ pub enum InsideError {
     Threads(#[source] std::io::Error),
 }
 
-impl From<MessageError> for InsideError {
-    fn from(error: MessageError) -> Self {
+impl From<EncodingError> for InsideError {
+    fn from(error: EncodingError) -> Self {
         Self::Message(error.to_string())
     }
 }
@@ -84,7 +85,7 @@ pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
     #[cfg(feature = "drill")]
     crate::drill::serves(&link, peer.as_fd());
     let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
-    let settings = match message::decode(&bytes)? {
+    let settings = match encoding::decode(&bytes)? {
         ToSandbox::Begin(settings) => settings,
         ToSandbox::Compile(settings) => return loading::compile(settings, Link { peer, sender: link, frames }).await,
         ToSandbox::Link(settings) => return loading::list(*settings, fds, Link { peer, sender: link, frames }).await,
@@ -100,7 +101,7 @@ pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
     let (mut loads, mut scratch) = (Vec::<Handed>::new(), None);
     let bound = loop {
         let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
-        match (message::decode(&bytes)?, loads.last_mut()) {
+        match (encoding::decode(&bytes)?, loads.last_mut()) {
             (ToSandbox::Load(load), _) => {
                 loads.push(Handed { load, code: fds, mounts: Vec::new(), schemas: Vec::new() });
             }
@@ -210,7 +211,7 @@ impl Inside {
             let place = named.iter().position(|name| name == component).and_then(|place| u32::try_from(place).ok());
             let message = place.map(|place| FromSandbox::NotAhead(place, call.function().to_owned()));
             // A host that does not take it says nothing of it.
-            let bytes = message.and_then(|message| message::encode(&message).ok());
+            let bytes = message.and_then(|message| encoding::encode(&message).ok());
             let _ = bytes.map(|bytes| told.send(&bytes, &[]));
         });
         let warm = WarmSetup { budget: WarmBudget::new(prewarm_bytes), spawn, tell };
@@ -236,7 +237,7 @@ impl Inside {
                 yielded = Instant::now();
             }
             let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
-            self.take(message::decode(&bytes)?, fds).await?;
+            self.take(encoding::decode(&bytes)?, fds).await?;
         }
     }
 
@@ -333,7 +334,7 @@ impl Inside {
     }
 
     fn tell(&self, message: &FromSandbox) -> Result<(), InsideError> {
-        Ok(self.link.send(&message::encode(message)?, &[])?)
+        Ok(self.link.send(&encoding::encode(message)?, &[])?)
     }
 }
 

@@ -12,17 +12,18 @@ use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
 use wasmtime::Engine;
 
 use super::message::{self, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
+use crate::encoding::{decode, encode};
 use crate::engine;
 use crate::engine::background;
 use crate::load::compile::compile_elsewhere;
 use crate::load::component::{Mapped, ToolComponent};
-use crate::load::definitions::{SchemaLimits, check_definitions};
+use crate::load::definitions::SchemaLimits;
 use crate::load::functions::handed::HandedFunctions;
 use crate::load::held::ComponentFacts;
 use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
+use crate::run::listing::Found;
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::inside::{InsideError, closed};
-use crate::wall::message::{decode, encode};
 
 /// Descriptors that a loader may have: its own few, and files that the host gives it.
 const FILES_MAX: u64 = 128;
@@ -66,6 +67,7 @@ impl Link {
 
 /// Compiles one component. The process is sealed before it is handed a byte of it.
 pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link) -> Result<(), InsideError> {
+    give_way(settings.gives_way);
     let entered = link.enter(settings.memory_bytes_max, message::file_bytes_max(settings.memory_bytes_max), None);
     let threads = threads(&settings)?;
     let functions: Arc<HandedFunctions> = Arc::default();
@@ -81,17 +83,19 @@ pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link) 
     Ok(())
 }
 
+/// Lets everything else of the machine go first, where the host wants that. Threads that start
+/// later do so as well, and no thread can take it back.
+fn give_way(gives_way: bool) {
+    if gives_way {
+        background::give_way();
+    }
+}
+
 /// The threads that compile, all of them started.
 fn threads(settings: &CompileSettings) -> Result<ThreadPool, InsideError> {
-    let gives_way = settings.gives_way;
     let threads = ThreadPoolBuilder::new()
         .num_threads(usize::try_from(settings.threads).unwrap_or(1))
         .thread_name(|_| "toolcell-compile".to_owned())
-        .start_handler(move |_| {
-            if gives_way {
-                background::give_way();
-            }
-        })
         .build()
         .map_err(|error| InsideError::Threads(io::Error::other(error)))?;
     // Behind the seal no thread starts, nor changes how it runs.
@@ -135,6 +139,7 @@ pub(in crate::wall) async fn list(
     fds: Vec<OwnedFd>,
     mut link: Link,
 ) -> Result<(), InsideError> {
+    give_way(settings.gives_way);
     let code = fds.into_iter().next().map(File::from);
     let code = code.ok_or_else(|| InsideError::Message("its code did not come with it".to_owned()))?;
     // It writes no file, and is handed none to write to.
@@ -191,10 +196,8 @@ async fn listed(
 ) -> FromLoader {
     match written.read() {
         Ok(descriptions) => {
-            let report = component.list_tools(&message::limits(limits), &descriptions).await;
-            let tools = report.outcome.as_deref().unwrap_or_default();
-            let schemas = check_definitions(tools, &schemas);
-            let beside = component.list_beside_tools(&message::limits(limits)).await;
+            let found = component.look(&message::limits(limits), &descriptions, &schemas).await;
+            let Found { report, beside, schemas } = found;
             FromLoader::Listed(Box::new(WireListing::new(report, beside, schemas)))
         }
         Err(error) => FromLoader::NotWit(error.to_string()),

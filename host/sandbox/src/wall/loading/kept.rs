@@ -8,9 +8,8 @@ use std::fs::File;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolcell_policy::Limits;
 
-use super::message::{self, FACTS_BYTES_MAX, LISTING_BYTES_MAX, WireListing};
+use super::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX, WireListing};
 use crate::load::cache::CodeCache;
 use crate::load::component::CodeFacts;
 use crate::load::digest::Digest;
@@ -19,17 +18,33 @@ use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
 use crate::load::precompiled::{CodeOrigin, name_elsewhere};
 use crate::load::preview1;
 use crate::load::survey::Survey;
-use crate::shape::typed::WrittenDescriptions;
-use crate::wall::message::{decode, encode};
+use crate::load::told;
+use crate::run::listing::ListName;
 
-/// The end of the name of a file of facts or of a list.
-const TOLD: &str = ".told";
-/// Bytes of all of those. Facts and a list of a Rust tool have some kilobytes.
-const TOLD_BYTES_MAX: u64 = 128 << 20;
 /// The end of the name of a file of functions.
 const FUNCTIONS: &str = ".made";
 /// Bytes of all of those: a dozen interpreters have as many.
 const FUNCTIONS_BYTES_MAX: u64 = 512 << 20;
+
+/// The bytes that code is made of, by what is known of them.
+#[derive(Clone, Copy)]
+pub(super) struct Source {
+    pub(super) digest: Digest,
+    pub(super) size_bytes: u64,
+    /// True of a program for WASI preview 1.
+    pub(super) adapted: bool,
+}
+
+impl Source {
+    /// Of bytes with this digest.
+    pub(super) fn of(digest: Digest, bytes: &[u8]) -> Self {
+        Self { digest, size_bytes: bytes.len() as u64, adapted: preview1::is_module(bytes) }
+    }
+
+    pub(super) fn facts(self, survey: Survey) -> CodeFacts {
+        CodeFacts::new(self.digest, self.size_bytes, self.adapted, survey)
+    }
+}
 
 /// The part of the code cache that belongs to loaders.
 pub(super) struct Kept {
@@ -51,46 +66,40 @@ impl Kept {
     }
 
     /// The name of everything that the code of these bytes depends on.
-    pub(super) fn name(&self, digest: Digest, bytes: &[u8]) -> String {
-        name_elsewhere(&self.engine, digest, preview1::is_module(bytes))
+    pub(super) fn name(&self, source: Source) -> String {
+        name_elsewhere(&self.engine, source.digest, source.adapted)
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
         self.cache.has(&code(name))
     }
 
-    /// The component of this name, if its code and its facts are kept.
-    pub(super) fn find(&self, name: String, digest: Digest, bytes: &[u8]) -> Option<HeldComponent> {
-        let told = self.cache.find_bytes(&facts(&name), TOLD, FACTS_BYTES_MAX as u64)?;
-        let Told { survey, facts } = decode(&told).ok()?;
+    /// The component of these bytes, if its code and its facts are kept.
+    pub(super) fn find(&self, source: Source) -> Option<HeldComponent> {
+        let name = self.name(source);
+        let Told { survey, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
         let file = self.cache.find(&code(&name))?;
-        let code = CodeFacts::new(digest, bytes.len() as u64, preview1::is_module(bytes), survey);
-        let code = CodeElsewhere { file, facts: code, origin: CodeOrigin::Cache, name: Some(name) };
+        let code = CodeElsewhere { file, facts: source.facts(survey), origin: CodeOrigin::Cache, name: Some(name) };
         Some(HeldComponent::elsewhere(code, facts))
     }
 
     /// Keeps code. Returns it as it is kept, which takes no memory.
     pub(super) fn keep_code(&self, name: &str, file: &File) -> Option<File> {
-        self.cache.keep_code_of(&code(name), file);
-        self.cache.find(&code(name))
+        self.cache.keep_code_of(&code(name), file)
     }
 
     pub(super) fn keep_facts(&self, name: &str, survey: Survey, told: &ComponentFacts) {
-        if let Ok(bytes) = encode(&Told { survey, facts: told.clone() }) {
-            self.cache.keep_bytes((&facts(name), TOLD), &bytes, TOLD_BYTES_MAX);
-        }
+        let content = Told { survey, facts: told.clone() };
+        told::keep(&self.cache, &facts(name), &content, FACTS_BYTES_MAX as u64);
     }
 
     /// The tools that a component listed under these limits, with these texts.
     pub(super) fn listing(&self, list: &ListName) -> Option<WireListing> {
-        let bytes = self.cache.find_bytes(&list.0, TOLD, LISTING_BYTES_MAX as u64)?;
-        decode(&bytes).ok().filter(WireListing::is_whole)
+        told::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(WireListing::is_whole)
     }
 
     pub(super) fn keep_listing(&self, list: &ListName, listing: &WireListing) {
-        if let Ok(bytes) = encode(listing) {
-            self.cache.keep_bytes((&list.0, TOLD), &bytes, TOLD_BYTES_MAX);
-        }
+        told::keep(&self.cache, list.as_str(), listing, LISTING_BYTES_MAX as u64);
     }
 
     /// The functions that the last load of this component left, and their bytes.
@@ -103,7 +112,8 @@ impl Kept {
     }
 
     pub(super) fn keep_functions(&self, component: &str, file: &File) {
-        self.cache.keep_file((&self.functions_name(component), FUNCTIONS), file, FUNCTIONS_BYTES_MAX);
+        let name = self.functions_name(component);
+        drop(self.cache.keep_file((&name, FUNCTIONS), file, FUNCTIONS_BYTES_MAX));
     }
 
     fn functions_name(&self, component: &str) -> String {
@@ -124,12 +134,5 @@ fn facts(name: &str) -> String {
     format!("facts-{name}")
 }
 
-/// The name of everything that a list of tools depends on.
-pub(super) struct ListName(String);
-
-impl ListName {
-    pub(super) fn of(name: &str, limits: &Limits, written: &WrittenDescriptions) -> Option<Self> {
-        let of = encode(&(name, message::told(limits), written)).ok()?;
-        Some(Self(format!("list-{}", blake3::hash(&of).to_hex())))
-    }
-}
+/// Begins the names of lists.
+pub(super) const LIST: &str = "list";

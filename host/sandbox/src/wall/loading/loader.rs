@@ -9,13 +9,14 @@ use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
 use toolcell_walls::process::{Command, Starter};
 
-use super::kept::{Kept, ListName};
+use super::kept::{Kept, LIST, Source};
 use super::message::{
     self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, FromLoader, LISTING_BYTES_MAX, LinkSettings, Shown,
     ToLoader, WireListing,
 };
 use super::run::{Bounds, Run};
-use crate::bindings::contract;
+use crate::encoding::encode;
+use crate::engine::background;
 use crate::failure::{Failure, one_line};
 use crate::load::cache::CodeCache;
 use crate::load::component::CodeFacts;
@@ -26,11 +27,11 @@ use crate::load::functions::handed::HANDED_BYTES_MAX;
 use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
 use crate::load::inspect::Inspection;
 use crate::load::precompiled::{self, CodeOrigin};
-use crate::load::preview1;
 use crate::load::survey::{COMPONENT_BYTES_MAX, Survey};
 use crate::run::call::{CallReport, ListedBeside};
+use crate::run::listing::{ListName, Listing};
 use crate::shape::typed::WrittenDescriptions;
-use crate::wall::message::{ToSandbox, clipped, encode};
+use crate::wall::message::{ToSandbox, clipped};
 
 /// Time past the deadline of listing that a loader has to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -55,12 +56,14 @@ pub struct LoaderOptions {
 pub struct Loader {
     options: LoaderOptions,
     starter: Arc<Starter>,
-    kept: Option<Kept>,
+    kept: Option<Arc<Kept>>,
 }
 
 /// Input of a load beside the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadJob<'a> {
+    /// The digest of the bytes.
+    pub digest: Digest,
     /// The component by its place: its functions serve its next version and no other component.
     pub component: &'a str,
     /// The longest that compiling and linking may take.
@@ -69,7 +72,8 @@ pub struct LoadJob<'a> {
     pub memory_bytes_max: u64,
     /// Bytes of memory that a call may take: listing is one.
     pub call_memory_bytes: u64,
-    /// True if every other thread of the machine goes first.
+    /// True if every other thread of the machine goes first. On a machine that is never idle, such
+    /// a load is not done in its time.
     pub gives_way: bool,
 }
 
@@ -125,19 +129,10 @@ impl From<LoadError> for NotLoaded {
 /// A process that has linked a component and can list its tools.
 pub struct Lister(pub(super) Run);
 
-/// A list, or why there is none.
-pub enum Listing {
-    /// The report on listing, what else is listed, and the findings about the schemas of the tools.
-    Report(Box<CallReport<Vec<contract::Tool>>>, ListedBeside, SchemaFindings),
-    /// A text about the component is no WIT: its place, and the problem there.
-    NotWit(String),
-}
-
-impl Listing {
-    fn of(listing: WireListing, limits: &Limits) -> Self {
-        let (report, beside, schemas) = listing.into_report(limits);
-        Self::Report(Box::new(report), beside, schemas)
-    }
+/// The list of this loader, or of an earlier one.
+fn listing_of(listing: WireListing, limits: &Limits) -> Listing {
+    let (report, beside, schemas) = listing.into_report(limits);
+    Listing::Report(Box::new(report), beside, schemas)
 }
 
 impl Loader {
@@ -148,15 +143,21 @@ impl Loader {
     pub fn new(options: LoaderOptions, starter: Arc<Starter>) -> Result<Self, String> {
         let kept = options.cache.as_ref().map(|cache| {
             let engine = precompiled::settings_name(options.stack_bytes).map_err(|error| one_line(&error))?;
-            Ok::<_, String>(Kept::new(Arc::clone(cache), engine))
+            Ok::<_, String>(Arc::new(Kept::new(Arc::clone(cache), engine)))
         });
         Ok(Self { kept: kept.transpose()?, options, starter })
     }
 
     /// True if its code is kept. That may prove wrong.
     #[must_use]
-    pub fn is_compiled(&self, bytes: &[u8]) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.has(&kept.name(Digest::of(bytes), bytes)))
+    pub fn is_compiled(&self, bytes: &[u8], digest: Digest) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.has(&kept.name(Source::of(digest, bytes))))
+    }
+
+    /// The component of these bytes, if an earlier load left it. No process starts for it.
+    #[must_use]
+    pub fn find(&self, bytes: &[u8], digest: Digest) -> Option<HeldComponent> {
+        self.kept.as_ref()?.find(Source::of(digest, bytes))
     }
 
     /// Loads a component. With it comes the process that has linked it, unless it was kept.
@@ -168,23 +169,37 @@ impl Loader {
             return Err(LoadError::TooLarge { bytes: bytes.len() as u64 }.into());
         }
         let until = Instant::now() + job.time;
-        let digest = Digest::of(bytes);
-        let kept = self.kept.as_ref().map(|kept| (kept, kept.name(digest, bytes)));
-        if let Some(held) = kept.as_ref().and_then(|(kept, name)| kept.find(name.clone(), digest, bytes)) {
+        let from = Source::of(job.digest, bytes);
+        if let Some(kept) = self.kept.clone()
+            && let Some(held) = aside(job.gives_way, until, move || kept.find(from)).await?
+        {
             return Ok((held, None));
         }
         let source = in_memory(bytes)?;
         let (file, survey) = self.compile(&source, job, until).await?;
-        let facts = CodeFacts::new(digest, bytes.len() as u64, preview1::is_module(bytes), survey);
-        let file = kept.as_ref().and_then(|(kept, name)| kept.keep_code(name, &file)).unwrap_or(file);
+        let file = self.keep_code(file, from, (job.gives_way, until)).await?;
+        let facts = from.facts(survey);
         let memory_bytes_max = job.memory_bytes_max.saturating_add(job.call_memory_bytes);
-        let (shown, lister) = self.link((&file, facts), &source, (memory_bytes_max, until)).await?;
-        if let Some((kept, name)) = &kept {
-            kept.keep_facts(name, survey, &shown);
-        }
-        let name = kept.map(|(_, name)| name);
+        let (shown, lister) = self.link((&file, facts), &source, (memory_bytes_max, until), job.gives_way).await?;
+        let name = self.kept.as_ref().map(|kept| {
+            let name = kept.name(from);
+            kept.keep_facts(&name, survey, &shown);
+            name
+        });
         let code = CodeElsewhere { file, facts, origin: CodeOrigin::Compiled, name };
         Ok((HeldComponent::elsewhere(code, shown), Some(lister)))
+    }
+
+    /// Keeps code for the next start. Returns it as it is kept, or as it was.
+    async fn keep_code(
+        &self,
+        file: File,
+        source: Source,
+        (gives_way, until): (bool, Instant),
+    ) -> Result<File, NotLoaded> {
+        let Some(kept) = self.kept.clone() else { return Ok(file) };
+        let keep = move || kept.keep_code(&kept.name(source), &file).unwrap_or(file);
+        aside(gives_way, until, keep).await
     }
 
     /// Compiles in a process that ends with it. Returns the code, which nobody can change any more.
@@ -211,11 +226,14 @@ impl Loader {
             files: &[(&code, code_bytes_max), (&made, HANDED_BYTES_MAX)],
         };
         let answer = run.hear(&bounds).await?;
-        // Whatever it is, it writes nothing any more once it is gone.
-        run.end().await;
+        // Whatever it is, it writes nothing any more once it is gone. One that gives way needs a
+        // core to go.
+        tokio::time::timeout_at(until.into(), run.end()).await.map_err(|_| NotLoaded::TooLate)?;
         match answer {
             FromLoader::Compiled { survey, functions } => {
-                self.keep_functions(job.component, functions.then_some(&made));
+                if functions {
+                    self.keep_functions(job, made, until).await?;
+                }
                 sealed(&code, code_bytes_max)?;
                 Ok((code, survey))
             }
@@ -224,10 +242,13 @@ impl Loader {
     }
 
     /// Keeps functions for the next version. Without them it is compiled whole.
-    fn keep_functions(&self, component: &str, made: Option<&File>) {
-        let Some((kept, made)) = self.kept.as_ref().zip(made) else { return };
-        if sealed(made, HANDED_BYTES_MAX).is_ok() {
-            kept.keep_functions(component, made);
+    async fn keep_functions(&self, job: &LoadJob<'_>, made: File, until: Instant) -> Result<(), NotLoaded> {
+        match self.kept.clone() {
+            Some(kept) if sealed(&made, HANDED_BYTES_MAX).is_ok() => {
+                let component = job.component.to_owned();
+                aside(job.gives_way, until, move || kept.keep_functions(&component, &made)).await
+            }
+            _ => Ok(()),
         }
     }
 
@@ -256,9 +277,10 @@ impl Loader {
         (code, facts): (&File, CodeFacts),
         source: &File,
         (memory_bytes_max, until): (u64, Instant),
+        gives_way: bool,
     ) -> Result<(ComponentFacts, Lister), NotLoaded> {
         let stack_bytes = self.options.stack_bytes as u64;
-        let settings = ToSandbox::Link(Box::new(LinkSettings { stack_bytes, memory_bytes_max, facts }));
+        let settings = ToSandbox::Link(Box::new(LinkSettings { stack_bytes, memory_bytes_max, gives_way, facts }));
         let mut run = self.start(&settings, &[code.as_fd()], (memory_bytes_max, until)).await?;
         run.say(&ToLoader::Link, &[source.as_fd()])?;
         let bounds = Bounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
@@ -285,11 +307,10 @@ impl Loader {
         (limits, memory_bytes_max): (&Limits, u64),
         (written, schemas): (&WrittenDescriptions, SchemaLimits),
     ) -> Listing {
-        let name = component.code_elsewhere().and_then(|code| ListName::of(code.name.as_deref()?, limits, written));
-        let kept = self.kept.as_ref().zip(name);
-        if let Some(listing) = kept.as_ref().and_then(|(kept, name)| kept.listing(name)) {
-            return Listing::of(listing, limits);
+        if let Some(listing) = self.find_list(component, limits, (written, schemas)) {
+            return listing;
         }
+        let kept = self.list_kept_as(component, limits, (written, schemas));
         let memory_bytes_max = memory_bytes_max.saturating_add(limits.memory_bytes());
         let of = (written, schemas);
         let listed = self.listed((component, lister), bytes, (limits, memory_bytes_max), of).await;
@@ -298,7 +319,7 @@ impl Loader {
                 if let Some((kept, name)) = kept.filter(|_| listing.is_whole()) {
                     kept.keep_listing(&name, &listing);
                 }
-                return Listing::of(*listing, limits);
+                return listing_of(*listing, limits);
             }
             Ok(FromLoader::NotWit(problem)) => return Listing::NotWit(clipped(problem)),
             Ok(FromLoader::Failed(problem)) => Failure::Failed(clipped(problem)),
@@ -315,6 +336,29 @@ impl Loader {
         Listing::Report(Box::new(CallReport::not_run(failure)), ListedBeside::default(), SchemaFindings::default())
     }
 
+    /// The list that [`list`](Self::list) would give, if an earlier load left it.
+    #[must_use]
+    pub fn find_list(
+        &self,
+        component: &HeldComponent,
+        limits: &Limits,
+        described: (&WrittenDescriptions, SchemaLimits),
+    ) -> Option<Listing> {
+        let (kept, name) = self.list_kept_as(component, limits, described)?;
+        kept.listing(&name).map(|listing| listing_of(listing, limits))
+    }
+
+    /// The place of a list, where it is kept.
+    fn list_kept_as(
+        &self,
+        component: &HeldComponent,
+        limits: &Limits,
+        (written, schemas): (&WrittenDescriptions, SchemaLimits),
+    ) -> Option<(&Kept, ListName)> {
+        let code = component.code_elsewhere()?.name.as_deref()?;
+        Some((self.kept.as_deref()?, ListName::of((LIST, code), limits, (written, &schemas))?))
+    }
+
     async fn listed(
         &self,
         (component, lister): (&HeldComponent, Option<Lister>),
@@ -329,7 +373,7 @@ impl Loader {
                 let code = code.ok_or_else(|| NotLoaded::Failed("its code is in the host's own process".to_owned()))?;
                 let until = Instant::now() + STARTS_WITHIN;
                 let source = in_memory(bytes)?;
-                self.link((&code.file, code.facts), &source, (memory_bytes_max, until)).await?.1
+                self.link((&code.file, code.facts), &source, (memory_bytes_max, until), false).await?.1
             }
         };
         let written = encode(written).map_err(|error| NotLoaded::Failed(error.to_string()))?;
@@ -342,6 +386,30 @@ impl Loader {
         run.end().await;
         answer
     }
+}
+
+/// Does work whose time grows with the code, on a thread of its own where that gives way. It is
+/// left behind there if it is late: it writes drafts that nobody misses.
+async fn aside<T: Send + 'static>(
+    gives_way: bool,
+    until: Instant,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, NotLoaded> {
+    if !gives_way {
+        return Ok(work());
+    }
+    let failed = |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("no thread keeps its code: {error}"));
+    let (done, result) = tokio::sync::oneshot::channel();
+    let work = move || {
+        background::give_way();
+        // Nobody may wait any more.
+        drop(done.send(work()));
+    };
+    // Nobody waits until it is gone: for that it needs a core, which others may keep.
+    let thread = std::thread::Builder::new().name("toolcell-load".to_owned()).spawn(work);
+    drop(thread.map_err(|error| failed(&error))?);
+    let result = tokio::time::timeout_at(until.into(), result).await.map_err(|_| NotLoaded::TooLate)?;
+    result.map_err(|error| failed(&error))
 }
 
 /// The refusal in an answer, where no refusal is none.

@@ -47,6 +47,8 @@ pub(crate) struct CompileSettings {
 pub(crate) struct LinkSettings {
     pub(crate) stack_bytes: u64,
     pub(crate) memory_bytes_max: u64,
+    /// True if every other thread of the machine goes first.
+    pub(crate) gives_way: bool,
     pub(crate) facts: CodeFacts,
 }
 
@@ -178,7 +180,7 @@ impl WireListing {
 
 /// Limits in a message.
 pub(crate) fn told(limits: &Limits) -> Vec<(String, u64)> {
-    Limit::ALL.into_iter().map(|limit| (limit.spec().key.to_owned(), limits.get(limit))).collect()
+    limits.entries().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Limits of a message of the host's.

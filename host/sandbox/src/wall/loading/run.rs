@@ -10,7 +10,8 @@ use toolcell_walls::process::{Command, End, Process, Starter};
 
 use super::loader::NotLoaded;
 use super::message::FromLoader;
-use crate::wall::message::{ToSandbox, decode, encode};
+use crate::encoding::{decode, encode};
+use crate::wall::message::ToSandbox;
 
 /// Interval at which the host looks at the memory of a loader, and at the files that it writes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -48,7 +49,12 @@ impl Run {
     ) -> Result<Self, NotLoaded> {
         let failed = |error: std::io::Error| NotLoaded::Failed(format!("no process starts for it: {error}"));
         let (process, socket) = starter.start(program.clone()).await.map_err(failed)?;
-        let run = Self::over(process, link::open(socket).map_err(failed)?.1);
+        let receiver = match link::open(socket) {
+            Ok((_, receiver)) => receiver,
+            // It may be gone already: to make room, say.
+            Err(broken) => return Err(end_of(&process, Instant::now() + LOOK_EVERY, &broken).await),
+        };
+        let run = Self::over(process, receiver);
         run.say(first, fds)?;
         Ok(run)
     }
@@ -88,7 +94,7 @@ impl Run {
                     // Checked before anything is decoded, which takes a multiple of the bytes.
                     Ok(frame) if frame.bytes.len() > bounds.answer_bytes_max => Err(NotLoaded::broke("it sent too much")),
                     Ok(frame) => decode(&frame.bytes).map_err(|error| NotLoaded::broke(&format!("it sent {error}"))),
-                    Err(broken) => Err(self.ended(bounds, broken).await),
+                    Err(broken) => Err(end_of(&self.process, bounds.until, &broken).await),
                 },
                 () = &mut until => return Err(NotLoaded::TooLate),
                 () = tokio::time::sleep(LOOK_EVERY) => self.look(bounds)?,
@@ -108,32 +114,32 @@ impl Run {
         }
     }
 
-    /// Why it is gone.
-    async fn ended(&self, bounds: &Bounds<'_>, broken: link::LinkError) -> NotLoaded {
-        // It closes its link when it ends. One that only closes it is killed.
-        let patience = bounds.until.min(Instant::now() + LOOK_EVERY);
-        let end = match tokio::time::timeout_at(patience.into(), self.process.ended()).await {
-            Ok(end) => end,
-            Err(_) => {
-                self.process.kill();
-                self.process.ended().await
-            }
-        };
-        if end.made_room.is_some() {
-            return NotLoaded::Ended { reason: end.to_string() };
-        }
-        if end.last_words.contains(NO_MEMORY) {
-            return NotLoaded::TooMuchMemory;
-        }
-        NotLoaded::Ended { reason: format!("{broken}; {}", shown(&end)) }
-    }
-
     /// Ends the process, and returns once it is gone.
     pub(super) async fn end(self) {
         self.sender.close();
         self.process.kill();
         let _ = self.process.ended().await;
     }
+}
+
+/// Why a process whose link is broken is gone. It has until then to end by itself.
+async fn end_of(process: &Process, until: Instant, broken: &dyn std::fmt::Display) -> NotLoaded {
+    // It closes its link when it ends. One that only closes it is killed.
+    let patience = until.min(Instant::now() + LOOK_EVERY);
+    let end = match tokio::time::timeout_at(patience.into(), process.ended()).await {
+        Ok(end) => end,
+        Err(_) => {
+            process.kill();
+            process.ended().await
+        }
+    };
+    if end.made_room.is_some() {
+        return NotLoaded::Ended { reason: end.to_string() };
+    }
+    if end.last_words.contains(NO_MEMORY) {
+        return NotLoaded::TooMuchMemory;
+    }
+    NotLoaded::Ended { reason: format!("{broken}; {}", shown(&end)) }
 }
 
 /// The end of a process and the end of its words. No control character of them is shown.

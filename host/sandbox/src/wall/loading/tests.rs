@@ -6,16 +6,17 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolcell_policy::Limits;
+use toolcell_policy::{Limits, LoadLimit, LoadLimits};
 use toolcell_schema::{DefinitionProblem, SchemaFindings};
 use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::process::{Command, Starter};
 
-use super::kept::{Kept, ListName};
-use super::loader::{Lister, Listing, LoadJob, Loader, LoaderOptions, NotLoaded};
+use super::kept::{Kept, LIST, Source};
+use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
 use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, file_bytes_max, limits, told};
 use super::run::{Bounds, Run};
 use crate::bindings::contract;
+use crate::encoding::{decode, encode};
 use crate::failure::Failure;
 use crate::load::cache::CodeCache;
 use crate::load::component::{CodeFacts, ToolComponent};
@@ -26,8 +27,9 @@ use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
 use crate::load::precompiled::{self, CodeOrigin};
 use crate::load::sandbox::{Sandbox, SandboxOptions};
 use crate::run::call::{CallReport, ListedBeside};
+use crate::run::listing::{ListName, Listing};
 use crate::shape::typed::WrittenDescriptions;
-use crate::wall::message::{ToSandbox, decode, encode};
+use crate::wall::message::ToSandbox;
 use crate::wall::tests::{are_seeds, each_changed};
 
 const ADDS: &str = r#"(component
@@ -77,8 +79,9 @@ fn bounds(time: Duration) -> Bounds<'static> {
     Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max: 1 << 30, files: &[] }
 }
 
-fn job(time: Duration) -> LoadJob<'static> {
-    LoadJob { component: "tool", time, memory_bytes_max: 1 << 30, call_memory_bytes: 1 << 20, gives_way: false }
+fn job(bytes: &[u8], time: Duration) -> LoadJob<'static> {
+    let (digest, memory_bytes_max, call_memory_bytes) = (Digest::of(bytes), 1 << 30, 1 << 20);
+    LoadJob { digest, component: "tool", time, memory_bytes_max, call_memory_bytes, gives_way: false }
 }
 
 fn loader(program: Command, cache: Option<Arc<CodeCache>>) -> Loader {
@@ -151,10 +154,12 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)), "{answer:?}");
     // What all processes may take together is past as well, where this is less.
     let starter = Starter::bounded(1).unwrap();
-    let mut run = Run::start(&starter, &idle(), &ToSandbox::Cancel(0), &[]).await.unwrap();
-    let Err(NotLoaded::Ended { reason }) = run.hear(&bounds(Duration::from_secs(3_600))).await else {
-        panic!("it loads")
+    // It may be gone before its link is open.
+    let heard = match Run::start(&starter, &idle(), &ToSandbox::Cancel(0), &[]).await {
+        Ok(mut run) => run.hear(&bounds(Duration::from_secs(3_600))).await,
+        Err(gone) => Err(gone),
     };
+    let Err(NotLoaded::Ended { reason }) = heard else { panic!("it loads: {heard:?}") };
     assert!(reason.starts_with("all processes of components together took more memory than 0 MiB"), "{reason}");
     // None of them may be longer than all of that memory.
     assert_eq!([64 << 20, u64::MAX].map(file_bytes_max), [64 << 20, 1 << 30]);
@@ -163,12 +168,13 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
 #[tokio::test]
 async fn a_load_whose_process_is_gone_or_silent_ends_with_a_reason() {
     let bytes = wat::parse_str(ADDS).unwrap();
-    let gone = loader(Command::program("/bin/false"), None).load(&bytes, &job(Duration::from_secs(3_600))).await;
+    let gone =
+        loader(Command::program("/bin/false"), None).load(&bytes, &job(&bytes, Duration::from_secs(3_600))).await;
     // Its link may be closed before the first message is out.
     assert!(matches!(gone, Err(NotLoaded::Ended { .. } | NotLoaded::Failed(_))), "a process that ends");
-    let silent = loader(idle(), None).load(&bytes, &job(Duration::from_millis(50))).await;
+    let silent = loader(idle(), None).load(&bytes, &job(&bytes, Duration::from_millis(50))).await;
     assert!(matches!(silent, Err(NotLoaded::TooLate)));
-    let none = loader(Command::program("/nowhere"), None).load(&bytes, &job(Duration::from_secs(3_600))).await;
+    let none = loader(Command::program("/nowhere"), None).load(&bytes, &job(&bytes, Duration::from_secs(3_600))).await;
     assert!(matches!(none, Err(NotLoaded::Failed(_))));
 }
 
@@ -200,24 +206,26 @@ fn what_a_loader_made_is_found_again_by_loaders_and_by_nobody_else() {
     let (stack_bytes, bytes) = (options.stack_bytes, wat::parse_str(ADDS).unwrap());
     let kept = Kept::new(Arc::clone(&cache), precompiled::settings_name(stack_bytes).unwrap());
     let (component, facts, code) = held(None);
-    let name = kept.name(component.digest(), &bytes);
-    assert!(kept.find(name.clone(), component.digest(), &bytes).is_none());
+    let source = Source::of(component.digest(), &bytes);
+    let name = kept.name(source);
+    assert!(kept.find(source).is_none());
     // Code of another component, as somebody who rules the loader would hand it over.
     let wrong = precompiled::in_memory(b"no code at all").unwrap();
     assert!(kept.keep_code(&name, &wrong).is_some());
     kept.keep_facts(&name, *code.survey(), &facts);
-    let found = kept.find(name.clone(), component.digest(), &bytes).unwrap();
+    let found = kept.find(source).unwrap();
     assert_eq!(found.code_origin(), CodeOrigin::Cache);
     assert_eq!(found.inspection().exports(), component.inspection().exports());
     let sandbox = Sandbox::new(options).unwrap();
-    assert!(!ToolComponent::is_compiled(&sandbox, &bytes));
+    assert!(!ToolComponent::is_compiled(&sandbox, &bytes, Digest::of(&bytes)));
     assert_eq!(ToolComponent::load(&sandbox, &bytes).unwrap().code_origin(), CodeOrigin::Compiled);
     // A file under another's name is nobody's.
     let at = |name: &str| root.path().join("code").join(name);
-    let other = kept.name(Digest::of(b"another"), b"another");
+    let another = Source::of(Digest::of(b"another"), b"another");
+    let other = kept.name(another);
     std::fs::copy(at(&format!("loaded-{name}.cwasm")), at(&format!("loaded-{other}.cwasm"))).unwrap();
     std::fs::copy(at(&format!("facts-{name}.told")), at(&format!("facts-{other}.told"))).unwrap();
-    assert!(kept.find(other, Digest::of(b"another"), b"another").is_none());
+    assert!(kept.find(another).is_none());
 }
 
 #[test]
@@ -228,7 +236,11 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     let written = WrittenDescriptions::default();
     let other = WrittenDescriptions { given: [("a".to_owned(), "b".to_owned())].into(), wit: None };
     let less = Limits::default().with(toolcell_policy::Limit::HostData, 1 << 20).unwrap();
-    let list = |limits: &Limits, written: &WrittenDescriptions| ListName::of("name", limits, written).unwrap();
+    let schemas = |load| SchemaLimits::of(&load, Duration::from_secs(1));
+    let named = |limits: &Limits, written: &WrittenDescriptions, load| {
+        ListName::of((LIST, "name"), limits, (written, &schemas(load))).unwrap()
+    };
+    let list = |limits: &Limits, written: &WrittenDescriptions| named(limits, written, LoadLimits::default());
     let listing = WireListing::new(
         CallReport::without_running(Vec::new()),
         Ok(ListedBeside::default()),
@@ -238,6 +250,9 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     assert!(kept.listing(&list(&Limits::default(), &written)).is_some());
     assert!(kept.listing(&list(&Limits::default(), &other)).is_none());
     assert!(kept.listing(&list(&less, &written)).is_none());
+    // A definition that was too large to be looked at may have any problem.
+    let larger = LoadLimits::default().with(LoadLimit::Definition, 1 << 20).unwrap();
+    assert!(kept.listing(&named(&Limits::default(), &written, larger)).is_none());
     assert_eq!(limits(&told(&less)), less);
 }
 

@@ -13,6 +13,7 @@ use super::SandboxProcess;
 use super::pending::{GIVES_BACK_WITHIN, PendingCall, Returned, finished};
 use crate::bindings::contract::CallResult;
 use crate::caller::Caller;
+use crate::encoding;
 use crate::failure::Failure;
 use crate::run::call::{CallInput, CallReport};
 use crate::wall::attention;
@@ -98,7 +99,7 @@ impl SandboxProcess {
     fn say_call(&self, call: Call) -> Result<(), Failure> {
         let failed =
             |problem: &dyn std::fmt::Display| Failure::Host { detail: format!("its sandbox process: {problem}") };
-        let bytes = message::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;
+        let bytes = encoding::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;
         self.sender.send(&bytes, &[]).map_err(|error| match error {
             // It has just ended, and the task that reads its link does not know yet.
             SendError::Ended(reason) => Failure::SandboxEnded { reason: reason.to_string() },

@@ -8,6 +8,7 @@ use toolcell_walls::link::{self, Frame};
 
 use super::pending::PendingCall;
 use super::{SandboxProcess, State};
+use crate::encoding;
 use crate::load::start_code::StartCall;
 use crate::wall::message::{self, CallId, FromSandbox, ToSandbox};
 
@@ -24,7 +25,7 @@ impl SandboxProcess {
         let wrong = if frame.bytes.len() as u64 > self.bounds.message_bytes_max {
             Err("it sent more than any call may answer".to_owned())
         } else {
-            message::decode(&frame.bytes)
+            encoding::decode(&frame.bytes)
                 .map_err(|error| format!("it sent {error}"))
                 .and_then(|said| self.take(said, frame.bytes.len()))
         };

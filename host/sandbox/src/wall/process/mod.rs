@@ -26,7 +26,8 @@ use toolcell_walls::process::Process;
 use zeroize::Zeroizing;
 
 use super::group::ComponentNotice;
-use super::message::{self, CallId, InstanceId, ToSandbox};
+use super::message::{CallId, InstanceId, ToSandbox};
+use crate::encoding;
 use crate::wasi::files::ProcessScratch;
 
 pub(crate) use calling::CalledComponent;
@@ -221,7 +222,7 @@ impl SandboxProcess {
 
     /// Sends a message that begins the process's life.
     pub(crate) fn say(&self, message: &ToSandbox, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), String> {
-        let bytes = message::encode(message).map_err(|error| error.to_string())?;
+        let bytes = encoding::encode(message).map_err(|error| error.to_string())?;
         self.sender.send(&bytes, fds).map_err(|error| error.to_string())
     }
 
@@ -232,7 +233,7 @@ impl SandboxProcess {
         message: &ToSandbox,
         fds: &[std::os::fd::BorrowedFd<'_>],
     ) -> Result<(), NotStarted> {
-        let bytes = Zeroizing::new(message::encode(message)?);
+        let bytes = Zeroizing::new(encoding::encode(message)?);
         loop {
             match self.sender.send(&bytes, fds) {
                 Err(SendError::Full) => tokio::time::sleep(LOOK_AGAIN).await,

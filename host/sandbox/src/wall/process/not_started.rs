@@ -4,7 +4,7 @@ use std::io;
 use toolcell_walls::link::SendError;
 use toolcell_walls::process::End;
 
-use crate::wall::message::MessageError;
+use crate::encoding::EncodingError;
 
 /// Why a process does not start.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +43,8 @@ impl From<io::Error> for NotStarted {
     }
 }
 
-impl From<MessageError> for NotStarted {
-    fn from(error: MessageError) -> Self {
+impl From<EncodingError> for NotStarted {
+    fn from(error: EncodingError) -> Self {
         Self::Refused(error.to_string())
     }
 }

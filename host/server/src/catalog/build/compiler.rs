@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use toolcell_policy::Limits;
 use toolcell_sandbox::{
-    HeldComponent, Lister, Listing, LoadError, LoadJob, Loader, NotLoaded, SchemaLimits, ToolComponent,
+    Digest, HeldComponent, Lister, Listing, LoadError, LoadJob, Loader, NotLoaded, SchemaLimits, ToolComponent,
     WrittenDescriptions, in_background as background,
 };
 
@@ -57,6 +57,8 @@ impl std::fmt::Display for Compiling<'_> {
 
 /// Input of a compilation besides the bytes.
 pub struct Compilation<'a> {
+    /// The digest of the bytes.
+    pub digest: Digest,
     /// The component's name.
     pub component: &'a str,
     /// Its file: functions that a loader made serve later versions of it.
@@ -86,6 +88,8 @@ pub type Compiled = (HeldComponent, Option<OpenLister>);
 pub struct OpenLister {
     lister: Lister,
     runtime: Runtime,
+    /// True if it lets every other thread of the machine go first.
+    gives_way: bool,
 }
 
 /// Drives the links of one load. The server's own runtime may end before a load does.
@@ -129,10 +133,10 @@ impl Compiler {
 
     /// True if compiling these bytes, here or in a loader, would take long, and they were not
     /// compiled before.
-    pub fn takes_long(&self, bytes: &[u8]) -> bool {
+    pub fn takes_long(&self, bytes: &[u8], digest: Digest) -> bool {
         let is_compiled = || match &self.loader {
-            Some(loader) => loader.is_compiled(bytes),
-            None => self.sandbox.get().is_ok_and(|sandbox| ToolComponent::is_compiled(sandbox, bytes)),
+            Some(loader) => loader.is_compiled(bytes, digest),
+            None => self.sandbox.get().is_ok_and(|sandbox| ToolComponent::is_compiled(sandbox, bytes, digest)),
         };
         bytes.len() >= BACKGROUND_BYTES_MIN && !is_compiled()
     }
@@ -144,10 +148,15 @@ impl Compiler {
         let tell = || tell(Compiling { component, bytes: bytes.len(), elapsed: began.elapsed() });
         let attempt = |time: Duration, in_background: bool| match &self.loader {
             Some(loader) => self.load(loader, bytes, compilation, (time, in_background), &tell),
-            None => self.attempt(bytes, time, in_background, &tell).map(|here| (HeldComponent::here(here), None)),
+            None => self
+                .attempt((bytes, compilation.digest), time, in_background, &tell)
+                .map(|here| (HeldComponent::here(here), None)),
         };
         if !serves_meanwhile || bytes.len() < BACKGROUND_BYTES_MIN {
-            return attempt(time, false);
+            return match self.find(bytes, compilation.digest)? {
+                Some(kept) => Ok((kept, None)),
+                None => attempt(time, false),
+            };
         }
         let patience = BACKGROUND_FIRST + BACKGROUND_PER_MIB * u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);
         match attempt(patience.min(time), true) {
@@ -155,6 +164,17 @@ impl Compiler {
             Err(NotCompiled::TooLate) => attempt(time, false),
             done => done,
         }
+    }
+
+    /// The component of these bytes, if an earlier load compiled it. No thread and no process
+    /// starts for it.
+    fn find(&self, bytes: &[u8], digest: Digest) -> Result<Option<HeldComponent>, NotCompiled> {
+        if let Some(loader) = &self.loader {
+            return Ok(loader.find(bytes, digest));
+        }
+        let sandbox = self.sandbox.get().map_err(|error| NotCompiled::NoEngine(error.to_string()))?;
+        let found = ToolComponent::find(sandbox, bytes, digest).map_err(NotCompiled::Refused)?;
+        Ok(found.map(HeldComponent::here))
     }
 
     fn load(
@@ -166,7 +186,8 @@ impl Compiler {
         tell: &dyn Fn(),
     ) -> Result<Compiled, NotCompiled> {
         let (memory_bytes_max, call_memory_bytes) = compilation.memory_bytes;
-        let job = LoadJob { component: compilation.source, time, memory_bytes_max, call_memory_bytes, gives_way };
+        let Compilation { digest, source: component, .. } = *compilation;
+        let job = LoadJob { digest, component, time, memory_bytes_max, call_memory_bytes, gives_way };
         let runtime = runtime()?;
         let loaded = runtime.block_on(async {
             let load = loader.load(bytes, &job);
@@ -179,7 +200,10 @@ impl Compiler {
             }
         });
         match loaded {
-            Ok((component, lister)) => Ok((component, lister.map(|lister| OpenLister { lister, runtime }))),
+            Ok((component, lister)) => {
+                let open = lister.map(|lister| OpenLister { lister, runtime, gives_way });
+                Ok((component, open))
+            }
             Err(NotLoaded::TooLate) => Err(NotCompiled::TooLate),
             Err(error) => Err(error.into()),
         }
@@ -194,16 +218,29 @@ impl Compiler {
         described: (&WrittenDescriptions, SchemaLimits),
     ) -> Result<Listing, NotCompiled> {
         let loader = self.loader.as_ref().ok_or_else(|| NotCompiled::NoEngine("there is no loader".to_owned()))?;
+        if let Some(listing) = loader.find_list(component, limits.0, described) {
+            return Ok(listing);
+        }
+        let list = |lister| loader.list((component, lister), bytes, limits, described);
         let (lister, runtime) = match open {
-            Some(OpenLister { lister, runtime }) => (Some(lister), runtime),
+            Some(OpenLister { lister, runtime, gives_way: true }) => {
+                let patience = BACKGROUND_FIRST.min(described.1.time);
+                let listing = runtime.block_on(async { tokio::time::timeout(patience, list(Some(lister))).await });
+                match listing {
+                    Ok(listing) if listing.is_complete() => return Ok(listing),
+                    // It had no core in its time. Another process does not wait for one.
+                    _ => (None, runtime),
+                }
+            }
+            Some(OpenLister { lister, runtime, gives_way: false }) => (Some(lister), runtime),
             None => (None, runtime()?),
         };
-        Ok(runtime.block_on(loader.list((component, lister), bytes, limits, described)))
+        Ok(runtime.block_on(list(lister)))
     }
 
     fn attempt(
         &self,
-        bytes: &Arc<[u8]>,
+        (bytes, digest): (&Arc<[u8]>, Digest),
         time: Duration,
         in_background: bool,
         tell: &dyn Fn(),
@@ -220,7 +257,7 @@ impl Compiler {
         let thread = std::thread::Builder::new()
             .name("toolcell-compile".to_owned())
             .spawn(move || {
-                let load = || ToolComponent::load(&sandbox, &bytes);
+                let load = || ToolComponent::load_known(&sandbox, &bytes, digest);
                 let component = if in_background { background(load) } else { load() };
                 if done.send(component).is_err() {
                     left_behind.fetch_sub(1, Ordering::AcqRel);

@@ -353,12 +353,11 @@ impl Builder {
         loading.ahead.is_some_and(Ahead::fails)
     }
 
-    /// Decides where the schemas of a component's tools are compiled and applied: where its calls
-    /// run.
-    fn schemas(&self, found: impl FnOnce() -> SchemaFindings, time: Duration) -> SchemaChecks {
+    /// Decides where the schemas of a component's tools are applied: where its calls run.
+    fn schemas(&self, found: SchemaFindings, time: Duration) -> SchemaChecks {
         match self.compiler.has_loader() {
-            true => SchemaChecks::Elsewhere(found()),
-            false => SchemaChecks::Here(SchemaBudget::within(time)),
+            true => SchemaChecks::Elsewhere(found),
+            false => SchemaChecks::Here(found, SchemaBudget::within(time)),
         }
     }
 
@@ -370,7 +369,8 @@ impl Builder {
             Some(approved) => Code { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone() },
             None => code.read(policy)?,
         };
-        let digest = Digest::of(&bytes).to_string();
+        let read = Digest::of(&bytes);
+        let digest = read.to_string();
         // Checked before anything is parsed: bytes that nobody approved reach no parser.
         if basis.withholds(policy, &digest) {
             let name = policy.name().to_owned();
@@ -383,12 +383,13 @@ impl Builder {
         let began = Instant::now();
         let (component, lister) = match basis.compiled(policy, &digest) {
             Some(component) => (component, None),
-            None if self.compiler.takes_long(&bytes) && self.fails_anyway(loading) => {
+            None if self.compiler.takes_long(&bytes, read) && self.fails_anyway(loading) => {
                 return Ok(BuiltComponent::LeftOut);
             }
             None => {
                 let source = code.shown(policy);
                 let compilation = Compilation {
+                    digest: read,
                     component: policy.name(),
                     source: &source,
                     time: policy.load().compile_time(),
@@ -410,7 +411,8 @@ impl Builder {
         if component.shape() == ShapeName::Program {
             let tools = program::tools(policy);
             // The manifest's own.
-            let schemas = self.schemas(|| check_definitions(&tools, &SchemaLimits::of(policy.load(), time)), time);
+            let found = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
+            let schemas = self.schemas(found, time);
             return Ok(BuiltComponent::Changed(ListedComponent {
                 component,
                 policy_digest,
@@ -427,7 +429,7 @@ impl Builder {
         }
         match report.outcome {
             Ok(tools) => {
-                let schemas = self.schemas(|| found, time);
+                let schemas = self.schemas(found, time);
                 Ok(BuiltComponent::Changed(ListedComponent {
                     component,
                     policy_digest,
@@ -458,21 +460,16 @@ impl Builder {
         (component, lister): (&HeldComponent, Option<OpenLister>),
         (bytes, time): (&[u8], Duration),
     ) -> Result<Listed, Diagnostic> {
-        if let Some(linked) = component.linked() {
-            let descriptions = typed::descriptions(policy, folder)?;
-            let mut report = self.runtime.block_on(linked.list_tools(policy.limits(), &descriptions));
-            let beside = self.runtime.block_on(linked.list_beside_tools(policy.limits()));
-            let beside = beside.unwrap_or_else(|failure| {
-                report.outcome = Err(failure);
-                ListedBeside::default()
-            });
-            // They are compiled when their definitions are made.
-            return Ok((report, beside, SchemaFindings::default()));
-        }
         let written = typed::written(policy, folder)?;
-        let limits = (policy.limits(), policy.load().compile_memory_bytes());
-        match self.compiler.list((component, lister), bytes, limits, (&written, SchemaLimits::of(policy.load(), time)))
-        {
+        let schemas = SchemaLimits::of(policy.load(), time);
+        let listed = match component.linked() {
+            Some(linked) => Ok(self.runtime.block_on(linked.list(policy.limits(), &written, schemas))),
+            None => {
+                let limits = (policy.limits(), policy.load().compile_memory_bytes());
+                self.compiler.list((component, lister), bytes, limits, (&written, schemas))
+            }
+        };
+        match listed {
             Ok(Listing::Report(report, beside, found)) => Ok((*report, beside, found)),
             Ok(Listing::NotWit(problem)) => Err(typed::no_wit(policy, &sanitize::line(&problem))),
             Err(error) => Err(refused(policy, &error)),

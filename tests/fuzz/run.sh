@@ -57,12 +57,16 @@ run_one() {
     "$CARGO_TARGET_DIR/$host/release/$target" "$corpus" "$here/seeds/$target" ${start[@]+"${start[@]}"} \
         "-max_total_time=$time_each_s" "-timeout=$input_time_max_s" "-rss_limit_mb=$memory_max_mib" -max_len=4096 \
         "-artifact_prefix=$artifacts/" "-dict=$here/dictionaries/$(dictionary "$target").dict" "-malloc_limit_mb=$allocation_max_mib" -print_final_stats=1 \
-        >"$CARGO_TARGET_DIR/$target.log" 2>&1 || status=$?
+        >"$CARGO_TARGET_DIR/$target.log" 2>&1 &
+    # Whoever ends this script ends what it runs: a job in the background does not hear Ctrl-C.
+    trap "kill $! 2>/dev/null" TERM
+    wait $! || status=$?
     echo "$status" >"$CARGO_TARGET_DIR/$target.status"
 }
 
 # As many at once as there are processors.
 at_once=$(nproc)
+trap 'kill $(jobs -pr) 2>/dev/null; exit 130' INT TERM
 for target in "${targets[@]}"; do
     rm -f "$CARGO_TARGET_DIR/$target.status"
     while [ "$(jobs -pr | wc -l)" -ge "$at_once" ]; do wait -n; done

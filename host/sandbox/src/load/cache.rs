@@ -422,13 +422,13 @@ mod tests {
         assert!(cache.keep_code_of("b", &from).is_none());
     }
 
+    /// Changes of a file after which it is none of ours.
+    const CHANGES: [fn(&mut Vec<u8>); 4] =
+        [|bytes| bytes[0] ^= 1, |bytes| bytes.truncate(bytes.len() - 1), |bytes| bytes.clear(), |bytes| bytes.push(0)];
+
     #[test]
     fn content_that_anything_is_wrong_with_is_not_used_and_goes() {
-        let flip = |bytes: &mut Vec<u8>| bytes[0] ^= 1;
-        let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1);
-        let empty = |bytes: &mut Vec<u8>| bytes.clear();
-        let longer = |bytes: &mut Vec<u8>| bytes.push(0);
-        for change in [flip, cut, empty, longer] as [fn(&mut Vec<u8>); 4] {
+        for change in CHANGES {
             let root = tempfile::tempdir().unwrap();
             let cache = cache(root.path(), 1 << 20);
             cache.keep_bytes(("a", ".told"), b"facts", 1 << 20);
@@ -447,11 +447,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_anything_is_wrong_with_is_not_used_and_goes() {
-        let flip = |bytes: &mut Vec<u8>| bytes[0] ^= 1;
-        let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1);
-        let empty = |bytes: &mut Vec<u8>| bytes.clear();
-        let longer = |bytes: &mut Vec<u8>| bytes.push(0);
-        for change in [flip, cut, empty, longer] as [fn(&mut Vec<u8>); 4] {
+        for change in CHANGES {
             let root = tempfile::tempdir().unwrap();
             let cache = cache(root.path(), 1 << 20);
             cache.keep("a", b"code");

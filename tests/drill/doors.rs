@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use toolcell_tests::Answer;
 
 use crate::row::End::Answers;
-use crate::row::{Row, call, holds, row, sealed};
+use crate::row::{Row, call, errors, holds, row, sealed};
 use crate::site::{OWN_SECRET, Site};
 
 /// Asks through a new door, and reads what comes first.
@@ -117,9 +117,12 @@ fn a_door_that_is_kept_leads_nowhere_once_its_call_has_ended() {
     let door = kept.structured()["answers"][0]["answer"].as_i64().unwrap();
     let asks = json!({"want": {"door": door, "kind": "http", "of": site.server.url("/allowed/x")}});
     let late = site.attack("attack", &json!([asks, call("read", json!([door, {"room": 64}, 64]))]));
-    // A broken pipe, or nothing to read from it.
-    let answers = &late.structured()["answers"];
-    assert!(answers[0]["error"] == 32 || answers[1]["answer"] == 0, "{}", late.everything());
+    let answers = late.structured()["answers"].clone();
+    // It was closed before the wish was written, or with the wish unread in it. The host gives up a
+    // door with the call's answer, and a task of its own closes it.
+    let is_closed = answers[0]["error"] == errors::PIPE;
+    let is_unread = answers[1]["error"] == errors::CONNRESET || answers[1]["answer"] == 0;
+    assert!(is_closed || is_unread, "{}", late.everything());
     assert_eq!(site.server.connections(), 0);
     site.holds();
 }

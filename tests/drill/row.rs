@@ -88,8 +88,10 @@ pub mod errors {
     pub const MFILE: i32 = 24;
     pub const SPIPE: i32 = 29;
     pub const ROFS: i32 = 30;
+    pub const PIPE: i32 = 32;
     pub const NOSYS: i32 = 38;
     pub const LOOP: i32 = 40;
+    pub const CONNRESET: i32 = 104;
 }
 
 /// A path that is refused: by the empty root, or by Landlock where there is no such root.

@@ -195,9 +195,9 @@ impl Beside<'_> {
     /// The times of the calls of `echo`, in ms, and the number of processes that were killed.
     fn run(self, lasts: Duration) -> anyhow::Result<(Samples, usize)> {
         let ask = Ask::Call(Tool::Echo, Era::Legacy);
-        let victim = process_of(self.link, &self.victim)?;
-        let mut others = process::family(self.link.process_id());
-        others.retain(|other| *other != victim);
+        let echo = process_of(self.link, Tool::Echo.name())?;
+        first_call(self.link, &self.victim, "to be killed")?;
+        let spared = [self.link.process_id(), echo];
         let (begun, mut killed, mut is_killed) = (Instant::now(), Instant::now(), false);
         let (mut took, mut request, mut id) = (Samples::default(), Vec::new(), 0);
         let (mut called, mut answered, mut kills) = (0_u64, 0_u64, 0);
@@ -209,10 +209,10 @@ impl Beside<'_> {
                 called += 1;
             } else if killed.elapsed() >= KILLS_EVERY && called == answered {
                 (killed, is_killed) = (Instant::now(), true);
-                // The process of the called component, or one that was started in its place.
-                for started in process::family(self.link.process_id()) {
-                    if !others.contains(&started) {
-                        kills += usize::from(kill(started).is_ok());
+                // The process of the called component, and whatever waits to take its place.
+                for other in process::family(self.link.process_id()) {
+                    if !spared.contains(&other) {
+                        kills += usize::from(kill(other).is_ok());
                     }
                 }
             }

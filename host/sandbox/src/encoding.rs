@@ -1,11 +1,22 @@
 //! The form of messages between processes, and of what is kept in files: postcard's, behind a
 //! version. Must not hold: any message.
+use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
+
+use crate::counted::Counted;
 
 /// The version of all messages and of all that is kept: the first byte of each. Bump it with every
 /// change of them.
 const VERSION: u8 = 5;
+
+/// Bytes of memory that the items of a message's lists may take for each of its bytes. A name of
+/// four letters is 5 bytes of a message, and 24 in memory.
+const ITEM_BYTES_PER_BYTE: usize = 4;
+
+/// Bytes that they may take beside those: ten thousand empty texts of an answer, the most that a
+/// limit allows.
+const ITEM_BYTES: usize = 4 << 20;
 
 /// Bytes that are no message of this version.
 #[derive(Debug, thiserror::Error)]
@@ -29,12 +40,16 @@ pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, EncodingError>
     Ok(postcard::to_extend(message, bytes)?)
 }
 
-/// The message of these bytes. Decoding takes no more memory than a small multiple of them.
+/// The message of these bytes. Its lists take four bytes of memory for each of them and 4 MiB at
+/// the most, and all of it no more than twice that.
 pub(crate) fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingError> {
     let (version, rest) = bytes.split_first().ok_or(EncodingError::Version)?;
     if *version != VERSION {
         return Err(EncodingError::Version);
     }
-    let (message, rest) = postcard::take_from_bytes(rest)?;
+    let left = Cell::new(rest.len().saturating_mul(ITEM_BYTES_PER_BYTE).saturating_add(ITEM_BYTES));
+    let mut format = postcard::Deserializer::from_bytes(rest);
+    let message = M::deserialize(Counted::new(&mut format, &left))?;
+    let rest = format.finalize()?;
     if rest.is_empty() { Ok(message) } else { Err(EncodingError::Rest(rest.len())) }
 }

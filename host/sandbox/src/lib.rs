@@ -24,11 +24,12 @@
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
 //! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
-//! | `encoding.rs` | the form of messages between processes, and of kept facts |
+//! | `encoding.rs`, `counted.rs` | the form of messages between processes, and of kept facts; a bound on their lists |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;
 mod caller;
+mod counted;
 #[cfg(feature = "drill")]
 mod drill;
 mod encoding;

@@ -15,6 +15,7 @@ mod call;
 pub mod catalog;
 mod console;
 pub mod control;
+mod descriptors;
 pub mod dev;
 pub mod download;
 mod error;

@@ -48,7 +48,8 @@ limits! {
     /// Pieces of content in the result.
     OutputItems output_items: usize = "output_items" Count { min: 1, default: 256, max: 10_000 }, like [16],
         "Clients show each of them on its own.";
-    /// Standard output, standard error and log lines together. What exceeds it is dropped.
+    /// Standard output, standard error and log lines together. A log line counts for 32 bytes more
+    /// than its text. What exceeds it is dropped.
     Log log_bytes: u64 = "log" Bytes { min: 0, default: 64 * KIB, max: 16 * MIB }, like ["1MiB"],
         "The host keeps the text in memory until the call ends. Dropped bytes are counted.";
     /// Strings and lists handed to the host, the result included.

@@ -38,11 +38,19 @@ impl Denials {
 
     /// The guest asked for something and does not get it.
     pub(crate) fn add(&self, denial: Denial) {
+        self.add_with(|| denial);
+    }
+
+    /// The guest asked for something and does not get it. Nothing is worked out for a denial that
+    /// is only counted.
+    pub(crate) fn add_with(&self, denial: impl FnOnce() -> Denial) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.count += 1;
-        if log.count <= TOLD_MAX {
-            log.caller.denied(&denial);
+        if log.count > TOLD_MAX {
+            return;
         }
+        let denial = denial();
+        log.caller.denied(&denial);
         if log.kept.len() < KEPT_MAX {
             log.kept.push(denial);
         }

@@ -1,12 +1,13 @@
 //! Disks that a sandbox process may write to. Its own count of a quota binds the guests, not native
 //! code in it: so the host counts from outside. Must not hold: the count that guests are held to.
-use std::sync::Weak;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::quantity::show_bytes;
 
 use super::process::SandboxProcess;
-use crate::wasi::files::{Amount, WrittenFolder};
+use crate::wasi::files::{Amount, Counted, WrittenFolder};
 
 /// Interval at which the host counts, while calls run.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -26,79 +27,164 @@ const SLACK_FILES: u64 = 10_000;
 /// Names that a folder may hold when the process starts: one with more is not counted.
 const FILES_AT_FIRST_MAX: u64 = 1_000_000;
 
+/// Folders deeper than the host counts.
+const TOO_DEEP: &str = "a folder that it writes to holds folders that lie too deep in one another to be counted";
+
+/// The folders that processes write to, with what those made them grow by. A process that ends
+/// takes nothing of that along: the next one may add only what is left.
+#[derive(Default)]
+pub(super) struct Disks(Mutex<HashMap<FolderId, SharedGrowth>>);
+
+/// The device and number of a folder.
+type FolderId = (u64, u64);
+
+type SharedGrowth = Arc<Mutex<Growth>>;
+
+/// The growth of one folder.
+#[derive(Default)]
+struct Growth {
+    /// Amount in it that is not by these processes; `None`: it was not counted yet.
+    before: Option<Amount>,
+    /// Amount at the last count.
+    last: Amount,
+    /// Processes that are looked at.
+    processes: usize,
+    /// The last count found too much.
+    is_over: bool,
+}
+
+impl Disks {
+    /// The folders with their growth so far.
+    pub(super) fn watched(&self, folders: Vec<WrittenFolder>) -> Vec<Watched> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut growth = |folder: &WrittenFolder| match (folder, folder.identity()) {
+            (WrittenFolder::Mount(..), Ok(identity)) => Arc::clone(known.entry(identity).or_default()),
+            // A process has its scratch space for itself.
+            _ => Arc::default(),
+        };
+        folders.into_iter().map(|folder| Watched { growth: growth(&folder), folder }).collect()
+    }
+}
+
+/// A sentence on a folder that already holds too much for any process to start. Only folders that
+/// were over their bound are counted again.
+pub(super) async fn refusal(folders: Vec<Watched>) -> (Vec<Watched>, Option<String>) {
+    if folders.iter().all(|folder| !folder.lock().is_over) {
+        return (folders, None);
+    }
+    let looked = tokio::task::spawn_blocking(move || {
+        let found = folders.iter().filter(|folder| folder.lock().is_over).find_map(|folder| folder.look(0));
+        (folders, found)
+    });
+    looked.await.unwrap_or_else(|_| (Vec::new(), Some("its folders cannot be counted".to_owned())))
+}
+
 /// Ends the process once a folder that it writes to has grown by more than its quota and a slack.
 /// No honest process makes one grow so, whatever it held before.
-pub(crate) async fn watch(process: Weak<SandboxProcess>, folders: Vec<WrittenFolder>) {
-    let mut folders: Vec<Watched> = folders.into_iter().map(Watched::new).collect();
-    let (mut wait, mut calls) = (Duration::ZERO, 0);
+pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watched>) {
+    let (mut wait, mut calls, mut is_first) = (Duration::ZERO, 0, true);
     loop {
         tokio::time::sleep(wait).await;
-        let now = match process.upgrade().filter(|process| !process.is_ended()) {
-            Some(process) => process.load() as u64,
-            None => return,
-        };
+        let running = process.upgrade().filter(|process| !process.is_ended());
+        let has_ended = running.is_none();
+        let now = running.map_or(0, |process| process.load() as u64);
         // A call that has ended may still be leaving its scratch space.
         let calls_at_most = now.saturating_add(calls).saturating_add(1);
         calls = now;
         let began = Instant::now();
         let looked = tokio::task::spawn_blocking(move || {
-            let found = folders.iter_mut().find_map(|folder| folder.look(calls_at_most));
+            if is_first {
+                folders.iter().for_each(Watched::begin);
+            }
+            let mut found = None;
+            for folder in &folders {
+                found = folder.look(calls_at_most).or(found);
+                if has_ended {
+                    folder.end();
+                }
+            }
             (folders, found)
         });
         let Ok((back, found)) = looked.await else { return };
-        folders = back;
-        if let (Some(problem), Some(process)) = (found, process.upgrade()) {
-            process.kill(&problem);
+        (folders, is_first) = (back, false);
+        if has_ended {
             return;
+        }
+        if let (Some(problem), Some(process)) = (found, process.upgrade()) {
+            // What it wrote until then is counted once more.
+            process.kill(&problem);
+            continue;
         }
         let least = if now == 0 { LOOK_WHEN_IDLE_EVERY } else { LOOK_EVERY };
         wait = least.max(began.elapsed() * PART_OF_THE_TIME);
     }
 }
 
-/// A folder, with the least that it held since the process began.
-struct Watched {
+/// A folder of a process.
+pub(super) struct Watched {
     folder: WrittenFolder,
-    least: Option<Amount>,
+    growth: SharedGrowth,
 }
 
 impl Watched {
-    fn new(folder: WrittenFolder) -> Self {
-        Self { folder, least: None }
+    fn lock(&self) -> MutexGuard<'_, Growth> {
+        self.growth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process begins to write to it. While there was none, whatever came was by others.
+    fn begin(&self) {
+        let mut growth = self.lock();
+        growth.processes += 1;
+        let Growth { before: Some(before), last, processes: 1, .. } = *growth else { return };
+        if let Ok(Counted::All(now)) = self.folder.count(last.files.max(FILES_AT_FIRST_MAX)) {
+            growth.before = Some(Amount {
+                bytes: before.bytes.saturating_add(now.bytes.saturating_sub(last.bytes)),
+                files: before.files.saturating_add(now.files.saturating_sub(last.files)),
+            });
+        }
+    }
+
+    /// A process has ended, and was looked at for the last time.
+    fn end(&self) {
+        let mut growth = self.lock();
+        growth.processes = growth.processes.saturating_sub(1);
     }
 
     /// Counts it; a sentence on what is wrong, where anything is.
-    fn look(&mut self, calls: u64) -> Option<String> {
+    fn look(&self, calls: u64) -> Option<String> {
         let quota = self.folder.quota(calls);
-        let before = self.least.unwrap_or(Amount { bytes: 0, files: FILES_AT_FIRST_MAX });
+        let mut growth = self.lock();
+        let before = growth.before.unwrap_or(Amount { bytes: 0, files: FILES_AT_FIRST_MAX });
         let bytes_max = before.bytes.saturating_add(quota.bytes).saturating_add(SLACK_BYTES);
         let files_max = before.files.saturating_add(quota.files).saturating_add(SLACK_FILES);
-        match (self.folder.measure(files_max), self.least) {
-            (Ok(Some(now)), Some(least)) if now.bytes <= bytes_max => {
-                let (bytes, files) = (least.bytes.min(now.bytes), least.files.min(now.files));
-                self.least = Some(Amount { bytes, files });
+        // What cannot be read now may be later.
+        let counted = self.folder.count(files_max).ok()?;
+        let found = match (counted, growth.before) {
+            (Counted::All(now), Some(before)) if now.bytes <= bytes_max => {
+                let (bytes, files) = (before.bytes.min(now.bytes), before.files.min(now.files));
+                (growth.before, growth.last) = (Some(Amount { bytes, files }), now);
                 None
             }
-            (Ok(Some(now)), None) => {
-                self.least = Some(now);
+            (Counted::All(now), None) => {
+                (growth.before, growth.last) = (Some(now), now);
                 None
             }
-            (Ok(_), Some(_)) => Some(format!(
+            (Counted::TooMany, None) => None,
+            (Counted::TooDeep, None) => Some(TOO_DEEP.to_owned()),
+            (Counted::All(_) | Counted::TooMany | Counted::TooDeep, Some(_)) => Some(format!(
                 "a folder that it writes to grew by more than its quota of {} and {} files",
                 show_bytes(quota.bytes),
                 quota.files
             )),
-            // What cannot be read now may be later.
-            (Ok(None), None) | (Err(_), _) => None,
-        }
+        };
+        growth.is_over = found.is_some();
+        found
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-
     use cap_std::ambient_authority;
     use cap_std::fs::Dir;
     use toolcell_policy::Quota;
@@ -108,8 +194,12 @@ mod tests {
     const QUOTA: Quota = Quota { bytes: 1 << 20, files: 10 };
 
     fn watched(folder: &tempfile::TempDir) -> Watched {
+        watched_on(&Disks::default(), folder)
+    }
+
+    fn watched_on(disks: &Disks, folder: &tempfile::TempDir) -> Watched {
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        Watched::new(WrittenFolder::Mount(Arc::new(dir), QUOTA))
+        disks.watched(vec![WrittenFolder::Mount(Arc::new(dir), QUOTA)]).remove(0)
     }
 
     fn grow(folder: &tempfile::TempDir, name: &str, bytes: u64) {
@@ -120,7 +210,7 @@ mod tests {
     fn a_folder_may_grow_by_its_quota_whatever_was_in_it_and_not_by_much_more() {
         let folder = tempfile::tempdir().unwrap();
         grow(&folder, "theirs", 1 << 40);
-        let mut watched = watched(&folder);
+        let watched = watched(&folder);
         assert_eq!(watched.look(0), None, "what was there before");
         grow(&folder, "ours", QUOTA.bytes + SLACK_BYTES);
         assert_eq!(watched.look(0), None);
@@ -135,16 +225,49 @@ mod tests {
     #[test]
     fn names_are_counted_as_well_and_depth_hides_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let mut watched = watched(&folder);
+        let watched = watched(&folder);
         assert_eq!(watched.look(0), None);
         for name in 0..=QUOTA.files + SLACK_FILES {
             grow(&folder, &name.to_string(), 0);
         }
         assert!(watched.look(0).is_some());
         let folder = tempfile::tempdir().unwrap();
-        let mut watched = self::watched(&folder);
+        let watched = self::watched(&folder);
         assert_eq!(watched.look(0), None);
         std::fs::create_dir_all(folder.path().join(["d"; 100].join("/"))).unwrap();
         assert!(watched.look(0).is_some());
+    }
+
+    #[test]
+    fn one_process_after_the_other_may_add_the_quota_once_and_others_do_not_count() {
+        let (disks, folder) = (Disks::default(), tempfile::tempdir().unwrap());
+        let (before, others) = (1 << 40, 1 << 41);
+        grow(&folder, "theirs", before);
+        let first = watched_on(&disks, &folder);
+        first.begin();
+        assert_eq!(first.look(0), None);
+        grow(&folder, "ours", QUOTA.bytes + SLACK_BYTES);
+        assert_eq!(first.look(0), None);
+        first.end();
+        grow(&folder, "theirs later", others);
+        let second = watched_on(&disks, &folder);
+        second.begin();
+        assert_eq!(second.look(0), None);
+        grow(&folder, "ours again", 1);
+        assert!(second.look(0).is_some());
+        second.end();
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_stays_over_its_bound_refuses_the_next_process() {
+        let (disks, folder) = (Disks::default(), tempfile::tempdir().unwrap());
+        std::fs::create_dir_all(folder.path().join(["d"; 100].join("/"))).unwrap();
+        assert_eq!(refusal(vec![watched_on(&disks, &folder)]).await.1, None, "nobody has looked yet");
+        let watched = watched_on(&disks, &folder);
+        assert_eq!(watched.look(0).unwrap(), TOO_DEEP);
+        let (folders, refused) = refusal(vec![watched]).await;
+        assert_eq!(refused.unwrap(), TOO_DEEP);
+        std::fs::remove_dir_all(folder.path().join("d")).unwrap();
+        assert_eq!(refusal(folders).await.1, None, "it was tidied");
     }
 }

@@ -214,18 +214,16 @@ impl SandboxGroup {
         if process.load() > 0 {
             self.grow();
         }
-        let asks = self.members.get(member).is_some_and(|member| member.component.inspection().asks());
-        let asks = asks || input.capabilities.may_ask();
         let number = u32::try_from(member).unwrap_or(u32::MAX);
         let id = Some(process.id());
         let Some((mut lease, kept)) = turn else {
-            return (process.call(CalledComponent { number, asks, instance: None }, input).await, id);
+            return (process.call(CalledComponent { number, instance: None }, input).await, id);
         };
         let instance = kept.filter(|instance| instance.is_in(&process)).unwrap_or_else(|| {
             lease.anew();
             process.instance()
         });
-        let report = process.call(CalledComponent { number, asks, instance: Some(instance.id()) }, input).await;
+        let report = process.call(CalledComponent { number, instance: Some(instance.id()) }, input).await;
         if report.kept {
             lease.keep(KeptInstance::Behind(instance));
         }
@@ -326,7 +324,11 @@ impl SandboxGroup {
         let scratch = self.scratch();
         let scratch =
             scratch.map_err(|error| NotStarted::Refused(format!("there is no room for scratch space: {error}")))?;
-        let written = self.written(scratch.as_ref());
+        let written = self.pool.disks.watched(self.written(scratch.as_ref()));
+        let (written, refused) = disk::refusal(written).await;
+        if let Some(problem) = refused {
+            return Err(NotStarted::Refused(format!("{problem}; remove what is too much")));
+        }
         let process = SandboxProcess::new(process, receiver, Bounds { message_bytes_max, tell, scratch });
         drop(tokio::spawn(Arc::clone(&process).run()));
         if !written.is_empty() {

@@ -635,6 +635,19 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_items_without_bytes_take_no_more_memory_than_a_small_multiple_of_their_message() {
+        let asked = |key: &str| Inquiry { key: key.to_owned(), question: crate::caller::asking::Question::Roots };
+        let hostile = [answer(2_000_000), FromSandbox::Ask(1, (0..2_000_000).map(|_| asked("")).collect())];
+        for message in hostile {
+            let refused = decode::<FromSandbox>(&encode(&message).unwrap()).unwrap_err().to_string();
+            assert!(refused.contains("not a message"), "{refused}");
+        }
+        // The most that the limits allow.
+        let limits = Limits::default().with(Limit::OutputItems, 10_000).unwrap();
+        assert!(decode::<FromSandbox>(&encode(&answer(limits.output_items())).unwrap()).is_ok());
+    }
+
+    #[test]
     fn sets_are_bits_in_the_order_of_their_list() {
         for wanted in LEVELS {
             let bits = bits(&LEVELS, |level| level == wanted);

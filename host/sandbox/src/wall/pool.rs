@@ -14,6 +14,7 @@ use toolcell_walls::link::{self, Receiver};
 use toolcell_walls::process::{Command, Process, Starter};
 
 use super::conduct::{Conduct, SharedEnds, Standing};
+use super::disk::Disks;
 use super::message::{Settings, ToSandbox};
 use super::process::{NotStarted, end_at_start};
 use crate::encoding;
@@ -63,6 +64,7 @@ pub struct SandboxPool {
     notices: OnceLock<Arc<dyn PoolNotices>>,
     walls: Mutex<Option<Vec<(String, String)>>>,
     starter: Arc<Starter>,
+    pub(super) disks: Disks,
 }
 
 struct Waiting {
@@ -86,7 +88,17 @@ impl SandboxPool {
         let waiting = Mutex::new(Waiting { processes: VecDeque::new(), taken: Instant::now() });
         let (refilling, conduct, walls) = (AtomicBool::new(false), Conduct::default(), Mutex::default());
         let (shared_ends, notices) = (OnceLock::new(), OnceLock::new());
-        Ok(Arc::new(Self { waiting, options, refilling, conduct, shared_ends, notices, walls, starter }))
+        Ok(Arc::new(Self {
+            waiting,
+            options,
+            refilling,
+            conduct,
+            shared_ends,
+            notices,
+            walls,
+            starter,
+            disks: Disks::default(),
+        }))
     }
 
     /// The starter of its processes, for others.

@@ -77,7 +77,7 @@ impl Hostile {
         let process = Arc::clone(&self.process);
         let running = tokio::spawn(async move {
             let sealed = Capabilities::sealed("tool");
-            process.call(CalledComponent { number: 0, asks: false, instance: None }, input(&limits, &sealed)).await
+            process.call(CalledComponent { number: 0, instance: None }, input(&limits, &sealed)).await
         });
         let frame = self.receiver.receive().await.unwrap();
         match encoding::decode(&frame.bytes).unwrap() {
@@ -298,7 +298,7 @@ async fn a_call_to_a_process_that_has_just_ended_is_told_so() {
     // The task that reads the link runs on this thread, and does not know yet.
     assert!(!process.is_ended());
     let (limits, sealed) = (Limits::default(), Capabilities::sealed("tool"));
-    let called = CalledComponent { number: 0, asks: false, instance: None };
+    let called = CalledComponent { number: 0, instance: None };
     let outcome = process.call(called, input(&limits, &sealed)).await.outcome;
     let Err(Failure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
     assert!(reason.starts_with("the other process closed the link"), "{reason}");

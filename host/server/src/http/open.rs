@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
 use toolcell_mcp::http::{
     AdmitEveryone, CallerLimits, Certificate, Gatekeeper, HttpLimits, HttpOptions, Listener, OriginPolicy,
@@ -21,12 +20,10 @@ use super::token_file::TokenFile;
 use super::tokens::Tokens;
 use super::watch::FilePolling;
 use crate::control::remove_if_dead;
+use crate::descriptors;
 
 /// Address if neither the manifest nor the command line has one.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
-
-/// Descriptors that the process needs besides connections: components, files and requests of tools.
-const DESCRIPTORS_BESIDE: u64 = 1_024;
 
 /// Address that HTTP is served at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +129,7 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
         endpoints.push(format!("{shown}{}", policy.path()));
     }
     let limits = limits(policy);
-    raise_descriptors(limits.connections_max as u64);
+    descriptors::raise(limits.connections_max as u64);
     let origin_policy = origin_policy(policy).map_err(|error| Problem::new(error.to_string()))?;
     let traffic = Arc::default();
     let path = policy.path().to_owned();
@@ -261,18 +258,5 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
         notice: limits.notice(),
         drain: limits.drain(),
         ..HttpLimits::default()
-    }
-}
-
-/// Raises the process's limit of descriptors to what it may need, as far as allowed.
-fn raise_descriptors(connections: u64) {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = connections.saturating_add(DESCRIPTORS_BESIDE);
-    let Some(current) = limit.current.filter(|current| *current < wanted) else { return };
-    let current = limit.maximum.map_or(wanted, |most| most.min(wanted)).max(current);
-    if setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum }).is_err()
-        || current < wanted
-    {
-        tracing::warn!("this process may have {current} descriptors, and {connections} connections are allowed");
     }
 }

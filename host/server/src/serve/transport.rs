@@ -10,6 +10,7 @@ use toolcell_shared::{Bus, SharedState};
 use super::{ServerOptions, Serving, TransportOptions};
 use crate::boards::Boards;
 use crate::catalog::folder_of;
+use crate::descriptors;
 use crate::error::{StartError, StepExt as _};
 use crate::http::{self, Authenticator, BoundTransport};
 use crate::machine::Machine;
@@ -31,6 +32,7 @@ impl Transport {
         machine: &Machine,
     ) -> Result<Self, StartError> {
         let TransportOptions::Http(address) = &options.transport else {
+            descriptors::raise(0);
             let mut options = StdioOptions::of_process().step("stdin or stdout is closed")?;
             options.line_bytes_max = manifest.server().line_bytes_max();
             options.drain = manifest.server().drain();

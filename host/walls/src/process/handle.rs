@@ -112,6 +112,25 @@ impl Process {
         // another process get the number, the time is that one's, and nothing is done to it.
         running.then(|| waited_by(self.child.pid)).flatten()
     }
+
+    /// The time that its threads ran so far, added up, to ten milliseconds. `None` where the system
+    /// does not say.
+    pub fn ran(&self) -> Option<Duration> {
+        ran_by(self.child.pid)
+    }
+}
+
+/// Ticks in a second, as the kernel counts the time of processes (`USER_HZ`).
+const TICKS_PER_SECOND: u64 = 100;
+
+/// The time that the process ran, in user and kernel mode: the 14th and 15th field of `stat`. Its
+/// name, the second field, may hold anything but ends with the last bracket.
+fn ran_by(pid: Pid) -> Option<Duration> {
+    let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+    let mut fields = line.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let ticks = |field: Option<&str>| field?.parse::<u64>().ok();
+    let ticks = ticks(fields.next())?.saturating_add(ticks(fields.next())?);
+    Some(Duration::from_millis(ticks.saturating_mul(1_000 / TICKS_PER_SECOND)))
 }
 
 /// Most threads of a process that are looked at, beside one for each processor. A sandbox process

@@ -36,7 +36,7 @@ impl progress::Host for CallState {
 
 impl log::Host for CallState {
     async fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
-        if self.log.charge(message.len()) {
+        if self.log.charge(&message) {
             self.spend_message(&message).await?;
             self.caller.log(level, &self.capabilities().redactor().text(&message));
         }

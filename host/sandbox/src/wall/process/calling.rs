@@ -2,7 +2,7 @@
 //! messages of the process.
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::oneshot;
 use toolcell_policy::Limit;
@@ -24,8 +24,6 @@ use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, L
 pub(crate) struct CalledComponent {
     /// Its place in the order of loading.
     pub(crate) number: u32,
-    /// True if its calls may wait for a person, with their deadline stopped.
-    pub(crate) asks: bool,
     /// The instance that runs the call, where that is a caller's own.
     pub(crate) instance: Option<InstanceId>,
 }
@@ -33,7 +31,7 @@ pub(crate) struct CalledComponent {
 impl SandboxProcess {
     /// Runs a call in this process.
     pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: CallInput<'_>) -> CallReport<CallResult> {
-        let CalledComponent { number: component, asks, instance } = of;
+        let CalledComponent { number: component, instance } = of;
         let CallInput { tool, arguments_json, limits, capabilities, caller, .. } = input;
         if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
             return CallReport::not_run(Failure::Host { detail: format!("its sandbox process: {problem}") });
@@ -75,8 +73,7 @@ impl SandboxProcess {
         let report = match ended.try_recv() {
             Ok(report) => report,
             Err(_) => {
-                let asks = if asks { limits.ask_wait() } else { Duration::ZERO };
-                let runs = limits.deadline().saturating_add(asks).saturating_add(limits.queue_wait());
+                let runs = limits.deadline().saturating_add(limits.queue_wait());
                 // A time that no clock reaches is none.
                 began
                     .checked_add(runs.saturating_add(GIVES_BACK_WITHIN))

@@ -10,7 +10,7 @@ use super::pending::PendingCall;
 use super::{SandboxProcess, State};
 use crate::encoding;
 use crate::load::start_code::StartCall;
-use crate::wall::message::{self, CallId, FromSandbox, ToSandbox};
+use crate::wall::message::{self, CallId, FromSandbox, ToSandbox, clipped};
 
 /// Messages about calls that have ended. An honest process sends none behind the end of a call.
 const STRAYS_MAX: u64 = 1_000;
@@ -63,7 +63,7 @@ impl SandboxProcess {
             FromSandbox::Updated(_, uri) => call.caller.updated(&call.capabilities.redactor().text(&uri)),
             FromSandbox::Denied { capability, asked, .. } => {
                 let capability = message::capability(capability).ok_or("it names no capability")?;
-                call.denials.add(call.capabilities.grants().denied_elsewhere(capability, &asked));
+                call.denials.add_with(|| call.capabilities.grants().denied_elsewhere(capability, &asked));
             }
             FromSandbox::Used { fuel, memory_bytes, .. } => call.caller.used(fuel, memory_bytes),
             FromSandbox::Ask(_, asks) => self.ask(id, &call, asks)?,
@@ -91,8 +91,12 @@ impl SandboxProcess {
         }
         match message {
             FromSandbox::NotLoaded(id, problem) => {
-                let mut unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
-                unusable.insert(id, problem);
+                if usize::try_from(id).is_ok_and(|id| id < self.bounds.tell.len()) {
+                    let mut unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
+                    unusable.insert(id, clipped(problem));
+                } else {
+                    return Err("it names no component".to_owned());
+                }
             }
             FromSandbox::Sealed { missing } => {
                 self.state.send_replace(State::Ready(missing));
@@ -105,11 +109,12 @@ impl SandboxProcess {
     /// Opens a door for a call. Where there is none to open, the process is told so.
     fn open_door(&self, id: CallId, call: &PendingCall, number: u32) -> Result<(), String> {
         let doors = call.doors();
-        let pair = link::pair().ok().map(|(ours, theirs)| {
-            doors.serve(ours);
-            theirs
+        let theirs = doors.place().and_then(|place| {
+            let (ours, theirs) = link::pair().ok()?;
+            doors.serve(place, ours);
+            Some(theirs)
         });
-        let door: Vec<_> = pair.iter().map(AsFd::as_fd).collect();
+        let door: Vec<_> = theirs.iter().map(AsFd::as_fd).collect();
         self.say(&ToSandbox::Door(id, number), &door)
     }
 
@@ -133,8 +138,10 @@ impl SandboxProcess {
         let asks = asks.into_iter().map(redacted).collect();
         let (this, asked) = (Arc::clone(self), Arc::clone(call));
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| error.to_string())?;
+        let open = call.doors().waited().open();
         let task = runtime.spawn(async move {
             let answers = asked.caller.ask(asks).await;
+            drop(open);
             // Its next question may come as soon as it has the answers.
             drop(asked.asking.lock().unwrap_or_else(PoisonError::into_inner).take());
             // A call that has ended wants no answers.

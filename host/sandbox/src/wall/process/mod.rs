@@ -51,6 +51,13 @@ const MEMORY_LOOK_EVERY: u32 = 4;
 /// takes its place with the next call, in about ten milliseconds.
 const MEMORY_RESTS: Duration = Duration::from_secs(2);
 
+/// Time without a call after which a process has nothing to compute: making instances ahead takes
+/// milliseconds.
+const RESTS_AFTER: Duration = Duration::from_secs(2);
+
+/// The end of a process that computes at rest.
+const COMPUTES: &str = "it computed without a call";
+
 /// Why a process is ended that keeps a call past its deadline.
 const LATE: &str = "it did not stop within its deadline";
 
@@ -171,13 +178,13 @@ impl SandboxProcess {
     }
 
     /// Ends the process once it takes more memory than this, or keeps a call past its deadline, or
-    /// at rest holds more than `rest_bytes` beside what it holds now. The kernel's own bound on
+    /// at rest computes, or holds more than `rest_bytes` beside what it holds now. The kernel's own bound on
     /// memory holds what the engine does, not native code that hides what it wrote.
     pub(crate) async fn watch(this: Weak<Self>, bytes_max: u64, rest_bytes: u64) {
         let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
         let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };
         let mut starved = Starved::new(LOOK_EVERY, Instant::now());
-        let mut memory_looks = 0;
+        let (mut memory_looks, mut ran) = (0, None);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let Some(this) = this.upgrade().filter(|this| !this.is_ended()) else { return };
@@ -193,6 +200,12 @@ impl SandboxProcess {
             memory_looks += 1;
             if memory_looks == MEMORY_LOOK_EVERY {
                 memory_looks = 0;
+                let before = std::mem::replace(&mut ran, this.process.ran());
+                // Half of the time between two looks.
+                let much = LOOK_EVERY * MEMORY_LOOK_EVERY / 2;
+                if ran.zip(before).is_some_and(|(now, before)| now.saturating_sub(before) > much) {
+                    this.end_if_idle(RESTS_AFTER, COMPUTES);
+                }
                 let own = own(&this);
                 if own > bytes_max {
                     this.kill(&format!("its process took more memory than {}", show_bytes(bytes_max)));

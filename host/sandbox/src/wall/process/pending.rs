@@ -18,6 +18,7 @@ use crate::run::weight::weigh;
 use crate::wall::message::{self, WireReport};
 use crate::wall::rate::Rate;
 use crate::wasi::capabilities::Capabilities;
+use crate::wasi::cli::capture::LINE_BYTES;
 use crate::wasi::doors::CallDoors;
 
 /// Messages about one call that the host takes a second, once those of [`MESSAGES_AT_ONCE`] are
@@ -53,8 +54,8 @@ pub(super) struct PendingCall {
     /// the call's answer.
     pub(super) taken_back: Mutex<Vec<JoinHandle<()>>>,
     pub(super) done: Mutex<Option<oneshot::Sender<Returned>>>,
-    /// Latest end of the call, once its caller does not wait for it on a thread. A timer for each
-    /// call would wake the thread that drives them.
+    /// Latest end of the call, less the time that it waited for a person. Set once its caller does
+    /// not wait for it on a thread: a timer for each call would wake the thread that drives them.
     gives_back_by: Mutex<Option<Instant>>,
     /// The time that its process was starved before the call had to end.
     starved: OnceLock<Duration>,
@@ -94,8 +95,16 @@ impl PendingCall {
         self.doors.get_or_init(|| CallDoors::new(&self.capabilities, &self.limits, &self.caller))
     }
 
-    /// The process has to give the call back by then, or earlier.
+    /// The time that it waited for a person, of what it may wait.
+    fn waited(&self) -> Duration {
+        let waited = self.doors.get().map_or(Duration::ZERO, |doors| doors.waited().total());
+        waited.min(self.limits.ask_wait())
+    }
+
+    /// The process has to give the call back by then, or earlier; later only by the time that a
+    /// person takes from now on.
     pub(super) fn give_back_by(&self, end: Instant) {
+        let end = end.checked_sub(self.waited()).unwrap_or(end);
         let mut by = self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
         *by = Some(by.map_or(end, |by| by.min(end)));
     }
@@ -103,6 +112,7 @@ impl PendingCall {
     /// True once the process was told to end the call, and has not.
     pub(super) fn should_end(&self, now: Instant) -> bool {
         let by = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
+        let by = by.and_then(|by| by.checked_add(self.waited()));
         by.and_then(|by| by.checked_sub(GIVES_BACK_WITHIN)).is_some_and(|told| told < now)
     }
 
@@ -112,7 +122,7 @@ impl PendingCall {
         // Nothing counts before it was told to end the call.
         let Some(by) = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner) else { return false };
         let more = starved.saturating_sub(*self.starved.get_or_init(|| before)).min(STARVED_MAX);
-        by.checked_add(more).is_some_and(|by| by < now)
+        by.checked_add(more.saturating_add(self.waited())).is_some_and(|by| by < now)
     }
 
     pub(super) fn end(&self, report: Returned) {
@@ -144,7 +154,7 @@ impl PendingCall {
 
     /// A log line, charged to the call's limit here as well.
     pub(super) fn log(&self, level: LogLevel, message: &str) {
-        let bytes = message.len() as u64;
+        let bytes = (message.len() as u64).saturating_add(LINE_BYTES);
         let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) <= self.limits.log_bytes() {
             self.caller.log(level, &self.capabilities.redactor().text(message));

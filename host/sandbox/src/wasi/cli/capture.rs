@@ -13,6 +13,10 @@ pub struct Captured {
     pub dropped_bytes: u64,
 }
 
+/// Bytes that a log line counts for beside its text. A line without text takes more than that in
+/// the host's log and in a notification.
+pub(crate) const LINE_BYTES: u64 = 32;
+
 #[derive(Debug, Default)]
 struct Log {
     limit_bytes: u64,
@@ -34,8 +38,8 @@ impl LogBudget {
 
     /// Charges one log line that goes elsewhere; false where the budget is used up and the line
     /// must be dropped.
-    pub(crate) fn charge(&self, bytes: usize) -> bool {
-        let bytes = bytes as u64;
+    pub(crate) fn charge(&self, text: &str) -> bool {
+        let bytes = (text.len() as u64).saturating_add(LINE_BYTES);
         let mut log = self.lock();
         if bytes > log.limit_bytes.saturating_sub(log.charged_bytes) {
             log.dropped_bytes = log.dropped_bytes.saturating_add(bytes);
@@ -88,7 +92,7 @@ impl Print for LogBudget {
 
 #[cfg(test)]
 mod tests {
-    use super::{Captured, LogBudget};
+    use super::{Captured, LINE_BYTES, LogBudget};
 
     #[test]
     fn what_fits_is_kept_and_the_rest_is_counted() {
@@ -100,10 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn a_log_line_is_dropped_whole() {
-        let budget = LogBudget::new(5);
-        assert!(budget.charge(5));
-        assert!(!budget.charge(1));
-        assert_eq!(budget.take().dropped_bytes, 1);
+    fn a_log_line_is_dropped_whole_and_counts_without_any_text() {
+        let budget = LogBudget::new(5 + 2 * LINE_BYTES);
+        assert!(budget.charge("12345") && budget.charge(""));
+        assert!(!budget.charge(""));
+        assert!(!LogBudget::new(0).charge(""));
+        assert_eq!((budget.charged_bytes(), budget.take().dropped_bytes), (5 + 2 * LINE_BYTES, LINE_BYTES));
     }
 }

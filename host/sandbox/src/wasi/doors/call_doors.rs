@@ -1,14 +1,15 @@
 //! The host's side of one call's doors. Must not hold: the operations themselves.
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::{Denial, Limit, Limits};
 
 use super::{Door, DoorError, FrameReader, FrameWriter, Opening};
 use crate::caller::Caller;
-use crate::caller::asking::{AskBudget, Inquiry, Refusal};
+use crate::caller::asking::{AskBudget, Inquiry, Refusal, Waited};
 use crate::caller::consent::{self, Consenting};
 use crate::caller::denials::Denials;
 use crate::failure::Failure;
@@ -28,6 +29,20 @@ const OTHER_DOORS_MAX: usize = 4;
 
 /// All doors that a call may open beside those of its operations.
 const SPARE_DOORS: u64 = 16;
+
+/// Descriptors that the host holds for a door.
+const DESCRIPTORS_PER_DOOR: u64 = 2;
+
+/// Descriptors that are assumed where the process has no limit of them.
+const DESCRIPTORS_DEFAULT: u64 = 1 << 20;
+
+/// Places of the open doors of all calls: they take a quarter of the process's descriptors. Files
+/// of calls take half; the rest is for connections, processes and the host itself.
+static ALL_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_DEFAULT).min(DESCRIPTORS_DEFAULT);
+    let places = usize::try_from(descriptors / 4 / DESCRIPTORS_PER_DOOR).unwrap_or(Semaphore::MAX_PERMITS);
+    Arc::new(Semaphore::new(places))
+});
 
 /// Doors that a sandbox process has for the requests of one call.
 pub(crate) fn http_doors_max(limits: &NetLimits) -> usize {
@@ -68,10 +83,17 @@ struct Doors {
     host_data_bytes: u64,
     /// Held while a person is asked.
     asking: Mutex<AskBudget>,
+    waited: Arc<Waited>,
     misuse: Misuse,
     /// Places of open doors.
     places: Arc<Semaphore>,
     opened: AtomicU64,
+}
+
+/// The place of a door that is not open yet.
+pub(crate) struct DoorPlace {
+    _of_call: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
 }
 
 /// Tells the caller once of what no honest sandbox process sends. Cheap to clone.
@@ -111,6 +133,7 @@ impl CallDoors {
             state_failed: keyvalue::outside::Failed::default(),
             host_data_bytes: limits.host_data_bytes(),
             asking: Mutex::new(AskBudget::of(limits)),
+            waited: Arc::default(),
             requests: Requests::new(Arc::clone(capabilities.http()), Arc::clone(&net), denials.clone()),
             misuse: Misuse::new(Arc::clone(caller)),
             places: Arc::new(Semaphore::new(open_max(net.limits()))),
@@ -121,15 +144,22 @@ impl CallDoors {
         Self { doors: Arc::new(doors), net: guard }
     }
 
+    /// A place for one more door; `None` where the call has all that it may have, or all calls
+    /// together have.
+    pub(crate) fn place(&self) -> Option<DoorPlace> {
+        let Some(of_call) = self.doors.place() else {
+            self.doors.misuse.found(&DoorError::Wrong("more doors were opened than the call may have"));
+            return None;
+        };
+        let of_all = Arc::clone(&ALL_PLACES).try_acquire_owned().ok()?;
+        Some(DoorPlace { _of_call: of_call, _of_all: of_all })
+    }
+
     /// Serves one door, given one end of a stream socket, until it is closed or the call ends.
-    /// Returns at once. One more than the call may have is closed instead.
+    /// Returns at once.
     ///
     /// Within the tokio runtime that is to do the work.
-    pub fn serve(&self, socket: OwnedFd) {
-        let Some(place) = self.doors.place() else {
-            self.doors.misuse.found(&DoorError::Wrong("more doors were opened than the call may have"));
-            return;
-        };
+    pub(crate) fn serve(&self, place: DoorPlace, socket: OwnedFd) {
         let doors = Arc::clone(&self.doors);
         // A call that has ended opens no door.
         let _ = self.net.net().spawn(async move {
@@ -175,6 +205,11 @@ impl CallDoors {
             // No guest asks while it waits for a person.
             Err(_) => Err(Refusal::OverLimit("the call asks while it waits for a person".to_owned())),
         }
+    }
+
+    /// The time in which the call waits for a person.
+    pub(crate) fn waited(&self) -> &Arc<Waited> {
+        &self.doors.waited
     }
 
     /// Bytes of requests sent, and of responses received.
@@ -264,6 +299,7 @@ impl Doors {
             Opening::Udp(wanted) => sockets::outside::serve_udp(self.deciding(), wanted, door).await,
             Opening::Consent(wish) => {
                 let mut budget = self.asking.lock().await;
+                let _open = self.waited.open();
                 let (asked, caller) = (self.asked(), &*self.caller);
                 let consenting = Consenting { asked, caller, budget: &mut budget, waits: None };
                 consent::serve(consenting, wish, door).await

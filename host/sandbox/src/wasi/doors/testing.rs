@@ -58,7 +58,7 @@ impl TestDoors {
     /// As [`TestDoors::knock`]; reading never waits.
     pub(crate) fn knock_plainly(&self) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        self.calls.serve(theirs.into());
+        self.calls.place().into_iter().for_each(|place| self.calls.serve(place, theirs.try_clone().unwrap().into()));
         ours.set_nonblocking(true).unwrap();
         ours
     }
@@ -72,7 +72,7 @@ impl TestDoors {
 impl Outside for Hatch {
     fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        self.0.serve(theirs.into());
+        self.0.place().into_iter().for_each(|place| self.0.serve(place, theirs.try_clone().unwrap().into()));
         Box::pin(std::future::ready(Ok(ours.into())))
     }
 }

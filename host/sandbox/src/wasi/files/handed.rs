@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Access, Quota};
@@ -21,7 +21,7 @@ use toolcell_walls::link::Numbers;
 use super::bindings::types::ErrorCode;
 use super::facts::{Facts, Identity};
 use super::ledger::{Account, Ledger};
-use super::measure::{self, Amount};
+use super::measure::{self, Amount, Counted};
 use super::mount::{InnerKind, Mount, Source};
 use super::refused::code;
 use super::scratch::{ProcessScratch, ScratchHome};
@@ -357,11 +357,21 @@ impl WrittenFolder {
         }
     }
 
-    /// Amount that is there now; `None` where that is more than `files_max` names.
-    pub(crate) fn measure(&self, files_max: u64) -> io::Result<Option<Amount>> {
+    /// Counts what is there now, up to `files_max` names.
+    pub(crate) fn count(&self, files_max: u64) -> io::Result<Counted> {
+        measure::count(self.dir(), files_max)
+    }
+
+    /// Its device and its number there: two mounts may be one folder.
+    pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
+        let data = self.dir().dir_metadata()?;
+        Ok((data.dev(), data.ino()))
+    }
+
+    fn dir(&self) -> &Dir {
         match self {
-            Self::Mount(dir, _) => measure::folder(dir, files_max),
-            Self::Scratch(scratch, _) => measure::folder(scratch.dir(), files_max),
+            Self::Mount(dir, _) => dir,
+            Self::Scratch(scratch, _) => scratch.dir(),
         }
     }
 }

@@ -20,9 +20,27 @@ pub(crate) struct Amount {
     pub(crate) files: u64,
 }
 
+/// The result of counting a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    All(Amount),
+    /// There are more names than should be counted.
+    TooMany,
+    /// Folders lie in one another too deep.
+    TooDeep,
+}
+
 /// Counts the content of `root`; nothing, where there are more than `files_max` names or they lie
 /// too deep.
 pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amount>> {
+    Ok(match count(root, files_max)? {
+        Counted::All(amount) => Some(amount),
+        Counted::TooMany | Counted::TooDeep => None,
+    })
+}
+
+/// Counts the content of `root`, up to `files_max` names.
+pub(crate) fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
     let mut amount = Amount::default();
     let mut open: Vec<ReadDir> = vec![root.entries()?];
     while let Some(entries) = open.last_mut() {
@@ -39,8 +57,11 @@ pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amoun
         };
         amount.files += 1;
         amount.bytes = amount.bytes.saturating_add(facts.charged_bytes());
-        if amount.files > files_max || open.len() > DEPTH_MAX {
-            return Ok(None);
+        if amount.files > files_max {
+            return Ok(Counted::TooMany);
+        }
+        if open.len() > DEPTH_MAX {
+            return Ok(Counted::TooDeep);
         }
         if facts.is_folder() {
             match entry.open_dir().and_then(|folder| folder.entries()) {
@@ -52,7 +73,7 @@ pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amoun
             }
         }
     }
-    Ok(Some(amount))
+    Ok(Counted::All(amount))
 }
 
 /// Counts one file, which may be missing.

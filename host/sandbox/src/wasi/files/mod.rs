@@ -48,7 +48,7 @@ pub use handed::{GrantedFiles, HandedFiles};
 pub(crate) use handed::{MountFacts, WrittenFolder};
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;
-pub(crate) use measure::Amount;
+pub(crate) use measure::{Amount, Counted};
 pub(crate) use prepared::{Prepared, Surroundings};
 pub use refused::Refused;
 pub(crate) use scratch::{ProcessScratch, ScratchHome};

@@ -439,6 +439,16 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
+    /// The next bytes of the other side as they come. Empty once it closed the connection.
+    ///
+    /// # Panics
+    /// If none come in time.
+    pub fn next_bytes(&mut self) -> Vec<u8> {
+        let bytes = self.0.fill_buf().unwrap().to_vec();
+        self.0.consume(bytes.len());
+        bytes
+    }
+
     /// Asserts that the other side closes the connection and sends nothing before.
     ///
     /// # Panics

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Algorithm, Issuer, SigningKey, seconds_from_now};
 use toolcell_tests::web::{Ask, Reply, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
+use toolcell_tests::{Command, Folder, PATIENCE};
 
-use super::{Operator, hears};
+use super::{Operator, hears, unhurried};
 
 /// Attempts of one range of addresses in a minute that may fail.
 const FAILED_MAX: usize = 10;
 
 /// A manifest whose console decides, with these further lines of `[console]` and of others.
 fn manifest(console: &str, http: &str) -> String {
-    format!("{}\n[http]\n{http}\n[console]\ndecide = true\n{console}\n", manifest_of(&["good"]))
+    format!("{}\n[http]\n{http}\n[console]\ndecide = true\n{console}\n", unhurried(&["good"]))
 }
 
 /// A folder in which ann, an operator, and eve, who is none, have tokens.

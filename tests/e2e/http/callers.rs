@@ -161,7 +161,11 @@ fn calls_past_a_callers_places_are_refused_and_others_go_on() {
     assert_eq!(echo(&host, &tokens[1]).frame()["result"]["content"][0]["text"], "x");
     busy.stream().shutdown(std::net::Shutdown::Both).unwrap();
     assert_eq!(host.outcome("sleep_hour"), "cancelled");
-    assert_eq!(echo(&host, &tokens[0]).frame()["result"]["content"][0]["text"], "x");
+    // A place that replicas share comes free a moment after the record.
+    let end = Instant::now() + PATIENCE;
+    while echo(&host, &tokens[0]).frame()["result"]["content"][0]["text"] != "x" {
+        assert!(Instant::now() < end, "the place never came free");
+    }
 }
 
 #[test]

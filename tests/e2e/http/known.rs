@@ -22,7 +22,7 @@ const OTHER_KEY: &str = "ffffffffffffffffffffffffffffffff";
 /// The folder of a replica with this manifest and this key, and with state on this server.
 fn folder(engine: &Engine, key: &str, manifest: &str) -> Folder {
     let shared = format!(
-        "version = 1\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"500ms\"\n[server]\n\
+        "version = 1\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"2s\"\n[server]\n\
          state_key = \"file:state.key\"\n",
         engine.port()
     );

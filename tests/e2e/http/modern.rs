@@ -109,6 +109,7 @@ fn errors_have_the_status_that_the_specification_gives_them() {
 #[test]
 fn closing_the_connection_cancels_the_call() {
     let manifest = manifest_of(&["good", "loops"]).replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000");
+    let manifest = manifest.replace("deadline = \"5s\"", "deadline = \"1h\"");
     let folder = Folder::with_manifest(&manifest);
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
     for tool in ["spin", "sleep_hour"] {

@@ -503,7 +503,7 @@ fn both_end(mut modern: Wire, mut legacy: Wire) {
 #[test]
 fn streams_end_when_the_token_does() {
     let scene = Scene::of(Algorithm::ES256, "leeway = \"0ms\"", "");
-    let token = scene.saying("exp", json!(seconds_from_now(5)));
+    let token = scene.saying("exp", json!(seconds_from_now(15)));
     let (modern, legacy) = (subscription(&scene.host, &token), session_stream(&scene.host, &token));
     let mut lasting = subscription(&scene.host, &scene.good());
     both_end(modern, legacy);

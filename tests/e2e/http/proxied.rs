@@ -20,7 +20,7 @@ const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 /// A host with that name and this key, which records its calls.
 fn replica(key: &str) -> WebHost {
-    let manifest = manifest_of(&["good", "asks", "loops"]);
+    let manifest = manifest_of(&["good", "asks", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\"");
     let manifest = manifest.replacen("version = 1\n", "version = 1\n[server]\nstate_key = \"file:state.key\"\n", 1);
     let folder = Folder::with_manifest(&format!("{manifest}\n[http]\nhosts = [\"{NAME}\"]\n"));
     folder.write("state.key", key);

@@ -27,13 +27,14 @@ fn serving(folder: Folder) -> WebHost {
 
 /// The folder of a replica. `lines` are further lines of its manifest.
 fn folder(engine: &Engine, key: &str, lines: &str) -> Folder {
-    folder_of(engine, key, &format!("{}{lines}", manifest_of(&["asks", "good", "loops"])))
+    let manifest = manifest_of(&["asks", "good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\"");
+    folder_of(engine, key, &format!("{manifest}{lines}"))
 }
 
 /// The folder of a replica with this manifest, and with state on this server.
 fn folder_of(engine: &Engine, key: &str, manifest: &str) -> Folder {
     let shared = format!(
-        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"500ms\"\n",
+        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"2s\"\n",
         engine.port()
     );
     let folder = Folder::with_manifest(&manifest.replacen("version = 1\n", &shared, 1));

@@ -155,7 +155,8 @@ fn what_a_session_is_to_be_told_is_kept_until_its_stream_is_open() {
 
 #[test]
 fn a_client_that_goes_away_has_cancelled_nothing_until_it_says_so() {
-    let folder = Folder::with_manifest(&manifest_of(&["good", "loops"]));
+    let folder =
+        Folder::with_manifest(&manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\""));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
     let session = host.session("2025-11-25");
     let mut wire = host.connect();
@@ -177,7 +178,8 @@ fn a_client_that_goes_away_has_cancelled_nothing_until_it_says_so() {
 
 #[test]
 fn ending_a_session_stops_what_runs_in_it() {
-    let folder = Folder::with_manifest(&manifest_of(&["good", "loops"]));
+    let folder =
+        Folder::with_manifest(&manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\""));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
     let session = host.session("2025-11-25");
     let mut wire = host.connect();
@@ -191,7 +193,7 @@ fn ending_a_session_stops_what_runs_in_it() {
 
 #[test]
 fn a_session_ends_at_its_age_with_its_stream() {
-    let limits = "[http]\nsession_time = \"300ms\"\nsession_idle = \"100ms\"\n";
+    let limits = "[http]\nsession_time = \"3s\"\nsession_idle = \"1500ms\"\n";
     let host = WebHost::with_manifest(&format!("{}\n{limits}", manifest_of(&["good"])));
     let session = host.session("2025-11-25");
     let mut stream = host.connect();
@@ -300,7 +302,7 @@ fn a_stream_that_broke_is_taken_up_by_the_id_of_its_first_event() {
     own.send(&get().bytes());
     assert_eq!(own.head().status(), 200);
     let mut wire = host.connect();
-    wire.send(&slow(5, 4, 100).of_session(&session).bytes());
+    wire.send(&slow(5, 20, 100).of_session(&session).bytes());
     assert_eq!(wire.head().status(), 200);
     let id = wire.event_id().expect("a first event with an id");
     wire.stream().shutdown(Shutdown::Both).unwrap();
@@ -311,7 +313,7 @@ fn a_stream_that_broke_is_taken_up_by_the_id_of_its_first_event() {
     while let Some(event) = again.event() {
         last = Some(event);
     }
-    assert_eq!(last.unwrap()["result"]["content"][0]["text"], "4 steps done");
+    assert_eq!(last.unwrap()["result"]["content"][0]["text"], "20 steps done");
     let over = host.ask(&get().with("last-event-id", &id));
     assert_eq!(over.error(), (400, -32600), "it has ended");
     let other = host.session("2025-11-25");

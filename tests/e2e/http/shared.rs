@@ -241,7 +241,7 @@ fn an_approval_is_remembered_by_all_replicas() {
 #[test]
 fn without_its_server_calls_are_refused_and_audited_and_go_on_once_it_is_back() {
     let engine = Engine::start(&[]);
-    let replicas = replicas(&engine, "within = \"250ms\"", "approval = \"always\"");
+    let replicas = replicas(&engine, "within = \"2s\"", "approval = \"always\"");
     let asked = replicas[0].ask(&asking(None)).frame();
     let again = asking(Some(&asked["result"]["requestState"]));
     engine.kill();
@@ -264,7 +264,7 @@ fn without_its_server_calls_are_refused_and_audited_and_go_on_once_it_is_back() 
 #[test]
 fn a_server_that_stands_still_holds_up_nobody_for_long() {
     let engine = Engine::start(&[]);
-    let replica = replica(&engine, "within = \"250ms\"", "");
+    let replica = replica(&engine, "within = \"2s\"", "");
     let mut wire = replica.connect();
     assert_eq!(echo(&mut wire), ("hello".to_owned(), false));
     engine.pause();
@@ -274,7 +274,7 @@ fn a_server_that_stands_still_holds_up_nobody_for_long() {
     }
     let took = began.elapsed();
     engine.go_on();
-    assert!(took < Duration::from_secs(5), "20 calls took {took:?}: each waits for a server that stands still");
+    assert!(took < Duration::from_secs(20), "20 calls took {took:?}: each waits for a server that stands still");
     in_time("it goes on", || echo(&mut wire) == ("hello".to_owned(), false));
 }
 
@@ -282,7 +282,7 @@ fn a_server_that_stands_still_holds_up_nobody_for_long() {
 fn rates_are_counted_by_each_replica_meanwhile_where_the_manifest_says_so() {
     let engine = Engine::start(&[]);
     let limits = "[components.good.limits]\nrate = \"5/h\"";
-    let [one, other, _] = replicas(&engine, "rates_while_away = \"local\"\nwithin = \"100ms\"", limits);
+    let [one, other, _] = replicas(&engine, "rates_while_away = \"local\"\nwithin = \"2s\"", limits);
     let (mut first, mut second) = (one.connect(), other.connect());
     let passed = |wire: &mut Wire| (0..10).filter(|_| !echo(wire).1).count();
     assert_eq!((passed(&mut first), passed(&mut second)), (5, 0), "together");

@@ -129,7 +129,8 @@ fn requests_of_one_connection_are_answered_as_they_are_done() {
 #[test]
 fn a_stream_that_is_reset_cancels_its_call_and_no_other() {
     let _alone = alone("its own TLS, HTTP/2 and sockets");
-    let folder = Folder::with_manifest(&manifest_of(&["good", "loops"]));
+    let folder =
+        Folder::with_manifest(&manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\""));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
     stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
@@ -213,7 +214,7 @@ fn what_cannot_be_shown_leaves_the_certificate_that_is() {
 fn who_does_not_shake_hands_is_let_go() {
     let _alone = alone("its own TLS, HTTP/2 and sockets");
     let authority = Authority::new();
-    let host = serving(&authority, "head_time = \"300ms\"");
+    let host = serving(&authority, "head_time = \"2s\"");
     let mut neighbour = Wire::over(connect(&host, &authority, &[&TLS13], &["http/1.1"]).unwrap());
     let mut hello = hello(&authority);
     let whole = hello.clone();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{alone, manifest_of};
+use toolcell_tests::{Folder, alone, manifest_of};
 
 /// A host with short times and small sizes, so that tests need not wait.
 fn impatient(limits: &str) -> WebHost {
@@ -56,7 +56,7 @@ fn a_body_that_never_ends_is_given_up() {
 #[test]
 fn a_connection_that_asks_nothing_is_closed() {
     let _alone = alone("its own connections, and its own time for them");
-    let host = impatient("idle = \"300ms\"");
+    let host = impatient("idle = \"2s\"");
     let (mut silent, mut used) = (host.connect(), host.connect());
     assert_eq!(used.ask(&Ask::bare("GET", "/healthz")).status(), 200);
     silent.is_closed();
@@ -134,7 +134,9 @@ fn where_every_connection_is_in_use_one_more_is_told_to_come_again() {
 #[test]
 fn streams_and_requests_past_the_most_are_told_to_come_again() {
     let _alone = alone("its own connections, and its own time for them");
-    let host = impatient("streams = 1\nrequests = 1");
+    let manifest = format!("{}\n[http]\nstreams = 1\nrequests = 1\n", manifest_of(&["good"]));
+    let folder = Folder::with_manifest(&manifest);
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
     let mut stream = host.connect();
     stream.send(&Ask::listen(1).bytes());
     stream.head();
@@ -142,6 +144,7 @@ fn streams_and_requests_past_the_most_are_told_to_come_again() {
     assert_eq!(host.ask(&Ask::listen(2)).error(), (503, -32603));
     let mut busy = host.connect();
     busy.send(&Ask::call("slow", json!({"steps": 1, "step_ms": 4_000})).bytes());
+    host.begins("slow");
     let end = Instant::now() + toolcell_tests::PATIENCE;
     let ping = Ask::modern(1, "tools/list", json!({}));
     let refused =

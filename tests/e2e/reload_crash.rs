@@ -173,8 +173,8 @@ fn a_lock_that_was_being_written_is_the_old_one_or_the_new_one() {
 #[test]
 fn compiled_code_that_was_being_kept_is_whole_or_not_there() {
     let home = Home::new(THREE);
-    let mut drafts_seen = 0;
-    for round in 1.. {
+    let (mut drafts_seen, mut round, mut ended_before) = (0, 1, 0);
+    loop {
         files(&home.code(), "")
             .into_iter()
             .chain(files(&home.state(), ""))
@@ -190,9 +190,14 @@ fn compiled_code_that_was_being_kept_is_whole_or_not_there() {
         assert_eq!(files(&home.state(), ".new"), [""; 0].map(PathBuf::from), "after {round}");
         let again = home.goes_well(&["compile"]);
         assert_eq!(again.stdout.matches("was compiled already").count(), 3, "after {round}: {again:?}");
-        if !was_killed {
-            assert!(round > 10, "it was killed only {round} times");
-            break;
+        // On a busy machine a process may end before its kill: its round is done again.
+        match was_killed {
+            true => (round, ended_before) = (round + 1, 0),
+            false if round > 10 || ended_before == 20 => {
+                assert!(round > 10, "it was killed only {round} times");
+                break;
+            }
+            false => ended_before += 1,
         }
     }
     assert!(drafts_seen > 0, "no kill left a draft: nothing was interrupted");

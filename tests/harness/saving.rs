@@ -19,7 +19,7 @@ pub const LIST_CHANGED: &str = "notifications/tools/list_changed";
 pub enum Saving {
     /// Truncates and writes the file, as `cp` does.
     InPlace,
-    /// Truncates the file and writes it a piece at a time, each piece flushed.
+    /// Truncates the file and writes it a piece at a time.
     InPieces,
     /// Writes a new file beside it and renames that over it, as most editors do.
     RenamedOver,
@@ -100,7 +100,6 @@ fn write_in_pieces(path: &Path, bytes: &[u8]) {
     let mut file = File::create(path).unwrap();
     for piece in bytes.chunks(PIECE_BYTES) {
         file.write_all(piece).unwrap();
-        file.sync_data().unwrap();
     }
 }
 

@@ -40,7 +40,8 @@ fn requests_of_a_call_are_counted() {
 #[test]
 fn requests_at_once_wait_their_turn_and_no_longer_than_for_a_connection() {
     let server = HttpServer::start();
-    let mut host = limited(&server, "http_concurrency = 2\nhttp_connect = \"200ms\"\nhttp_first_byte = \"1s\"");
+    let mut host =
+        limited(&server, "http_concurrency = 2\nhttp_connect = \"1s\"\nhttp_first_byte = \"5s\"\ndeadline = \"20s\"");
     let found = came_to(&host.call("http_at_once", json!({"url": server.url("/silent"), "count": 4}))).unwrap();
     let taken = found["taken"].as_array().unwrap();
     let count = |what: &str| taken.iter().filter(|outcome| **outcome == what).count();
@@ -102,7 +103,7 @@ fn a_server_that_never_answers_is_given_up() {
 #[test]
 fn a_body_that_never_ends_is_given_up() {
     let server = HttpServer::start();
-    let mut host = limited(&server, "http_time = \"400ms\"");
+    let mut host = limited(&server, "http_time = \"2s\"");
     let found = fetched(&mut host, server.url("/dribble")).unwrap();
     assert_eq!(found["ended"], "HTTP response timeout", "{found}");
     assert!(found["bytes"].as_u64().unwrap() < 200, "{found}");

@@ -160,8 +160,10 @@ fn how_a_call_failed_is_on_its_span() {
     {
         host.call(tool, arguments);
     }
-    let slow = host.start_call("slow", json!({"steps": 10_000, "step_ms": 1}));
-    let _ = host.recorded("slow", |record| record["event"] == "call.started" && record["tool"] == "slow");
+    let meta = json!({"progressToken": "runs"});
+    let arguments = json!({"steps": 10_000, "step_ms": 1});
+    let slow = host.start("tools/call", json!({"name": "slow", "arguments": arguments, "_meta": meta}));
+    host.next_of("notifications/progress");
     host.cancel(&slow);
     let spans = collector.spans_when(1 + 4 * 4);
     for (tool, outcome) in [

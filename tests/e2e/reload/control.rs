@@ -61,7 +61,7 @@ fn the_status_says_what_is_served_and_how_it_goes() {
     ] {
         assert!(shown.succeeded().contains(words), "no {words:?} in {shown:?}");
     }
-    host.folder().write("gate/open", "open");
+    host.folder().save(Saving::RenamedOver, "gate/open", "open");
     for id in calls {
         assert_eq!(host.answer_to(&id).text(), "a open");
     }

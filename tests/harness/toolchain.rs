@@ -85,6 +85,7 @@ impl Toolchain {
     }
 
     fn make(&self, project: &Path, shape: &str, goals: &[&str]) {
+        stands_alone(project);
         // Crates compiled for an earlier project of this shape need not be compiled again.
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
         let mut command = self.wrapper.as_ref().map_or_else(
@@ -103,6 +104,16 @@ impl Toolchain {
         let ended = command.current_dir(project).envs(self.variables.iter().cloned()).output().unwrap();
         let said = [&ended.stdout[..], &ended.stderr[..]].concat();
         assert!(ended.status.success(), "{command:?} in {project:?}:\n{}", String::from_utf8_lossy(&said));
+    }
+}
+
+/// Makes a project of cargo its own workspace. Cargo looks for one in all folders above it.
+fn stands_alone(project: &Path) {
+    let manifest = project.join("Cargo.toml");
+    if let Ok(text) = std::fs::read_to_string(&manifest)
+        && !text.lines().any(|line| line.starts_with("[workspace"))
+    {
+        std::fs::write(&manifest, text + "\n[workspace]\n").unwrap();
     }
 }
 

@@ -9,11 +9,17 @@ use std::time::{Duration, Instant};
 
 use engine::{Disturbance, DisturbedWay, Engine, within_ten_seconds};
 use replica::{MINUTE, WITHIN, options, run};
-use toolcell_shared::{AllowanceName, Claim, Pace, SharedState, Taken, Valkey};
+use toolcell_shared::{AllowanceName, Claim, Pace, SharedState, Taken, Valkey, ValkeyOptions};
 
 fn replica(port: u16) -> Arc<Valkey> {
     Arc::new(Valkey::new(options(port)).unwrap())
 }
+
+/// Time for one operation where answers are late but in time.
+const LATE: Duration = Duration::from_secs(5);
+
+/// Most that anything takes on a busy machine. Nothing takes so long but one that waits for ever.
+const AT_MOST: Duration = Duration::from_secs(20);
 
 /// Claims of one name by each of these replicas at once: how many got it, and how many got no
 /// answer.
@@ -53,7 +59,7 @@ fn a_pause_of(pause: Duration) {
         let (used, unknown, longest) = claim_until(Instant::now() + pause).await;
         engine.go_on();
         println!("paused for {pause:?}: {used} used, {unknown} refused, at most {longest:?} for one");
-        assert!(longest < 2 * WITHIN, "an operation took {longest:?}");
+        assert!(longest < AT_MOST, "an operation took {longest:?}");
         assert!(unknown > 0 && used <= 1, "{used} used, {unknown} unanswered");
         within_ten_seconds("it answers again", async || {
             replicas[0].is_noted("what").await.is_ok() && replicas[1].is_noted("what").await.is_ok()
@@ -108,7 +114,7 @@ fn a_network_that_loses_what_is_sent_is_a_server_that_is_away() {
             let began = Instant::now();
             assert!(far.claim("chain", MINUTE).await.is_err());
             let took = began.elapsed();
-            assert!(took >= WITHIN && took < 2 * WITHIN, "{lost:?}: {took:?}");
+            assert!(took >= WITHIN && took < AT_MOST, "{lost:?}: {took:?}");
             assert!(far.take("ann", &two).await.is_err());
             // The other side of the split goes on, and knows what the first side may have done.
             assert_eq!(near.claim("chain", MINUTE).await.unwrap().is_none(), takes_place, "{lost:?}");
@@ -127,9 +133,9 @@ fn a_slow_server_answers_as_long_as_it_is_in_time() {
     let engine = Engine::start(&[]);
     run(async {
         let way = DisturbedWay::to(engine.port());
-        let state = replica(way.port());
+        let state = Arc::new(Valkey::new(ValkeyOptions { within: LATE, ..options(way.port()) }).unwrap());
         assert!(state.claim("before", MINUTE).await.unwrap().is_some());
-        way.set(Disturbance::AnswersTake(WITHIN / 2));
+        way.set(Disturbance::AnswersTake(LATE / 5));
         let began = Instant::now();
         let many = (0..40).map(|number| {
             let state = Arc::clone(&state);
@@ -140,11 +146,11 @@ fn a_slow_server_answers_as_long_as_it_is_in_time() {
             assert!(claim.await.unwrap().unwrap().is_some());
         }
         let took = began.elapsed();
-        assert!(took >= WITHIN / 2 && took < 2 * WITHIN, "those that wait at once wait together: {took:?}");
-        way.set(Disturbance::AnswersTake(4 * WITHIN));
+        assert!(took >= LATE / 5 && took < AT_MOST, "those that wait at once wait together: {took:?}");
+        way.set(Disturbance::AnswersTake(8 * LATE));
         let began = Instant::now();
         assert!(state.claim("chain", MINUTE).await.is_err());
-        assert!(began.elapsed() < 2 * WITHIN);
+        assert!(began.elapsed() < AT_MOST);
         way.set(Disturbance::Nothing);
         within_ten_seconds("it is fast again", async || state.is_noted("what").await.is_ok()).await;
         assert_eq!(state.claim("chain", MINUTE).await, Ok(None), "what came too late took place");

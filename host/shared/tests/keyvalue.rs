@@ -250,7 +250,8 @@ fn a_server_that_is_away_is_said_to_be_and_used_once_it_is_back() {
 fn what_is_kept_is_there_after_a_restart_where_the_server_writes_a_log() {
     let engine = Engine::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     run(async {
-        let kept = replica(&engine);
+        // A busy disk takes its time.
+        let kept = replica_with(&engine, Duration::from_secs(10));
         for number in 1..=50 {
             assert_eq!(kept.add(NOTES, ROOMY, "n".to_owned(), 1).await, Ok(number));
         }

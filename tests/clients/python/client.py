@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import mcp.client.stdio
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
@@ -54,8 +55,9 @@ ASKED = [
 ]
 """The questions that the asking tool is given: two at once, then a third."""
 
-CLOSE_SECONDS_MAX = 1.5
-"""The SDK sends SIGTERM two seconds after it closed stdin. A server that ends sooner ended by itself, and had
+mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT = 60.0
+CLOSE_SECONDS_MAX = 30.0
+"""The SDK sends SIGTERM a minute after it closed stdin. A server that ends sooner ended by itself, and had
 no call left to wait for."""
 
 

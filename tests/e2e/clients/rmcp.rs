@@ -27,7 +27,7 @@ use super::served::Served;
 
 /// The SDK sends SIGTERM three seconds after it closed stdin. A server that ends sooner ended by
 /// itself.
-const CLOSE_TIME_MAX: Duration = Duration::from_millis(1500);
+const CLOSE_TIME_MAX: Duration = Duration::from_millis(2800);
 
 /// The way the client finds out which protocol the server speaks.
 #[derive(Clone, Copy, PartialEq)]

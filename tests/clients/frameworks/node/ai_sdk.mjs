@@ -27,6 +27,8 @@ await converse({
         const transport = options.url
             ? { type: 'http', url: options.url }
             : new StdioMCPTransport({ command: options.toolcell, args: serve, stderr: 'inherit' });
+        // It falls back after a second otherwise, in which the server has to start.
+        if (!options.url) Object.assign(transport, { waitsForProtocolVersionDiscovery: true });
         client = await createMCPClient({ transport });
     },
     async names() {

@@ -496,7 +496,7 @@ pub mod tests {
         assert!(!other.has(Consents, &["a"]) && !other.has(Revoked, &["a", ""]) && !other.has(Revoked, &[]));
         other.take_down_later(Revoked, &["a"]);
         comes_true("it is down", || !one.has(Revoked, &["a"]) && !other.has(Revoked, &["a"])).await;
-        other.post_later(Revoked, &["b"], Duration::from_millis(200));
+        other.post_later(Revoked, &["b"], Duration::from_secs(3));
         comes_true("it is known", || one.has(Revoked, &["b"])).await;
         comes_true("it ends without a word", || !one.has(Revoked, &["b"])).await;
     }

@@ -11,7 +11,7 @@ use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{Command, Folder, PATIENCE, Saving, fixture_bytes, manifest_of, modern_meta};
 
-use crate::walls::{children, is_busy, kill};
+use crate::walls::{busy, kill};
 
 /// The key that all replicas share.
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -258,13 +258,7 @@ fn a_component_that_ends_its_sandboxes_is_held_back_at_all_replicas() {
         let replica = &replicas[round % 2];
         let mut wire = replica.connect();
         wire.send(&Ask::call("spin", json!({})).bytes());
-        let spinning = || children(replica.process().process_id()).into_iter().find(|id| is_busy(*id));
-        let mut busy = None;
-        in_time("it computes", || {
-            busy = spinning();
-            busy.is_some()
-        });
-        kill(busy.unwrap());
+        kill(busy(replica.process().process_id()));
         let ended = text(wire.reply().frame());
         assert!(ended.starts_with("the sandbox was ended: "), "{ended}");
         in_time("the end is known", || ends() == format!(":{}", round + 1));

@@ -1,5 +1,5 @@
 //! Remnants of a call on a machine that is short of memory: no later call, and nobody who reads the
-//! process, may find any.
+//! process that it ran in, may find any. That is a sandbox process, or without walls the host.
 //!
 //! Pages that are swapped out or being moved are not in memory when a slot of the pool is reset. An
 //! engine that resets only pages in memory would leave them, and the next instance in that slot
@@ -10,7 +10,9 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Paging, TestHost};
+use toolcell_tests::{Folder, Paging, TestHost};
+
+use crate::walls::{ALONE, sealed};
 
 /// Calls that leave a pattern, four at a time.
 const ROUNDS: u64 = 50;
@@ -20,16 +22,28 @@ const AT_ONCE: u64 = 4;
 /// pages are paged out more than once.
 const COMPUTES: u64 = 20_000_000;
 
-fn manifest(component: &str, prewarm: u32) -> String {
-    format!(
-        "version = 1\n[defaults.limits]\nrate = \"1000000/s\"\ndeadline = \"2m\"\n\
-         [components.{component}]\nsource = \"components/{component}.wasm\"\nprewarm = {prewarm}\n"
-    )
+/// The seed of a call that is looked for while it runs.
+const CONTROL: u64 = 1_000_000;
+
+/// A host whose calls run in one process, with that.
+fn serving(component: &str, walls: &str, prewarm: u32) -> (TestHost, u32) {
+    let folder = Folder::with_manifest(&format!(
+        "version = 1\n[server]\nwalls = \"{walls}\"\n\
+         [defaults.limits]\nrate = \"1000000/s\"\ndeadline = \"1h\"\nfuel = 1_000_000_000_000_000\n\
+         [components.{component}]\nsource = \"components/{component}.wasm\"\nprewarm = {prewarm}\n{ALONE}"
+    ));
+    folder.make("out");
+    let host = TestHost::recording_in(folder, &[]);
+    host.will_say("walls: ");
+    let sandboxes = sealed(host.process_id());
+    assert_eq!(sandboxes.len(), usize::from(walls != "none"), "the calls run where they should");
+    let process = sandboxes.first().copied().unwrap_or(host.process_id());
+    (host, process)
 }
 
-/// Pages the host out, if this machine lets a test do that. Otherwise says so, loudly.
-fn paging(host: &TestHost) -> Option<Paging> {
-    match Paging::of(host.process_id(), host.folder().path()) {
+/// Pages the process out, if this machine lets a test do that. Otherwise says so, loudly.
+fn paging(host: &TestHost, process: u32) -> Option<Paging> {
+    match Paging::of(process, host.folder().path()) {
         Ok(paging) => Some(paging),
         Err(why) => {
             eprintln!("SKIPPED: nothing is swapped out on this machine, so this test shows nothing: {why}");
@@ -70,11 +84,24 @@ fn words_in(process_id: u32, word: u64) -> usize {
     found
 }
 
+/// A call that runs has its pattern in this process, so a search there finds what is left.
+fn finds_what_is_there(host: &mut TestHost, process: u32) {
+    let running = host.start_call("leave", json!({"seed": CONTROL, "rounds": u64::MAX}));
+    let began = std::time::Instant::now();
+    while words_in(process, pattern(CONTROL)) == 0 {
+        assert!(began.elapsed().as_secs() < 60, "the pattern of a call that runs is not found");
+    }
+    host.cancel(&running);
+    let end = host.recorded("the end", |record| record["event"] == "call.finished");
+    assert_eq!(end["outcome"], "cancelled");
+}
+
 #[test]
 fn no_call_sees_pages_of_another_that_were_swapped_out() {
-    for prewarm in [0, 4] {
-        let mut host = TestHost::with_manifest(&manifest("remnants", prewarm));
-        let Some(mut paging) = paging(&host) else { return };
+    for (walls, prewarm) in [("none", 0), ("none", 4), ("best", 0), ("best", 4)] {
+        let (mut host, process) = serving("remnants", walls, prewarm);
+        let Some(mut paging) = paging(&host, process) else { return };
+        finds_what_is_there(&mut host, process);
         for seed in 1..=ROUNDS {
             let leave = |host: &mut TestHost| host.start_call("leave", json!({"seed": seed, "rounds": COMPUTES}));
             let left: Vec<Value> = (0..AT_ONCE).map(|_| leave(&mut host)).collect();
@@ -84,25 +111,29 @@ fn no_call_sees_pages_of_another_that_were_swapped_out() {
             let looks: Vec<Value> = (0..12).map(|_| host.start_call("look", json!({"seed": seed}))).collect();
             for id in &looks {
                 let seen = host.answer_to(id);
-                assert_eq!(seen.text(), "found 0 of 1024 pages", "prewarm {prewarm}, round {seed}");
+                assert_eq!(seen.text(), "found 0 of 1024 pages", "{walls}, prewarm {prewarm}, round {seed}");
             }
         }
         assert!(paging.goes_on(), "the pager ended early");
         drop(paging);
         // Neither memories nor the stacks of calls hold words of the last calls.
-        assert_eq!(words_in(host.process_id(), pattern(ROUNDS)), 0, "prewarm {prewarm}");
+        for seed in [ROUNDS, CONTROL] {
+            assert_eq!(words_in(process, pattern(seed)), 0, "{walls}, prewarm {prewarm}, call {seed}");
+        }
     }
 }
 
 #[test]
 fn no_call_sees_tables_of_another_that_were_swapped_out() {
-    let mut host = TestHost::with_manifest(&manifest("remnants_table", 0));
-    let Some(mut paging) = paging(&host) else { return };
-    for round in 0..ROUNDS {
-        let calls: Vec<Value> = (0..AT_ONCE).map(|_| host.start_call("run", json!({}))).collect();
-        for id in &calls {
-            assert_eq!(host.answer_to(id).text(), "survived", "round {round}");
+    for walls in ["none", "best"] {
+        let (mut host, process) = serving("remnants_table", walls, 0);
+        let Some(mut paging) = paging(&host, process) else { return };
+        for round in 0..ROUNDS {
+            let calls: Vec<Value> = (0..AT_ONCE).map(|_| host.start_call("run", json!({}))).collect();
+            for id in &calls {
+                assert_eq!(host.answer_to(id).text(), "survived", "{walls}, round {round}");
+            }
         }
+        assert!(paging.goes_on(), "the pager ended early");
     }
-    assert!(paging.goes_on(), "the pager ended early");
 }

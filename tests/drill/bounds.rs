@@ -5,11 +5,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, TestHost, manifest_of};
+use toolcell_tests::{Folder, PATIENCE, TestHost, manifest_of};
 
 /// Time within which the host has to end what does not stop: the deadline of these tools, the grace
 /// that it gives their process, and room for a busy machine.
-const ENDED_WITHIN: Duration = Duration::from_secs(30);
+const ENDED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Bytes by which the host may have grown after an attack: what its allocator keeps, and half of
 /// the largest message that a process may send.
@@ -118,7 +118,7 @@ const TOO_MUCH: End = End::Ended("it sent more than any call may answer");
 /// Serves the components of the attacks in one group with the drill, and one with a group of its
 /// own.
 fn host() -> TestHost {
-    let mut manifest = manifest_of(&[]).replace("\"5s\"", "\"2s\"");
+    let mut manifest = manifest_of(&[]).replace("\"5s\"", "\"2s\"\nqueue_wait = \"500ms\"");
     // State is a grant: without this name its component would have a group of its own.
     let mut add = |name: &str, more: &str| {
         let table = format!("\n[components.{name}]\nsource = \"components/{name}.wasm\"\nwall = \"broken\"\n{more}");
@@ -190,21 +190,21 @@ impl Attack {
         if next.is_error() {
             return Some(next.everything());
         }
-        let grown = host.resident_bytes().saturating_sub(before);
+        let grown = settled(HOST_GROWTH_MAX, || host.resident_bytes().saturating_sub(before));
         if grown > HOST_GROWTH_MAX {
             return Some(format!("the host has grown by {grown} bytes"));
         }
-        let held = settled(&host);
+        let held = settled(SANDBOXES_MAX, || sandboxes(&host));
         (held > SANDBOXES_MAX).then(|| format!("sandbox processes hold {held} bytes"))
     }
 }
 
-/// Bytes of all sandbox processes, once they give back no more of them.
-fn settled(host: &TestHost) -> u64 {
-    let end = Instant::now() + Duration::from_secs(10);
+/// Bytes that are held, once they are this few, or no more of them are given back.
+fn settled(bytes_max: u64, held: impl Fn() -> u64) -> u64 {
+    let end = Instant::now() + PATIENCE;
     loop {
-        let held = sandboxes(host);
-        if held <= SANDBOXES_MAX || Instant::now() > end {
+        let held = held();
+        if held <= bytes_max || Instant::now() > end {
             return held;
         }
         std::thread::yield_now();

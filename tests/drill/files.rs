@@ -1,9 +1,11 @@
 //! Files of the host, of the machine and of other components. Must not hold: attacks on processes.
 use serde_json::{Value, json};
 
-use crate::row::End::{AllFailFrom, Answers, Fails, Killed};
+use crate::row::End::{AllFailFrom, Answers, Ended, Fails, Killed};
 use crate::row::errors::{ACCES, BADF, FAULT, INVAL, LOOP, NODEV, NOENT, NOTDIR, PERM, ROFS, SPIPE, XDEV};
-use crate::row::{CREATE, HERE, NO_PATH, Row, answers, call, data, hold_without, holds, only, open, read, row, sealed};
+use crate::row::{
+    CREATE, HERE, NO_PATH, Row, answers, call, data, hold_without, holds, of_own, only, open, read, row, sealed,
+};
 use crate::site::Site;
 
 /// `O_RDWR`, `O_DIRECTORY`, `O_PATH`, `O_TMPFILE`.
@@ -21,6 +23,27 @@ const ERRORS: u32 = 2;
 /// The steps for each descriptor that a process might have.
 fn each(step: impl Fn(u32) -> Value) -> Value {
     DESCRIPTORS.map(step).collect()
+}
+
+/// A component whose processes write for another one: to a folder, and to scratch space. The host
+/// counts every ten seconds while none has a call, so its own calls have longer than that.
+const WRITES: &str = "limits.deadline = \"1m\"\nwall = \"both\"\n\
+    [components.writes]\nsource = \"components/reach_files.wasm\"\nprefix = \"writes_\"\nwall = \"both\"\n\
+    [components.writes.filesystem]\n\"/out\" = { path = \"out\", access = \"write\", quota = \"64MiB\" }\n";
+const SCRATCH: &str = "limits.deadline = \"1m\"\nwall = \"both\"\n\
+    [components.writes]\nsource = \"components/reach_files.wasm\"\nprefix = \"writes_\"\nwall = \"both\"\n\
+    [components.writes.filesystem]\n\"/tmp\" = { scratch = \"64MiB\" }\n";
+
+/// Files as long as a quota, in every folder that a process might hold.
+fn fill_folders() -> Value {
+    let (names, bytes) = (0..8, 64 << 20);
+    let files = DESCRIPTORS.flat_map(|fd| names.clone().map(move |name| (fd, format!("fill-{name}"))));
+    let steps = files.enumerate().flat_map(|(at, (fd, name))| {
+        let makes = call("openat2", json!([fd, name, {"words": [CREATE | READ_WRITE, 0o600, 0]}, 24]));
+        let of_file = json!({"answer": at * 3});
+        [makes, call("ftruncate", json!([of_file, bytes])), call("close", json!([of_file]))]
+    });
+    steps.chain([json!("spin")]).collect()
 }
 
 fn of_host(site: &Site, name: &str) -> Value {
@@ -135,6 +158,8 @@ pub const ROWS: &[Row] = &[
     row("change rights of the manifest", |s| only("fchmodat", json!([HERE, s.path("toolcell.toml"), 0o777])), Killed),
     row("change its owner", |s| only("fchownat", json!([HERE, s.path("toolcell.toml"), 0, 0, 0])), Killed),
     row("fill the disk", |_| each(|fd| call("fallocate", json!([fd, 0, 0, 1_i64 << 40]))), Killed),
+    of_own("fill a folder with many files", WRITES, |_| fill_folders(), Ended("grew by more than its quota")),
+    of_own("fill scratch space with them", SCRATCH, |_| fill_folders(), Ended("grew by more than its quota")),
     row("read its own environment", |_| read("/proc/self/environ"), NO_PATH),
     row(
         "read what lies at the kernel's addresses",

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::row::End::{Answers, Ended, Fails, Killed, Works};
 use crate::row::errors::{MFILE, NOMEM};
-use crate::row::{Row, call, holds, often, only, results, row, sealed};
+use crate::row::{Row, call, holds, of_own, often, only, results, row, sealed};
 
 /// Rights of memory: reading and writing, and running.
 const DATA: i32 = 3;
@@ -16,6 +16,20 @@ const HUGE: i32 = 0x4_0000;
 
 const MIB: i64 = 1 << 20;
 const TIB: i64 = 1 << 40;
+
+/// A component whose process may take some hundred MiB.
+const SMALL: &str = "limits = { memory = \"4MiB\", host_data = \"1MiB\", output = \"64KiB\", concurrency = 1 }\n\
+                     wall = \"own\"\n";
+
+/// Memory that is filled and then only read, so often. The kernel bounds what may be written to.
+fn by_turns(count: usize) -> Value {
+    let turn = |turn: usize| {
+        let at = json!({"answer": turn * 3});
+        let touches = json!({"touch": {"at": at, "bytes": 128 * MIB}});
+        [map(128 * MIB, DATA, PRIVATE), touches, call("mprotect", json!([at, 128 * MIB, 1]))]
+    };
+    (0..count).flat_map(turn).chain([json!("spin")]).collect()
+}
 
 fn map(bytes: i64, rights: i32, flags: i32) -> Value {
     call("mmap", json!([0, bytes, rights, flags, -1, 0]))
@@ -63,6 +77,7 @@ pub const ROWS: &[Row] = &[
         |_| json!([map(256 * MIB, DATA, PRIVATE), {"touch": {"at": {"answer": 0}, "bytes": 256 * MIB}}]),
         Works,
     ),
+    of_own("fill memory by turns", SMALL, |_| by_turns(8), Ended("its process took more memory than ")),
     row(
         "grow the heap without end",
         |_| json!([call("brk", json!([0])), call("brk", json!([1_i64 << 46]))]),

@@ -66,6 +66,7 @@ pub const ROWS: &[Row] = &[
             answer.everything().contains(FORGED) || answer.everything().contains("it names no call")
         }),
     ),
+    row("end its call and go on", |_| json!([{"forge": {"message": "the end"}}, "spin"]), Answers(is_forged)),
     row("answer 4 MiB", |_| forge("a long end", 1), Ended("it sent more than any call may answer")),
     row("fail at length", |_| forge("a failure that is long", 1), Ended("it sent more than any call may answer")),
     row("trap at length", |_| forge("a trap that is long", 1), Ended("it sent more than any call may answer")),
@@ -126,7 +127,12 @@ pub const ROWS: &[Row] = &[
     ),
     row("name a function at length", |_| forge("start code with a long name", 1), Ended(BROKE)),
     row("open a door of no call", |_| forge("a door of no call", 1), Ended("it names no call")),
-    row("open doors that nobody takes", |_| forge("a door", 300), Answers(is_its_own)),
+    row(
+        "open doors that nobody takes",
+        |_| forge("a door", 300),
+        // The link holds few doors: where its reader is slow the process is ended.
+        Answers(|site, answer| is_its_own(site, answer) || answer.is_error() && answer.error_text().contains(BROKE)),
+    ),
     row("send what is no frame", |_| raw(b"0123456789abcdef0123456789abcdef"), Ended("")),
     row("announce four gigabytes", |_| raw(&head(b"tw\x01", 0, u32::MAX, 0)), Ended("")),
     row("announce descriptors that do not come", |_| raw(&head(b"tw\x01", 3, 1, 0)), Ended("")),

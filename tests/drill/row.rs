@@ -1,14 +1,19 @@
 //! One attack, how it ends, and what has to hold after each. Must not hold: attacks.
+use std::time::Instant;
+
 use serde_json::{Value, json};
-use toolcell_tests::Answer;
+use toolcell_tests::{Answer, PATIENCE};
 
 use crate::site::{CANARY, Site};
 
 /// One attack.
 pub struct Row {
     pub name: &'static str,
-    /// The tool that attacks: that of a component with rights, or that of one without.
+    /// The tool that attacks: that of a component with rights, that of one without, or that of one
+    /// with keys of its own.
     pub tool: &'static str,
+    /// The keys and tables of that one.
+    pub own: Option<&'static str>,
     /// Its steps.
     pub steps: fn(&Site) -> Value,
     pub end: End,
@@ -32,12 +37,17 @@ pub enum End {
 
 /// An attack by the component that is granted something.
 pub const fn row(name: &'static str, steps: fn(&Site) -> Value, end: End) -> Row {
-    Row { name, tool: "attack", steps, end }
+    Row { name, tool: "attack", own: None, steps, end }
 }
 
 /// An attack by the component that is granted nothing and shares its processes.
 pub const fn sealed(name: &'static str, steps: fn(&Site) -> Value, end: End) -> Row {
-    Row { name, tool: "sealed_attack", steps, end }
+    Row { name, tool: "sealed_attack", own: None, steps, end }
+}
+
+/// An attack by a component with these keys and tables in the manifest, `components.own` by name.
+pub const fn of_own(name: &'static str, own: &'static str, steps: fn(&Site) -> Value, end: End) -> Row {
+    Row { name, tool: "own_attack", own: Some(own), steps, end }
 }
 
 /// A step: a system call.
@@ -114,7 +124,7 @@ pub fn hold_without(walls: &str, rows: &[Row], reach: &[&str]) {
 impl Row {
     /// The fault of how the attack ended, if there is one.
     fn wrong(&self, walls: &str, reaches: bool) -> Option<String> {
-        let mut site = Site::without(walls);
+        let mut site = Site::with(walls, self.own);
         let steps = (self.steps)(&site);
         let answer = site.attack(self.tool, &steps);
         if answer.everything().contains(CANARY) {
@@ -130,8 +140,16 @@ impl Row {
             }
         }
         site.holds();
-        // The next call runs, in this process or in another.
-        let next = site.attack(self.tool, &only("getpid", json!([])));
+        // The next call runs, in this process or in another. A process that was honest for as long
+        // as its call ran may be ended after that, with the next call in it.
+        let until = Instant::now() + PATIENCE;
+        let next = loop {
+            let next = site.attack(self.tool, &only("getpid", json!([])));
+            let ended = next.is_error() && next.error_text().starts_with(ENDED);
+            if !ended || Instant::now() > until {
+                break next;
+            }
+        };
         (!matches!(last(&next), Some(Ok(1..)))).then(|| format!("the next call: {}", next.everything()))
     }
 }

@@ -26,11 +26,12 @@ pub struct Site {
 impl Site {
     /// Starts the host.
     pub fn new() -> Self {
-        Self::without("")
+        Self::with("", None)
     }
 
-    /// Starts the host as on a machine that does not give these walls.
-    pub fn without(walls: &str) -> Self {
+    /// Starts the host as on a machine that does not give these walls, with one more component that
+    /// attacks: `own`, of these keys and tables.
+    pub fn with(without: &str, own: Option<&str>) -> Self {
         let (server, other) = (HttpServer::start(), HttpServer::start());
         let manifest = format!(
             r#"version = 1
@@ -81,7 +82,10 @@ source = "components/reach_state.wasm"
             others = other.url(""),
             other = other.address(),
         );
-        let folder = Folder::with_manifest(&manifest);
+        let own =
+            own.map(|own| format!("[components.own]\nsource = \"components/drill.wasm\"\nprefix = \"own_\"\n{own}"));
+        let folder = Folder::with_manifest(&format!("{manifest}{}", own.unwrap_or_default()));
+        folder.make("out");
         for (path, text) in [
             ("data/file", "canary-in-the-mount-of-another"),
             ("home/.ssh/id_ed25519", "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary-in-the-key"),
@@ -93,7 +97,7 @@ source = "components/reach_state.wasm"
         let variables = [
             ("OWN_SECRET", OWN_SECRET),
             ("THEIR_SECRET", "canary-of-the-neighbour"),
-            ("TOOLCELL_DRILL_WITHOUT", walls),
+            ("TOOLCELL_DRILL_WITHOUT", without),
         ];
         let mut host = TestHost::drilling(folder, &variables);
         host.still_works();

@@ -126,10 +126,20 @@ impl RegistryClient {
     /// The bytes of a manifest or an index, by a tag or a digest. They are checked against a
     /// digest.
     pub(crate) async fn manifest(&self, repository: &Repository, name: &str) -> Result<Vec<u8>, PullError> {
+        self.manifest_within(repository, name, MANIFEST_BYTES_MAX).await
+    }
+
+    /// The bytes of a manifest of at most so many bytes, alike.
+    pub(crate) async fn manifest_within(
+        &self,
+        repository: &Repository,
+        name: &str,
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, PullError> {
         let answer = self.ask(repository, self.manifest_ask(Method::GET, repository, name)).await?;
         let separator = if name.starts_with("sha256:") { "@" } else { ":" };
         let answer = self.checked(repository, answer, &format!("{separator}{name}")).await?;
-        let bytes = answer.document("a manifest", MANIFEST_BYTES_MAX).await?;
+        let bytes = answer.document("a manifest", bytes_max).await?;
         if let Ok(expected) = Digest::parse(name) {
             let found = crate::digest_of(&bytes);
             if found != expected {

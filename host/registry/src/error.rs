@@ -320,7 +320,7 @@ impl PullError {
             }
             Self::SeveralComponents { .. } => Some("name the digest of the one that is meant"),
             Self::Compressed { .. } => Some("push the component uncompressed, as `wkg oci push` does"),
-            Self::ComponentTooLarge { .. } => Some("allow larger components, if it has to be as large"),
+            Self::ComponentTooLarge { .. } => Some("no larger component is loaded: build a smaller one"),
             Self::NoDigest(_) | Self::NoTag(_) => Some("add it to the reference"),
             Self::CredentialFile { .. } => Some("log in again, which writes the file anew"),
             Self::Helper { .. } => Some("run `docker-credential-NAME get` by yourself, or log in without a helper"),
@@ -405,6 +405,16 @@ pub enum StoreError {
         /// Size that the manifest says.
         said: u64,
     },
+    /// The component is larger than the caller allows. It was not read.
+    #[error("the component {digest} has {bytes} bytes, {max} are allowed")]
+    ComponentTooLarge {
+        /// Digest of its layer.
+        digest: Digest,
+        /// Its size, as the manifest says.
+        bytes: u64,
+        /// The bound.
+        max: u64,
+    },
     /// A stored document of another form.
     #[error("the stored {digest} is not understood: {problem}")]
     Document {
@@ -419,6 +429,9 @@ pub enum StoreError {
     /// The store holds as much as it may.
     #[error("the store has {0} entries, which is the most")]
     Full(usize),
+    /// The list of what the store holds is as long as it may be.
+    #[error("the store's index.json would have more than {0} bytes, which is the most")]
+    FullIndex(u64),
     /// The archive is not one of this store's form.
     #[error("the archive is not taken: {0}")]
     Archive(String),
@@ -442,12 +455,13 @@ impl StoreError {
             Self::Changed { .. } | Self::Size { .. } | Self::Document { .. } => {
                 Some("somebody or a failing disk changed the store: remove the file, and pull again")
             }
+            Self::ComponentTooLarge { .. } => Some("no larger component is loaded: build a smaller one"),
             Self::Index { .. } => {
                 Some("remove the file, and pull again: components in the store are not downloaded twice")
             }
             Self::NotAStore { .. } => Some("name an empty folder, or one that does not exist"),
             Self::Busy(_) => Some("try again once it is done"),
-            Self::Full(_) => Some("remove what nobody needs"),
+            Self::Full(_) | Self::FullIndex(_) => Some("remove what nobody needs"),
             Self::Archive(_) => Some("export it again from a store, or use an OCI layout as `oras` writes it"),
             Self::Files { .. } | Self::ArchiveFile { .. } => None,
         }

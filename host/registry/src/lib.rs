@@ -46,19 +46,20 @@ pub use catalogue::{
 pub use client::{RegistryClient, TAGS_MAX};
 pub use document::{
     ANNOTATION_BYTES_MAX, ANNOTATIONS_MAX, COMPONENT_LAYER, CONFIG_BYTES_MAX, Descriptor, EMPTY_CONFIG, Index,
-    LAYERS_MAX, MANIFEST_BYTES_MAX, Manifest, OCI_INDEX, OCI_MANIFEST, Platform, WASM_CONFIG,
+    LAYERS_MAX, MANIFEST_BYTES_MAX, Manifest, OCI_INDEX, OCI_MANIFEST, Platform, TYPE_BYTES_MAX, WASM_CONFIG,
 };
 pub use error::{Compression, PullError, StoreError};
 pub use listing::Tags;
 pub use pull::{Progress, Pulled};
 pub use push::{Artifact, AttachedArtifact, AttachedLayer};
 pub use referrers::{
-    ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, REFERRERS_LISTED_MAX, REFERRERS_LOOKED_AT_MAX, Referrers, Skipped,
+    ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, ATTACHED_MANIFEST_BYTES_MAX, REFERRERS_LISTED_MAX,
+    REFERRERS_LOOKED_AT_MAX, Referrers, Skipped,
 };
 pub use settings::{Bounds, Credential, RegistryOptions, RegistrySettings};
 pub use store::{
-    Attached, Fault, IMPORT_BYTES_MAX, Imported, Listed, Removed, STORE_ENTRIES_MAX, Store, StoredComponent,
-    StoredLayer,
+    Attached, COMPONENT_BYTES_MAX, Fault, IMPORT_BYTES_MAX, Imported, Listed, Removed, STORE_ENTRIES_MAX, Store,
+    StoredComponent, StoredLayer,
 };
 
 use sha2::{Digest as _, Sha256};

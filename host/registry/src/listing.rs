@@ -6,7 +6,7 @@ use toolcell_policy::Reference;
 use url::Url;
 
 use crate::client::{RegistryClient, Repository, Right, TAGS_MAX};
-use crate::document::MANIFEST_BYTES_MAX;
+use crate::document::{MANIFEST_BYTES_MAX, problem};
 use crate::error::PullError;
 use crate::http::{Ask, is_same_server, next};
 
@@ -55,7 +55,7 @@ impl RegistryClient {
             let document = answer.document("a list of tags", MANIFEST_BYTES_MAX).await?;
             let page: Page = serde_json::from_slice(&document).map_err(|error| PullError::Document {
                 what: format!("the list of tags of {}", reference.name()),
-                problem: error.to_string(),
+                problem: problem(error),
             })?;
             let left = TAGS_MAX.saturating_sub(tags.names.len());
             let page = page.tags.unwrap_or_default();

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use toolcell_policy::{PackageName, Reference};
 
 use crate::client::RegistryClient;
+use crate::document::problem;
 use crate::error::PullError;
 use crate::http::Ask;
 
@@ -51,7 +52,7 @@ impl RegistryClient {
         let place = metadata.oci.unwrap_or_default();
         let registry = metadata.oci_registry.or(place.registry).unwrap_or_else(|| host.to_owned());
         let prefix = metadata.oci_namespace_prefix.or(place.namespace_prefix).unwrap_or_default();
-        let reference = package.reference(&registry, &prefix).map_err(|error| wrong(error.to_string()))?;
+        let reference = package.reference(&registry, &prefix).map_err(|error| wrong(problem(error)))?;
         if package.version().is_some() {
             return Ok(reference);
         }
@@ -77,7 +78,7 @@ impl RegistryClient {
         let document = answer.document("the package metadata", METADATA_BYTES_MAX).await?;
         serde_json::from_slice(&document).map_err(|error| PullError::Document {
             what: format!("the package metadata of {host}"),
-            problem: error.to_string(),
+            problem: problem(error),
         })
     }
 }

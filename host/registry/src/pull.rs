@@ -9,7 +9,7 @@ use crate::document::{
 use crate::download::{Download, blocking};
 use crate::error::PullError;
 use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Fetched, Skipped};
-use crate::store::{Store, attached_entry, component_entry};
+use crate::store::{Store, component_entry, of_repository};
 
 /// Most bytes of all layers beside the component: as many as may be attached to it.
 const BESIDE_BYTES_MAX: u64 = ATTACHED_BYTES_MAX;
@@ -89,10 +89,9 @@ impl RegistryClient {
         let _adding = blocking(move || own.adding()).await?;
         let documents = self.documents(repository, reference, digest, store).await?;
         let layer = component_layer(&documents.digest, &documents.manifest)?;
-        self.check_sizes(repository, &documents.manifest, layer)?;
         let mut downloaded = 0_u64;
-        for part in documents.manifest.parts() {
-            let is_component = part.digest == layer.digest;
+        for part in self.checked_parts(repository, &documents.manifest, layer)? {
+            let is_component = std::ptr::eq(part, layer);
             let silent = |_| ();
             let progress = if is_component { progress } else { &silent };
             let download = Download { client: self, repository, store, part, is_component, progress };
@@ -181,7 +180,13 @@ impl RegistryClient {
         }
     }
 
-    fn check_sizes(&self, repository: &Repository, manifest: &Manifest, layer: &Descriptor) -> Result<(), PullError> {
+    /// The parts of a manifest, each with a size that is within its bound.
+    fn checked_parts<'m>(
+        &self,
+        repository: &Repository,
+        manifest: &'m Manifest,
+        layer: &'m Descriptor,
+    ) -> Result<Vec<&'m Descriptor>, PullError> {
         let max = self.bounds().component_bytes;
         if layer.size > max {
             return Err(PullError::ComponentTooLarge { digest: layer.digest.clone(), bytes: layer.size, max });
@@ -190,7 +195,8 @@ impl RegistryClient {
         if manifest.config.size > CONFIG_BYTES_MAX {
             return too_large("the config", CONFIG_BYTES_MAX);
         }
-        let others = manifest.layers.iter().filter(|other| other.digest != layer.digest);
+        // The chosen descriptor alone is left out: another one with its digest is downloaded too.
+        let others = manifest.layers.iter().filter(|other| !std::ptr::eq(*other, layer));
         let mut sum = 0_u64;
         for other in others {
             if other.size > ATTACHED_LAYER_BYTES_MAX {
@@ -198,7 +204,10 @@ impl RegistryClient {
             }
             sum = sum.saturating_add(other.size);
         }
-        if sum > BESIDE_BYTES_MAX { too_large("everything beside the component", BESIDE_BYTES_MAX) } else { Ok(()) }
+        if sum > BESIDE_BYTES_MAX {
+            return too_large("everything beside the component", BESIDE_BYTES_MAX);
+        }
+        Ok(manifest.parts().collect())
     }
 }
 
@@ -222,12 +231,13 @@ fn keep(
     store.add_blob(digest, bytes)?;
     let mut attached = Vec::new();
     for one in fetched {
-        for (digest, bytes) in &one.parts {
-            store.add_blob(digest, bytes)?;
+        let (config, bytes) = &one.config;
+        store.add_blob(config, bytes)?;
+        for (digest, layer) in one.layers.iter().zip(&one.attached.layers) {
+            store.add_blob(digest, &layer.bytes)?;
         }
-        let Fetched { attached: of, manifest, .. } = one;
-        store.add_blob(&of.digest, &of.manifest_bytes)?;
-        attached.push(attached_entry(&of.digest, &manifest, length(&of.manifest_bytes), &of.subject));
+        store.add_blob(&one.attached.digest, &one.attached.manifest_bytes)?;
+        attached.push(of_repository(one.entry, name));
     }
     store.record(vec![component_entry(digest, media_type, length(bytes), Some(name))], attached)
 }

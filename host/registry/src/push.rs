@@ -107,8 +107,8 @@ impl RegistryClient {
     /// The digest is that of its manifest.
     ///
     /// # Errors
-    /// [`PullError`] where the registry does not take it. The tag is written last of the component,
-    /// so that it never names half of one.
+    /// [`PullError`] where the registry does not take it. The tag is written last of all, so that
+    /// it never names half of a component, or one without its signatures.
     pub async fn push(
         &self,
         reference: &Reference,
@@ -126,10 +126,13 @@ impl RegistryClient {
         self.push_blob(&repository, artifact.component.clone()).await?;
         let manifest = artifact.manifest_bytes();
         let subject = Descriptor::of(OCI_MANIFEST, &manifest);
-        let name = reference.tag().map_or_else(|| subject.digest.to_string(), str::to_owned);
-        self.push_manifest(&repository, &name, OCI_MANIFEST, manifest.into()).await?;
+        let manifest = Bytes::from(manifest);
+        self.push_manifest(&repository, subject.digest.as_str(), OCI_MANIFEST, manifest.clone()).await?;
         for artifact in attached {
             self.attach_one(&repository, artifact, subject.clone()).await?;
+        }
+        if let Some(tag) = reference.tag() {
+            self.push_manifest(&repository, tag, OCI_MANIFEST, manifest).await?;
         }
         Ok(subject.digest)
     }

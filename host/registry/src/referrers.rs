@@ -18,7 +18,7 @@ use crate::document::{
 use crate::error::PullError;
 use crate::http::Ask;
 use crate::listing::{PAGES_MAX, following};
-use crate::store::{Attached, StoredLayer};
+use crate::store::{Attached, StoredLayer, attached_entry};
 
 /// Most referrers of a list that are known of at all: anybody who may push to a repository can add
 /// to it.
@@ -28,10 +28,14 @@ pub const REFERRERS_LISTED_MAX: usize = 1_000;
 /// signer, and a few that describe them.
 pub const REFERRERS_LOOKED_AT_MAX: usize = 64;
 
+/// Largest manifest of a referrer, in bytes: it names some layers, and its annotations are short.
+/// Those under cosign's tags hold certificates of each signer, and may be as large as any manifest.
+pub const ATTACHED_MANIFEST_BYTES_MAX: usize = 1 << 20;
+
 /// Largest layer of an attached artifact, in bytes: a list of parts has hundreds of kilobytes.
 pub const ATTACHED_LAYER_BYTES_MAX: u64 = 8 << 20;
 
-/// Most bytes of all attached artifacts of a component.
+/// Most bytes of all attached artifacts of a component, with their manifests.
 pub const ATTACHED_BYTES_MAX: u64 = 64 << 20;
 
 /// An artifact that was listed, and is not taken.
@@ -57,9 +61,11 @@ pub struct Referrers {
 /// An attached artifact with everything that storing it needs.
 pub(crate) struct Fetched {
     pub(crate) attached: Attached,
-    pub(crate) manifest: Manifest,
-    /// Its config and layers.
-    pub(crate) parts: Vec<(Digest, Vec<u8>)>,
+    /// The store's entry for it.
+    pub(crate) entry: Descriptor,
+    pub(crate) config: (Digest, Vec<u8>),
+    /// Digests of its layers, which [`Attached`] holds.
+    pub(crate) layers: Vec<Digest>,
 }
 
 /// Everything that was found for some subjects.
@@ -106,22 +112,22 @@ impl RegistryClient {
             }
             let (entries, unlisted) = self.listed(repository, subject).await?;
             found.not_looked_at = found.not_looked_at.saturating_add(unlisted);
-            for entry in entries {
-                if !found.seen.insert((entry.digest.clone(), subject.clone())) {
+            for digest in entries {
+                if !found.seen.insert((digest.clone(), subject.clone())) {
                     continue;
                 }
                 if found.seen.len() > REFERRERS_LOOKED_AT_MAX {
                     found.not_looked_at = found.not_looked_at.saturating_add(1);
                     continue;
                 }
-                self.look_at(repository, subject, &entry, &mut found).await?;
+                self.look_at(repository, subject, digest, &mut found).await?;
             }
         }
         Ok(found)
     }
 
-    /// Entries of the list of referrers, and the number of those beyond the bound.
-    async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<(Vec<Descriptor>, usize), PullError> {
+    /// Digests of the list of referrers, and the number of those beyond the bound.
+    async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<(Vec<Digest>, usize), PullError> {
         let mut url = repository.url(&format!("referrers/{subject}"));
         let (mut entries, mut unlisted) = (Vec::new(), 0_usize);
         for page in 1..=PAGES_MAX {
@@ -155,7 +161,7 @@ impl RegistryClient {
         &self,
         repository: &Repository,
         subject: &Digest,
-    ) -> Result<(Vec<Descriptor>, usize), PullError> {
+    ) -> Result<(Vec<Digest>, usize), PullError> {
         let bytes = match self.manifest(repository, &fallback_tag(subject)).await {
             Ok(bytes) => bytes,
             Err(PullError::NotFound { .. }) => return Ok((Vec::new(), 0)),
@@ -196,11 +202,10 @@ impl RegistryClient {
         &self,
         repository: &Repository,
         subject: &Digest,
-        entry: &Descriptor,
+        digest: Digest,
         found: &mut Found,
     ) -> Result<(), PullError> {
-        let digest = entry.digest.clone();
-        let fetched = match self.manifest(repository, digest.as_str()).await {
+        let fetched = match self.manifest_within(repository, digest.as_str(), ATTACHED_MANIFEST_BYTES_MAX).await {
             Ok(bytes) => match manifest_with_subject(&bytes, subject) {
                 Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), (bytes, manifest), found).await,
                 Err(problem) => Err(PullError::Document { what: digest.to_string(), problem }),
@@ -226,28 +231,24 @@ impl RegistryClient {
         if manifest.layers.iter().any(|layer| layer.size > ATTACHED_LAYER_BYTES_MAX) {
             return too_large("a layer of an attached artifact", ATTACHED_LAYER_BYTES_MAX);
         }
-        let bytes = manifest.parts().fold(found.bytes, |sum, part| sum.saturating_add(part.size));
+        let of_manifest = u64::try_from(manifest_bytes.len()).unwrap_or(u64::MAX);
+        let sizes = manifest.parts().map(|part| part.size);
+        let bytes = sizes.fold(found.bytes.saturating_add(of_manifest), u64::saturating_add);
         if bytes > ATTACHED_BYTES_MAX {
             return too_large("everything attached to the component", ATTACHED_BYTES_MAX);
         }
         found.bytes = bytes;
-        let mut parts = Vec::new();
-        for part in manifest.parts() {
-            parts.push((part.digest.clone(), self.small_blob(repository, part).await?));
+        let entry = attached_entry(&digest, &manifest, of_manifest, subject);
+        let artifact_type = manifest.kind().to_owned();
+        let config = (manifest.config.digest.clone(), self.small_blob(repository, &manifest.config).await?);
+        let (mut layers, mut digests) = (Vec::new(), Vec::new());
+        for layer in manifest.layers {
+            let bytes = self.small_blob(repository, &layer).await?;
+            layers.push(StoredLayer { media_type: layer.media_type, annotations: layer.annotations, bytes });
+            digests.push(layer.digest);
         }
-        let layers = manifest.layers.iter().zip(parts.iter().skip(1)).map(|(layer, (_, bytes))| StoredLayer {
-            media_type: layer.media_type.clone(),
-            annotations: layer.annotations.clone(),
-            bytes: bytes.clone(),
-        });
-        let attached = Attached {
-            digest,
-            subject: subject.clone(),
-            artifact_type: manifest.kind().to_owned(),
-            manifest_bytes,
-            layers: layers.collect(),
-        };
-        Ok(Fetched { attached, manifest, parts })
+        let attached = Attached { digest, subject: subject.clone(), artifact_type, manifest_bytes, layers };
+        Ok(Fetched { attached, entry, config, layers: digests })
     }
 
     /// A blob of some megabytes at the most, checked.
@@ -270,11 +271,11 @@ pub(crate) fn fallback_tag(subject: &Digest) -> String {
     format!("sha256-{}", subject.hex())
 }
 
-/// Adds entries up to the bound, and counts those beyond it.
-fn take(entries: &mut Vec<Descriptor>, index: Index) -> usize {
+/// Adds digests up to the bound, and counts those beyond it. Nothing else of a list counts.
+fn take(entries: &mut Vec<Digest>, index: Index) -> usize {
     let listed = index.manifests.listed;
     let before = entries.len();
-    entries.extend(index.manifests.into_vec());
+    entries.extend(index.manifests.into_vec().into_iter().map(|entry| entry.digest));
     entries.truncate(REFERRERS_LISTED_MAX);
     listed.saturating_sub(entries.len().saturating_sub(before))
 }

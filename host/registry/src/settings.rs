@@ -8,6 +8,7 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::auth::files;
+use crate::store::COMPONENT_BYTES_MAX;
 
 /// Options of a [`RegistryClient`](crate::RegistryClient).
 #[derive(Debug, Clone, Default)]
@@ -93,8 +94,7 @@ pub struct Bounds {
     pub rate_window: Duration,
     /// Least bytes of a layer in each window. 30 KiB by default: a kilobyte a second.
     pub rate_bytes: u64,
-    /// Largest component, in bytes. 512 MiB by default, several times an interpreter with its
-    /// libraries.
+    /// Largest component, in bytes. [`COMPONENT_BYTES_MAX`] by default.
     pub component_bytes: u64,
 }
 
@@ -109,7 +109,7 @@ impl Default for Bounds {
             pull: Duration::from_secs(45 * 60),
             rate_window: Duration::from_secs(30),
             rate_bytes: 30 << 10,
-            component_bytes: 512 << 20,
+            component_bytes: COMPONENT_BYTES_MAX,
         }
     }
 }

@@ -147,7 +147,7 @@ impl<'m> Registries<'m> {
     pub fn stored(&self, reference: &Reference) -> Result<(StoredComponent, Vec<Attached>), Fault> {
         let digest = reference.digest().ok_or_else(|| (format!("{reference} names no digest"), String::new()))?;
         let component = self.store.component(digest).map_err(|error| of_store(&error))?;
-        let attached = self.store.attached(digest).map_err(|error| of_store(&error))?;
+        let attached = self.store.attached(digest, &reference.name()).map_err(|error| of_store(&error))?;
         Ok((component, attached))
     }
 
@@ -242,6 +242,8 @@ pub(crate) fn open_store(server: &Server, folder: &Path) -> Result<Store, StoreE
 /// The way to the registries of a manifest: as it says, and with the credentials of this user.
 fn options(manifest: &Manifest, folder: &Path) -> Result<RegistryOptions, Fault> {
     let mut options = RegistryOptions::from_environment();
+    // Nothing larger is ever loaded.
+    options.bounds.component_bytes = toolcell_sandbox::COMPONENT_BYTES_MAX;
     for registry in manifest.registries() {
         let credential = match registry.user().zip(registry.password()) {
             None => None,

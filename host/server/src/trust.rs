@@ -83,8 +83,7 @@ impl ReadRule {
         let hint =
             || "`toolcell pull` asks for signatures that came since; [trust] says who must have signed".to_owned();
         let subject: Subject = manifest.as_str().parse().map_err(|_| (format!("{manifest} is no digest"), hint()))?;
-        let evidence: Vec<Evidence> =
-            attached.iter().flat_map(|attached| &attached.layers).filter_map(evidence).collect();
+        let evidence: Vec<Evidence> = in_turn(attached).filter_map(evidence).collect();
         let verified = self.rule.verify(&subject, &evidence, &self.root, SystemTime::now());
         let verified = verified.map_err(|untrusted| (untrusted.to_string(), hint()))?;
         let keyless = |signer: &VerifiedSigner| matches!(signer.identity, SignerIdentity::Keyless { .. });
@@ -101,6 +100,15 @@ fn words(verified: &Verified) -> Vec<String> {
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
     lines
+}
+
+/// Most layers of one artifact that are looked at: a signature of cosign 2 has one for each signer.
+const LAYERS_OF_ONE_MAX: usize = 8;
+
+/// One layer of each artifact in turn, up to [`LAYERS_OF_ONE_MAX`] of each: an artifact with many
+/// must not take the places of others.
+fn in_turn(attached: &[Attached]) -> impl Iterator<Item = &StoredLayer> {
+    (0..LAYERS_OF_ONE_MAX).flat_map(move |turn| attached.iter().filter_map(move |one| one.layers.get(turn)))
 }
 
 /// The evidence in a layer of an attached artifact; `None` if it is something else.

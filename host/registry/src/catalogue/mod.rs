@@ -16,6 +16,7 @@ use toolcell_policy::Reference;
 use url::Url;
 
 use crate::client::RegistryClient;
+use crate::document::problem;
 use crate::error::PullError;
 use crate::http::{Ask, shown};
 use page::Page;
@@ -157,7 +158,7 @@ impl RegistryClient {
         let document = answer.document("a page of servers", PAGE_BYTES_MAX).await?;
         serde_json::from_slice(&document).map_err(|error| PullError::Document {
             what: format!("the list of servers of {}", shown(address)),
-            problem: error.to_string(),
+            problem: problem(error),
         })
     }
 }

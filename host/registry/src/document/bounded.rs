@@ -20,6 +20,9 @@ pub const ANNOTATIONS_MAX: usize = 256;
 /// with their chain in them.
 pub const ANNOTATION_BYTES_MAX: usize = 256 << 10;
 
+/// Longest media or artifact type, in bytes: 127 on each side of the slash (RFC 6838, section 4.2).
+pub const TYPE_BYTES_MAX: usize = 255;
+
 /// Most entries of an index that are kept; a registry's list of referrers may have any number.
 const ENTRIES_MAX: usize = crate::referrers::REFERRERS_LISTED_MAX;
 
@@ -79,6 +82,22 @@ pub(super) fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<Digest, D::Er
 
 pub(super) fn write_digest<S: Serializer>(digest: &Digest, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(digest.as_str())
+}
+
+/// A media or artifact type, or a platform's word: the store keeps them.
+pub(super) fn type_text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.len() > TYPE_BYTES_MAX {
+        let bytes = text.len();
+        return Err(D::Error::custom(format!("a type has {bytes} bytes, {TYPE_BYTES_MAX} are allowed")));
+    }
+    Ok(text)
+}
+
+pub(super) fn optional_type<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct Type(#[serde(deserialize_with = "type_text")] String);
+    Ok(Option::<Type>::deserialize(from)?.map(|text| text.0))
 }
 
 pub(super) fn layers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Descriptor>, D::Error> {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::Digest;
 
-pub use bounded::{ANNOTATION_BYTES_MAX, ANNOTATIONS_MAX, LAYERS_MAX};
+pub use bounded::{ANNOTATION_BYTES_MAX, ANNOTATIONS_MAX, LAYERS_MAX, TYPE_BYTES_MAX};
 pub use media_types::{COMPONENT_LAYER, EMPTY_CONFIG, OCI_INDEX, OCI_MANIFEST, WASM_CONFIG};
 pub(crate) use media_types::{COSIGN_TAGS, LAYOUT_VERSION, MANIFEST_ACCEPT};
 pub(crate) use select::{component_layer, manifest_of_index, starts_compressed};
@@ -29,6 +29,7 @@ pub const CONFIG_BYTES_MAX: u64 = 64 << 10;
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// Media type of the bytes.
+    #[serde(deserialize_with = "bounded::type_text")]
     pub media_type: String,
     /// Their digest.
     #[serde(deserialize_with = "bounded::digest", serialize_with = "bounded::write_digest")]
@@ -39,7 +40,7 @@ pub struct Descriptor {
     #[serde(default, deserialize_with = "bounded::annotations", skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Type of the artifact, for one that has a manifest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "bounded::optional_type", skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// Platform that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,10 +51,10 @@ pub struct Descriptor {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Platform {
     /// `wasm` for components.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::type_text")]
     pub architecture: String,
     /// `wasi`, `wasip1` or `wasip2` for components.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::type_text")]
     pub os: String,
 }
 
@@ -65,10 +66,10 @@ pub struct Manifest {
     #[serde(deserialize_with = "bounded::version")]
     pub schema_version: u8,
     /// Its own media type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "bounded::optional_type", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Type of the artifact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "bounded::optional_type", skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// The config.
     pub config: Descriptor,
@@ -94,7 +95,7 @@ pub struct Index {
     #[serde(deserialize_with = "bounded::version")]
     pub schema_version: u8,
     /// Its own media type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "bounded::optional_type", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Its first entries, and the number of all.
     #[serde(deserialize_with = "bounded::entries", serialize_with = "bounded::write_entries")]
@@ -126,7 +127,7 @@ impl Document {
         if bytes.len() > MANIFEST_BYTES_MAX {
             return Err(format!("it has more than {MANIFEST_BYTES_MAX} bytes"));
         }
-        let kind: Kind = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let kind: Kind = serde_json::from_slice(bytes).map_err(problem)?;
         if kind.manifests.is_some() {
             Index::parse(bytes).map(Self::Index)
         } else {
@@ -155,9 +156,20 @@ impl Manifest {
     /// # Errors
     /// One part of a sentence, with line and column.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let manifest: Self = serde_json::from_slice(bytes).map_err(problem)?;
         media_types::check_manifest(manifest.media_type.as_deref())?;
+        manifest.check_sizes()?;
         Ok(manifest)
+    }
+
+    /// One digest has one size: what is checked under one must not be fetched under another.
+    fn check_sizes(&self) -> Result<(), String> {
+        let mut sizes = BTreeMap::new();
+        let mut others = self.parts().filter(|part| *sizes.entry(&part.digest).or_insert(part.size) != part.size);
+        match others.next() {
+            Some(part) => Err(format!("it has two sizes for {}", part.digest)),
+            None => Ok(()),
+        }
     }
 
     /// Type of the artifact: its own, else that of its config (image specification, "Guidelines for
@@ -191,7 +203,7 @@ impl Index {
     /// # Errors
     /// One part of a sentence, with line and column.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let index: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let index: Self = serde_json::from_slice(bytes).map_err(problem)?;
         media_types::check_index(index.media_type.as_deref())?;
         Ok(index)
     }
@@ -214,6 +226,19 @@ impl Descriptor {
             platform: None,
         }
     }
+}
+
+/// The reason why a text of somebody else is not understood: printable, short, on one line. Parsers
+/// quote what they read, which may have megabytes.
+pub(crate) fn problem(error: impl std::fmt::Display) -> String {
+    const CHARS_SHOWN: usize = 300;
+    let text = error.to_string();
+    let mut shown: String =
+        text.chars().take(CHARS_SHOWN).map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect();
+    if text.len() > shown.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// The JSON of a document of this crate.

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use toolcell_policy::Digest;
 
-use super::index::{IndexFile, is_component, subject_of};
+use super::index::{IndexFile, REPOSITORY, is_component, subject_of};
+use super::verify::ReadParts;
 use super::{Store, layout_text, tar};
 use crate::document::{Descriptor, written};
 use crate::error::StoreError;
@@ -46,11 +47,16 @@ impl Store {
                 return Err(StoreError::Missing(digest.clone()));
             }
         }
+        for entry in &mut entries {
+            // Whoever imports it would have to take this side's word.
+            entry.annotations.remove(REPOSITORY);
+        }
         entries.sort_by_key(|entry| (entry.digest.clone(), entry.annotations.clone()));
-        let mut parts = BTreeMap::new();
+        entries.dedup();
+        let (mut parts, mut read) = (BTreeMap::new(), ReadParts::default());
         for entry in &entries {
             parts.insert(entry.digest.clone(), entry.size);
-            parts.extend(self.parts_of(entry)?.into_iter().map(|part| (part.digest, part.size)));
+            parts.extend(self.parts_of(entry, &mut read)?.iter().cloned());
         }
         Ok((entries, parts))
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use toolcell_policy::Digest;
 
 use super::index::{is_component, subject_of};
+use super::verify::ReadParts;
 use super::{Store, files};
 use crate::document::Descriptor;
 use crate::error::StoreError;
@@ -56,10 +57,11 @@ impl Store {
 
     /// Digests of everything that the entries are made of.
     fn needed(&self, entries: &[Descriptor]) -> BTreeSet<Digest> {
-        let mut needed = BTreeSet::new();
-        for entry in entries {
+        let (mut needed, mut read, mut seen) = (BTreeSet::new(), ReadParts::default(), BTreeSet::new());
+        for entry in entries.iter().filter(|entry| seen.insert(&entry.digest)) {
             needed.insert(entry.digest.clone());
-            needed.extend(self.parts_of(entry).unwrap_or_default().into_iter().map(|part| part.digest));
+            let parts = self.parts_of(entry, &mut read).unwrap_or_default();
+            needed.extend(parts.iter().map(|(digest, _)| digest.clone()));
         }
         needed
     }

@@ -7,15 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use sha2::{Digest as _, Sha256};
 use toolcell_policy::Digest;
 
-use super::index::{INDEX_BYTES_MAX, IndexFile, NAME, subject_of};
+use super::index::{INDEX_BYTES_MAX, IndexFile, NAME, SUBJECT, subject_of};
 use super::tar::{refused, unread};
 use super::{MANIFEST_LENGTH_MAX, Store, attached_entry, component_entry, files, tar};
-use crate::document::{Descriptor, Document, Manifest, component_layer, manifest_of_index};
+use crate::document::{CONFIG_BYTES_MAX, Descriptor, Document, Manifest, component_layer, manifest_of_index};
 use crate::error::StoreError;
+use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX};
 
 /// Largest archive, in bytes: sixteen of the largest components.
 pub const IMPORT_BYTES_MAX: u64 = 8 << 30;
@@ -44,6 +46,32 @@ struct Staged {
     blobs: BTreeMap<Digest, (PathBuf, u64)>,
 }
 
+/// All that was found in the index of an archive.
+#[derive(Default)]
+struct Taken {
+    components: Vec<Descriptor>,
+    attached: Vec<Descriptor>,
+    /// Attached artifacts with their subjects.
+    seen: BTreeSet<(Digest, Digest)>,
+    needed: BTreeSet<Digest>,
+    read: BTreeMap<Digest, Rc<Sorted>>,
+}
+
+/// A document that was read.
+enum Sorted {
+    /// An index with one component.
+    Index,
+    /// A manifest.
+    Manifest {
+        /// The digest that it says to be attached to.
+        subject: Option<Digest>,
+        /// Its entry if it is attached to something, or why it is not taken then.
+        as_attached: Result<Descriptor, String>,
+        /// The reason why it is no component.
+        as_component: Result<(), String>,
+    },
+}
+
 impl Drop for Staged {
     fn drop(&mut self) {
         for (path, _) in self.blobs.values() {
@@ -68,10 +96,11 @@ impl Store {
         let index = index.ok_or_else(|| refused("it has no index.json".to_owned()))?;
         let entries = IndexFile::parse(&index)
             .map_err(|problem| refused(format!("its index.json is not understood: {problem}")))?;
-        let (mut components, mut attached, mut needed) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let mut taken = Taken::default();
         for entry in &entries {
-            staged.take(entry, &mut components, &mut attached, &mut needed)?;
+            staged.take(entry, &mut taken)?;
         }
+        let Taken { components, attached, needed, .. } = taken;
         for digest in &needed {
             let (path, size) = staged.get(digest)?;
             if !self.has_blob(digest, *size) {
@@ -146,57 +175,97 @@ impl Staged {
         self.blobs.get(digest).ok_or_else(|| refused(format!("it does not have {digest}, which it names")))
     }
 
+    /// The file of something that has the size its descriptor says.
+    fn path_of(&self, entry: &Descriptor) -> Result<&PathBuf, StoreError> {
+        match self.get(&entry.digest)? {
+            (path, size) if *size == entry.size => Ok(path),
+            _ => Err(refused(format!("{} does not have {} bytes", entry.digest, entry.size))),
+        }
+    }
+
     /// The bytes of a document, which were checked when they were staged.
     fn document(&self, entry: &Descriptor) -> Result<Vec<u8>, StoreError> {
-        let (path, size) = self.get(&entry.digest)?;
-        if *size != entry.size {
-            return Err(refused(format!("{} does not have {} bytes", entry.digest, entry.size)));
-        }
+        let path = self.path_of(entry)?;
         files::read(path, MANIFEST_LENGTH_MAX).map_err(StoreError::files("reading", path))
     }
 
     /// Sorts an entry of the index in: a component, or something attached.
-    fn take(
-        &self,
-        entry: &Descriptor,
-        components: &mut Vec<Descriptor>,
-        attached: &mut Vec<Descriptor>,
-        needed: &mut BTreeSet<Digest>,
-    ) -> Result<(), StoreError> {
-        let wrong = |problem: String| refused(format!("{}: {problem}", entry.digest));
-        let manifest = match Document::parse(&self.document(entry)?).map_err(wrong)? {
-            Document::Index(index) => {
-                let chosen = manifest_of_index(&entry.digest, &index).map_err(|error| wrong(error.to_string()))?;
-                needed.insert(entry.digest.clone());
-                let manifest = Manifest::parse(&self.document(chosen)?).map_err(wrong)?;
-                component_layer(&chosen.digest, &manifest).map_err(|error| wrong(error.to_string()))?;
-                components.push(named(entry));
-                self.need(chosen, &manifest, needed)?;
-                return Ok(());
-            }
-            Document::Manifest(manifest) => manifest,
+    fn take(&self, entry: &Descriptor, taken: &mut Taken) -> Result<(), StoreError> {
+        let wrong = |problem: &String| refused(format!("{}: {problem}", entry.digest));
+        self.path_of(entry)?;
+        let document = self.read(entry, taken)?;
+        let Sorted::Manifest { subject, as_attached, as_component } = document.as_ref() else {
+            taken.components.push(named(entry));
+            return Ok(());
         };
-        let subject = manifest.subject.as_ref().map(|subject| subject.digest.clone());
-        match subject.or_else(|| subject_of(entry)) {
-            Some(subject) => attached.push(attached_entry(&entry.digest, &manifest, entry.size, &subject)),
+        match subject.clone().or_else(|| subject_of(entry)) {
+            Some(subject) => {
+                let mut of_it = as_attached.clone().map_err(|problem| wrong(&problem))?;
+                of_it.annotations.insert(SUBJECT.to_owned(), subject.to_string());
+                if taken.seen.insert((entry.digest.clone(), subject)) {
+                    taken.attached.push(of_it);
+                }
+            }
             None => {
-                component_layer(&entry.digest, &manifest).map_err(|error| wrong(error.to_string()))?;
-                components.push(named(entry));
+                as_component.as_ref().map_err(wrong)?;
+                taken.components.push(named(entry));
             }
         }
-        self.need(entry, &manifest, needed)
+        Ok(())
+    }
+
+    /// A document, which is read once however many entries name it. Notes all that it needs.
+    fn read(&self, entry: &Descriptor, taken: &mut Taken) -> Result<Rc<Sorted>, StoreError> {
+        if let Some(read) = taken.read.get(&entry.digest) {
+            return Ok(Rc::clone(read));
+        }
+        let wrong = |problem: String| refused(format!("{}: {problem}", entry.digest));
+        let read = match Document::parse(&self.document(entry)?).map_err(wrong)? {
+            Document::Index(index) => {
+                let chosen = manifest_of_index(&entry.digest, &index).map_err(|error| wrong(error.to_string()))?;
+                self.path_of(chosen)?;
+                // The depth ends here: an index within an index is none.
+                let of_chosen = match taken.read.get(&chosen.digest) {
+                    Some(read) => Rc::clone(read),
+                    None => {
+                        let manifest = Manifest::parse(&self.document(chosen)?).map_err(wrong)?;
+                        let read = Rc::new(self.read_manifest(chosen, &manifest, taken)?);
+                        taken.read.insert(chosen.digest.clone(), Rc::clone(&read));
+                        read
+                    }
+                };
+                match of_chosen.as_ref() {
+                    Sorted::Manifest { as_component, .. } => as_component.clone().map_err(wrong)?,
+                    Sorted::Index => return Err(wrong("an index within an index is not followed".to_owned())),
+                }
+                taken.needed.insert(entry.digest.clone());
+                Sorted::Index
+            }
+            Document::Manifest(manifest) => self.read_manifest(entry, &manifest, taken)?,
+        };
+        let read = Rc::new(read);
+        taken.read.insert(entry.digest.clone(), Rc::clone(&read));
+        Ok(read)
     }
 
     /// Notes a manifest and its parts, which have the sizes that it says.
-    fn need(&self, entry: &Descriptor, manifest: &Manifest, needed: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
+    fn read_manifest(&self, entry: &Descriptor, manifest: &Manifest, taken: &mut Taken) -> Result<Sorted, StoreError> {
         for part in std::iter::once(entry).chain(manifest.parts()) {
-            let (_, size) = self.get(&part.digest)?;
-            if *size != part.size {
-                return Err(refused(format!("{} does not have {} bytes", part.digest, part.size)));
-            }
-            needed.insert(part.digest.clone());
+            self.path_of(part)?;
+            taken.needed.insert(part.digest.clone());
         }
-        Ok(())
+        let component = component_layer(&entry.digest, manifest);
+        let subject = manifest.subject.as_ref().map(|subject| subject.digest.clone());
+        let of_it = attached_entry(&entry.digest, manifest, entry.size, &entry.digest);
+        let sizes = manifest.layers.iter().map(|layer| layer.size);
+        let is_small = sizes.clone().all(|size| size <= ATTACHED_LAYER_BYTES_MAX)
+            && manifest.config.size <= CONFIG_BYTES_MAX
+            && sizes.fold(entry.size, u64::saturating_add) <= ATTACHED_BYTES_MAX;
+        let too_large =
+            || format!("it is attached, and a layer has more than {ATTACHED_LAYER_BYTES_MAX} bytes, or all");
+        let as_attached = is_small.then_some(of_it).ok_or_else(too_large);
+        let as_component = component.map(|_| ()).map_err(|error| error.to_string());
+        Ok(Sorted::Manifest { subject, as_attached, as_component })
     }
 }
 

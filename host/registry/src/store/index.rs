@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolcell_policy::Digest;
 
 use super::{STORE_ENTRIES_MAX, Store, files};
-use crate::document::{Descriptor, OCI_INDEX, written};
+use crate::document::{Descriptor, OCI_INDEX, problem, written};
 use crate::error::StoreError;
 
 /// Annotation with a component's name (image specification 1.1, "Pre-Defined Annotation Keys").
@@ -16,11 +16,19 @@ pub(super) const NAME: &str = "org.opencontainers.image.ref.name";
 /// Annotation with the digest that an entry is attached to. cosign 2 names no subject in manifests.
 pub(super) const SUBJECT: &str = "dev.toolcell.subject";
 
+/// Annotation with the repository that an attached artifact was pulled from, `registry/repository`.
+/// One that was imported has none.
+pub(super) const REPOSITORY: &str = "dev.toolcell.repository";
+
 /// Largest `index.json`, in bytes: its most entries, with room for other tools' annotations.
 pub(super) const INDEX_BYTES_MAX: u64 = 16 << 20;
 
-/// Most attached artifacts of one component that are kept: twice those that one pull looks at.
+/// Most attached artifacts of one component that are kept from one repository: twice those that one
+/// pull looks at.
 pub(super) const ATTACHED_MAX: usize = 128;
+
+/// Most names of one component: a few registries and mirrors have it.
+pub(super) const NAMES_MAX: usize = 16;
 
 /// The file as it is written.
 #[derive(Deserialize, Serialize)]
@@ -38,7 +46,7 @@ impl IndexFile {
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Descriptor>, String> {
-        let index: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let index: Self = serde_json::from_slice(bytes).map_err(problem)?;
         if index.schema_version != 2 {
             return Err(format!("its version is {}, and only 2 is known", index.schema_version));
         }
@@ -87,28 +95,47 @@ impl Store {
             return Err(StoreError::Full(STORE_ENTRIES_MAX));
         }
         if entries != before || !self.index_path().exists() {
-            files::write(&self.index_path(), &written(&IndexFile::new(entries)))?;
+            let bytes = written(&IndexFile::new(entries));
+            // A longer one could not be read again.
+            if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > INDEX_BYTES_MAX {
+                return Err(StoreError::FullIndex(INDEX_BYTES_MAX));
+            }
+            files::write(&self.index_path(), &bytes)?;
         }
         Ok(result)
     }
 
-    /// Records components under their names, and what is attached to them. The newest of these come
-    /// first; the oldest go where there are too many.
+    /// Records components under their names, up to [`NAMES_MAX`] for each, and what is attached to
+    /// them. The newest of these come first; the oldest of a repository go where it has too many.
     pub(crate) fn record(&self, components: Vec<Descriptor>, attached: Vec<Descriptor>) -> Result<(), StoreError> {
         self.change(|entries| {
-            let key = |entry: &Descriptor| (entry.digest.clone(), entry.annotations.get(NAME).cloned());
-            let mut known: BTreeSet<_> = entries.iter().filter(|entry| is_component(entry)).map(key).collect();
-            entries.extend(components.into_iter().filter(|component| known.insert(key(component))));
+            add_named(entries, components);
             entries.splice(0..0, attached);
             let mut seen = BTreeSet::new();
-            let mut counts = BTreeMap::<Digest, usize>::new();
+            let mut counts = BTreeMap::<(Digest, Option<String>), usize>::new();
             entries.retain(|entry| {
                 let Some(subject) = subject_of(entry) else { return true };
-                let count = counts.entry(subject.clone()).or_default();
-                let is_kept = seen.insert((entry.digest.clone(), subject)) && *count < ATTACHED_MAX;
+                let repository = entry.annotations.get(REPOSITORY).cloned();
+                let place = (subject, repository);
+                let count = counts.entry(place.clone()).or_default();
+                let is_kept = seen.insert((entry.digest.clone(), place)) && *count < ATTACHED_MAX;
                 *count = count.saturating_add(usize::from(is_kept));
                 is_kept
             });
         })
     }
+}
+
+/// Adds components that are not there under their name yet. Names beyond the bound are left out: a
+/// name is shown, and nothing else.
+fn add_named(entries: &mut Vec<Descriptor>, components: Vec<Descriptor>) {
+    let mut names = BTreeMap::<Digest, BTreeSet<Option<String>>>::new();
+    let name = |entry: &Descriptor| entry.annotations.get(NAME).cloned();
+    for entry in entries.iter().filter(|entry| is_component(entry)) {
+        names.entry(entry.digest.clone()).or_default().insert(name(entry));
+    }
+    entries.extend(components.into_iter().filter(|component| {
+        let names = names.entry(component.digest.clone()).or_default();
+        names.len() < NAMES_MAX && names.insert(name(component))
+    }));
 }

@@ -20,7 +20,7 @@ mod partial;
 mod tar;
 mod verify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::Digest;
@@ -32,11 +32,16 @@ pub(crate) use partial::{Finished, Partial};
 pub use verify::Fault;
 
 use crate::document::{
-    Descriptor, Document, LAYOUT_VERSION, MANIFEST_BYTES_MAX, Manifest, component_layer, manifest_of_index,
+    CONFIG_BYTES_MAX, Descriptor, Document, LAYOUT_VERSION, MANIFEST_BYTES_MAX, Manifest, component_layer,
+    manifest_of_index,
 };
 use crate::error::StoreError;
 use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX};
-use index::{NAME, SUBJECT, is_component, subject_of};
+use index::{NAME, REPOSITORY, SUBJECT, is_component, subject_of};
+
+/// Largest component that is pulled or read, in bytes: no larger one is ever loaded, and an
+/// interpreter with its libraries has some ten megabytes.
+pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
 
 /// Most entries of a store: components under each of their names, and what is attached to them.
 pub const STORE_ENTRIES_MAX: usize = 10_000;
@@ -190,11 +195,27 @@ impl Store {
     /// A component by the digest of its manifest, or of an index with one component.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], and [`StoreError::Changed`] or [`StoreError::Size`] where bytes are
-    /// not those of their digest.
+    /// [`StoreError::Missing`], [`StoreError::ComponentTooLarge`] above [`COMPONENT_BYTES_MAX`],
+    /// and [`StoreError::Changed`] or [`StoreError::Size`] where bytes are not those of their
+    /// digest.
     pub fn component(&self, digest: &Digest) -> Result<StoredComponent, StoreError> {
+        self.component_within(digest, COMPONENT_BYTES_MAX)
+    }
+
+    /// A component of at most so many bytes. A larger one is not read.
+    ///
+    /// # Errors
+    /// Those of [`Store::component`].
+    pub fn component_within(&self, digest: &Digest, bytes_max: u64) -> Result<StoredComponent, StoreError> {
         let found = self.find(digest)?;
         let layer = component_layer(&found.digest, &found.manifest).map_err(|error| not_understood(digest, error))?;
+        if layer.size > bytes_max {
+            let (digest, bytes) = (layer.digest.clone(), layer.size);
+            return Err(StoreError::ComponentTooLarge { digest, bytes, max: bytes_max });
+        }
+        if found.manifest.config.size > CONFIG_BYTES_MAX {
+            return Err(not_understood(digest, format!("its config has more than {CONFIG_BYTES_MAX} bytes")));
+        }
         let bytes = self.read_described(layer)?;
         let config = self.read_described(&found.manifest.config)?;
         Ok(StoredComponent {
@@ -209,33 +230,50 @@ impl Store {
     }
 
     /// Artifacts that are attached to a component, and to its index if the digest is that of one.
-    /// The newest come first, up to [`ATTACHED_BYTES_MAX`] in all.
+    ///
+    /// Those that were pulled from the named repository come first, and then those that were
+    /// imported, the newest first. Others are left out: whoever copies a component could attach
+    /// so many that those of its own repository are not seen. [`ATTACHED_BYTES_MAX`] holds for all
+    /// with their manifests; one that is too large is left out.
     ///
     /// # Errors
     /// Those of [`Store::component`], and [`StoreError::Index`].
-    pub fn attached(&self, digest: &Digest) -> Result<Vec<Attached>, StoreError> {
+    pub fn attached(&self, digest: &Digest, repository: &str) -> Result<Vec<Attached>, StoreError> {
         let subjects = [digest.clone(), self.find(digest)?.digest];
-        let (mut attached, mut total) = (Vec::new(), 0_u64);
-        for entry in self.entries()? {
-            let Some(subject) = subject_of(&entry).filter(|subject| subjects.contains(subject)) else { continue };
-            let manifest_bytes = self.read_blob(&entry.digest, None, MANIFEST_LENGTH_MAX)?;
-            let manifest =
-                Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(&entry.digest, problem))?;
-            let sizes = manifest.layers.iter().map(|layer| layer.size);
-            let is_small = sizes.clone().all(|size| size <= ATTACHED_LAYER_BYTES_MAX);
-            total = sizes.fold(total, u64::saturating_add);
-            if !is_small || total > ATTACHED_BYTES_MAX {
-                break;
+        let entries = self.entries()?;
+        let from = |entry: &Descriptor| entry.annotations.get(REPOSITORY).cloned();
+        let own = entries.iter().filter(|entry| from(entry).as_deref() == Some(repository));
+        let imported = entries.iter().filter(|entry| from(entry).is_none());
+        let (mut attached, mut total, mut seen) = (Vec::new(), 0_u64, BTreeSet::new());
+        for entry in own.chain(imported) {
+            let Some(subject) = subject_of(entry).filter(|subject| subjects.contains(subject)) else { continue };
+            if seen.insert((&entry.digest, subject.clone())) {
+                attached.extend(self.read_attached(&entry.digest, subject, &mut total)?);
             }
-            let layers = manifest.layers.iter().map(|layer| {
-                let bytes = self.read_described(layer)?;
-                Ok(StoredLayer { media_type: layer.media_type.clone(), annotations: layer.annotations.clone(), bytes })
-            });
-            let layers = layers.collect::<Result<_, StoreError>>()?;
-            let artifact_type = manifest.kind().to_owned();
-            attached.push(Attached { digest: entry.digest, subject, artifact_type, manifest_bytes, layers });
         }
         Ok(attached)
+    }
+
+    /// An attached artifact, unless it does not fit beside the `total` bytes of others: one that is
+    /// too large must not hide those behind it.
+    fn read_attached(&self, digest: &Digest, subject: Digest, total: &mut u64) -> Result<Option<Attached>, StoreError> {
+        let manifest_bytes = self.read_blob(digest, None, MANIFEST_LENGTH_MAX)?;
+        let manifest = Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(digest, problem))?;
+        let is_small = manifest.layers.iter().all(|layer| layer.size <= ATTACHED_LAYER_BYTES_MAX);
+        let of_manifest = u64::try_from(manifest_bytes.len()).unwrap_or(u64::MAX);
+        let sizes = manifest.layers.iter().map(|layer| layer.size);
+        let with_it = sizes.fold(total.saturating_add(of_manifest), u64::saturating_add);
+        if !is_small || with_it > ATTACHED_BYTES_MAX {
+            return Ok(None);
+        }
+        *total = with_it;
+        let artifact_type = manifest.kind().to_owned();
+        let layers = manifest.layers.into_iter().map(|layer| {
+            let bytes = self.read_described(&layer)?;
+            Ok(StoredLayer { media_type: layer.media_type, annotations: layer.annotations, bytes })
+        });
+        let layers = layers.collect::<Result<_, StoreError>>()?;
+        Ok(Some(Attached { digest: digest.clone(), subject, artifact_type, manifest_bytes, layers }))
     }
 
     /// All components, by digest. Only their manifests are read.
@@ -249,7 +287,9 @@ impl Store {
             names.entry(&entry.digest).or_default().extend(entry.annotations.get(NAME).cloned());
         }
         let mut attached = BTreeMap::<Digest, usize>::new();
-        for subject in entries.iter().filter_map(subject_of) {
+        // One artifact may have come from several repositories.
+        let each: BTreeSet<_> = entries.iter().filter_map(|entry| Some((subject_of(entry)?, &entry.digest))).collect();
+        for (subject, _) in each {
             let count = attached.entry(subject).or_default();
             *count = count.saturating_add(1);
         }
@@ -300,6 +340,12 @@ pub(crate) fn attached_entry(digest: &Digest, manifest: &Manifest, size: u64, su
     let mut entry = Descriptor::named(digest, media_type, size);
     entry.artifact_type = Some(manifest.kind().to_owned());
     entry.annotations.insert(SUBJECT.to_owned(), subject.to_string());
+    entry
+}
+
+/// The entry with the repository that it was pulled from.
+pub(crate) fn of_repository(mut entry: Descriptor, name: &str) -> Descriptor {
+    entry.annotations.insert(REPOSITORY.to_owned(), name.to_owned());
     entry
 }
 

@@ -1,5 +1,6 @@
 //! Checking a whole store. Must not hold: repairing it.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use toolcell_policy::Digest;
 
@@ -30,9 +31,9 @@ impl Store {
         self.verify_blobs(&mut faults)?;
         match self.entries() {
             Ok(entries) => {
-                let mut seen = BTreeSet::new();
+                let (mut seen, mut read) = (BTreeSet::new(), ReadParts::default());
                 for entry in entries.iter().filter(|entry| seen.insert(entry.digest.clone())) {
-                    faults.extend(self.verify_entry(entry));
+                    faults.extend(self.verify_entry(entry, &mut read));
                 }
             }
             Err(error @ StoreError::Files { .. }) => return Err(error),
@@ -72,44 +73,69 @@ impl Store {
     }
 
     /// Every part of an entry is there, with the size that its manifest says.
-    fn verify_entry(&self, entry: &Descriptor) -> Vec<Fault> {
+    fn verify_entry(&self, entry: &Descriptor, read: &mut ReadParts) -> Vec<Fault> {
         let fault = |text: String| vec![Fault { digest: Some(entry.digest.clone()), text }];
-        match self.parts_of(entry) {
+        match self.parts_of(entry, read) {
             Ok(parts) => parts.iter().flat_map(|part| self.verify_part(part)).collect(),
             Err(error) => fault(format!("{} is not whole: {error}", entry.digest)),
         }
     }
 
-    fn verify_part(&self, part: &Descriptor) -> Option<Fault> {
-        let path = self.blob_path(&part.digest);
+    fn verify_part(&self, (digest, size): &Part) -> Option<Fault> {
+        let path = self.blob_path(digest);
         let text = match files::open_own(&path).and_then(|file| Ok(file.metadata()?.len())) {
-            Ok(length) if length == part.size => return None,
-            Ok(_) => StoreError::Size { path, said: part.size }.to_string(),
+            Ok(length) if length == *size => return None,
+            Ok(_) => StoreError::Size { path, said: *size }.to_string(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                StoreError::Missing(part.digest.clone()).to_string()
+                StoreError::Missing(digest.clone()).to_string()
             }
             Err(source) => StoreError::Files { step: "reading", path, source }.to_string(),
         };
-        Some(Fault { digest: Some(part.digest.clone()), text })
+        Some(Fault { digest: Some(digest.clone()), text })
     }
 
     /// Everything that an entry is made of but itself: of an index, its component alone.
-    pub(super) fn parts_of(&self, entry: &Descriptor) -> Result<Vec<Descriptor>, StoreError> {
+    pub(super) fn parts_of(&self, entry: &Descriptor, read: &mut ReadParts) -> Result<Rc<[Part]>, StoreError> {
+        if let Some(parts) = read.parts.get(&entry.digest) {
+            return Ok(Rc::clone(parts));
+        }
         let wrong = |problem| super::not_understood(&entry.digest, problem);
         let bytes = self.read_blob(&entry.digest, None, MANIFEST_LENGTH_MAX)?;
-        match Document::parse(&bytes).map_err(wrong)? {
+        let parts: Rc<[Part]> = match Document::parse(&bytes).map_err(wrong)? {
             Document::Manifest(manifest) => {
                 if is_component(entry) && subject_of(entry).is_none() {
                     component_layer(&entry.digest, &manifest).map_err(|error| wrong(error.to_string()))?;
                 }
-                Ok(manifest.parts().cloned().collect())
+                parts(&manifest)
             }
             Document::Index(index) => {
                 let chosen = manifest_of_index(&entry.digest, &index).map_err(|error| wrong(error.to_string()))?;
-                let bytes = self.read_blob(&chosen.digest, Some(chosen.size), MANIFEST_LENGTH_MAX)?;
-                let manifest = Manifest::parse(&bytes).map_err(wrong)?;
-                Ok(std::iter::once(chosen).chain(manifest.parts()).cloned().collect())
+                let of_chosen = match read.parts.get(&chosen.digest) {
+                    Some(parts) => Rc::clone(parts),
+                    None => {
+                        let bytes = self.read_blob(&chosen.digest, Some(chosen.size), MANIFEST_LENGTH_MAX)?;
+                        let parts = parts(&Manifest::parse(&bytes).map_err(wrong)?);
+                        read.parts.insert(chosen.digest.clone(), Rc::clone(&parts));
+                        parts
+                    }
+                };
+                std::iter::once((chosen.digest.clone(), chosen.size)).chain(of_chosen.iter().cloned()).collect()
             }
-        }
+        };
+        read.parts.insert(entry.digest.clone(), Rc::clone(&parts));
+        Ok(parts)
     }
+}
+
+/// A digest and a size.
+pub(super) type Part = (Digest, u64);
+
+/// Parts of documents that were read: each document is read once, however many entries name it.
+#[derive(Default)]
+pub(super) struct ReadParts {
+    parts: BTreeMap<Digest, Rc<[Part]>>,
+}
+
+fn parts(manifest: &Manifest) -> Rc<[Part]> {
+    manifest.parts().map(|part| (part.digest.clone(), part.size)).collect()
 }

@@ -45,7 +45,7 @@ async fn artifacts_are_found_by_list_by_tag_and_by_cosigns_tag() {
         place.server.add_manifest(Some(&format!("sha256-{}.att", of.hex())), of_cosign.to_string().as_bytes());
         let pulled = place.pull(&reference).await.unwrap();
         assert_eq!((pulled.attached, pulled.skipped.as_slice(), pulled.not_looked_at), (2, &[][..], 0));
-        let mut attached = place.store().attached(of).unwrap();
+        let mut attached = place.store().attached(of, &reference.name()).unwrap();
         attached.sort_by_key(|one| one.artifact_type.clone());
         let types: Vec<_> = attached.iter().map(|one| one.artifact_type.as_str()).collect();
         assert_eq!(types, ["application/vnd.example", EMPTY_CONFIG]);
@@ -55,7 +55,7 @@ async fn artifacts_are_found_by_list_by_tag_and_by_cosigns_tag() {
         assert_eq!(place.store().list().unwrap()[0].attached, 2);
         // Once more, and nothing is there twice.
         place.pull(&reference).await.unwrap();
-        assert_eq!(place.store().attached(of).unwrap().len(), 2);
+        assert_eq!(place.store().attached(of, &reference.name()).unwrap().len(), 2);
         assert_eq!(place.client().referrers(&reference).await.unwrap().found.len(), 2);
         assert_eq!(place.store().verify().unwrap(), []);
     }
@@ -83,7 +83,7 @@ async fn attestations_of_cosign_2_are_found_under_their_tag_within_the_same_boun
     attestation(&[(b"provenance", 10), (b"sbom", 4)]);
     let pulled = place.pull(&reference).await.unwrap();
     assert_eq!((pulled.attached, pulled.skipped.as_slice()), (1, &[][..]));
-    let attached = place.store().attached(of).unwrap();
+    let attached = place.store().attached(of, &reference.name()).unwrap();
     let texts: Vec<_> = attached[0].layers.iter().map(|layer| layer.bytes.as_slice()).collect();
     assert_eq!(texts, [b"provenance".as_slice(), b"sbom"]);
     assert_eq!(attached[0].layers[0].annotations["predicateType"], "https://slsa.dev/provenance/v1");
@@ -145,7 +145,7 @@ async fn a_long_list_of_an_index_takes_no_place_of_its_manifests_signatures() {
     let pulled = place.pull(&reference).await.unwrap();
     assert_eq!((pulled.digest.as_str(), &pulled.manifest), (of_index.as_str(), &artifact.digest()));
     assert_eq!((pulled.attached, pulled.skipped.len(), pulled.not_looked_at), (1, 63, 10_000 - 63));
-    let attached = place.store().attached(reference.digest().unwrap()).unwrap();
+    let attached = place.store().attached(reference.digest().unwrap(), &reference.name()).unwrap();
     let attached: Vec<_> = attached.iter().map(|one| (one.digest.as_str(), &one.subject)).collect();
     assert_eq!(attached, [(signed.as_str(), &artifact.digest())]);
 }
@@ -225,7 +225,7 @@ async fn an_artifact_that_lies_is_left_out_and_said() {
     ]) {
         assert!(reason.contains(part), "{part}: {reason}");
     }
-    assert_eq!(place.store().attached(reference.digest().unwrap()).unwrap(), []);
+    assert_eq!(place.store().attached(reference.digest().unwrap(), &reference.name()).unwrap(), []);
 }
 
 #[tokio::test]
@@ -252,9 +252,72 @@ async fn what_is_attached_later_comes_with_the_next_pull() {
     assert_eq!(place.pull(&reference).await.unwrap().attached, 0);
     let digests = place.client().attach(&reference, &[signature("one"), signature("two")]).await.unwrap();
     assert_eq!(place.pull(&reference).await.unwrap().attached, 2);
-    let mut found: Vec<_> = place.store().attached(&artifact.digest()).unwrap().into_iter().map(|a| a.digest).collect();
+    let mut found: Vec<_> = place
+        .store()
+        .attached(&artifact.digest(), &place.reference().name())
+        .unwrap()
+        .into_iter()
+        .map(|a| a.digest)
+        .collect();
     found.sort();
     let mut digests = digests;
     digests.sort();
     assert_eq!(found, digests);
+}
+
+#[tokio::test]
+async fn long_types_and_long_manifests_of_referrers_stay_out_of_the_store() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    let of = reference.digest().unwrap().to_string();
+    let mut long = attached_to(&place, &of, b"long");
+    long["artifactType"] = json!("x".repeat(256));
+    let mut longest = attached_to(&place, &of, b"longest");
+    longest["artifactType"] = json!("x".repeat(255));
+    let padded = format!("{}{}", attached_to(&place, &of, b"padded"), " ".repeat(1 << 20));
+    let mut entries = Vec::new();
+    for document in [long.to_string(), longest.to_string(), padded] {
+        let digest = place.server.add_manifest(None, document.as_bytes());
+        entries.push(json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 1}));
+    }
+    let list = index(&entries);
+    place.server.hook(move |request, _| request.is("GET", "/referrers/").then(|| Reply::new(200, &[], &list)));
+    let pulled = place.pull(&reference).await.unwrap();
+    let reasons: Vec<_> = pulled.skipped.iter().map(|skipped| skipped.reason.as_str()).collect();
+    assert_eq!((pulled.attached, reasons.len()), (1, 2));
+    assert!(reasons[0].contains("a type has 256 bytes, 255 are allowed"), "{}", reasons[0]);
+    assert!(reasons[1].contains("a manifest of") && reasons[1].contains("more than 1048576 bytes"), "{}", reasons[1]);
+    assert_eq!(place.store().list().unwrap()[0].attached, 1);
+}
+
+#[tokio::test]
+async fn signatures_of_another_repository_take_no_place_of_a_components_own() {
+    let place = Place::new();
+    let (artifact, reference) = place.publish(COMPONENT);
+    place.client().attach(&reference, &[signature("own")]).await.unwrap();
+    place.pull(&reference).await.unwrap();
+    // A stranger's copy has more of them.
+    place.client().attach(&reference, &[signature("strange")]).await.unwrap();
+    let copy =
+        toolcell_policy::Reference::parse("oci://evil.example/weather:1").unwrap().with_digest(artifact.digest());
+    let mut options = place.options();
+    let mirror = Some(format!("{}/example", place.server.host()));
+    let settings = toolcell_registry::RegistrySettings { mirror, ..Default::default() };
+    options.by_host.insert("evil.example".to_owned(), settings);
+    RegistryClient::new(options).pull(&copy, &place.store(), &|_| ()).await.unwrap();
+    let texts = |name: &str| {
+        let attached = place.store().attached(&artifact.digest(), name).unwrap();
+        attached.into_iter().map(|one| String::from_utf8(one.layers[0].bytes.clone()).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&reference.name()), ["own"]);
+    assert_eq!(texts(&copy.name()).len(), 2);
+    assert_eq!(texts("other.example/weather"), [""; 0]);
+    assert_eq!(place.store().list().unwrap()[0].attached, 2);
+    // An archive does not say where they are from: they count after a repository's own.
+    let mut archive = Vec::new();
+    place.store().export(&[artifact.digest()], &mut archive).unwrap();
+    assert_eq!(place.store().import(archive.as_slice()).unwrap().attached, 2);
+    assert_eq!(texts(&reference.name()), ["own", "strange"]);
+    assert_eq!(texts("other.example/weather").len(), 2);
+    assert_eq!(place.store().list().unwrap()[0].attached, 2);
 }

@@ -42,7 +42,9 @@ async fn a_tag_that_has_moved_is_said() {
     let (now, _) = place.publish(b"\0asm another");
     place.server.contents(|contents| contents.manifests.remove(artifact.digest().as_str()));
     match place.pull(&reference).await.unwrap_err() {
-        PullError::TagMoved { now: found, .. } => assert_eq!(found, now.digest()),
+        error @ PullError::TagMoved { .. } => {
+            assert_eq!(error.to_string(), format!("{reference} is gone: its tag now names {}", now.digest()));
+        }
         other => panic!("{other}"),
     }
     // Without a tag nobody knows.
@@ -158,7 +160,10 @@ async fn a_layer_with_other_bytes_is_refused() {
     let place = Place::new();
     let error = place.error_of_layer(|| Reply::new(200, &[], &vec![b'x'; COMPONENT.len()])).await;
     match error {
-        PullError::WrongDigest { expected, .. } => assert_eq!(expected, digest(COMPONENT)),
+        error @ PullError::WrongDigest { .. } => {
+            let (host, expected, found) = (place.server.host(), digest(COMPONENT), digest(vec![b'x'; COMPONENT.len()]));
+            assert_eq!(error.to_string(), format!("{host} sends bytes for {expected} whose digest is {found}"));
+        }
         other => panic!("{other}"),
     }
 }
@@ -184,7 +189,7 @@ async fn a_component_that_is_too_large_is_not_downloaded() {
     let place = Place::new();
     let layer = place.server.add_blob(COMPONENT);
     let error =
-        place.error_of(with_layer(&place, COMPONENT_LAYER, &layer, (512 << 20) + 1).to_string().as_bytes()).await;
+        place.error_of(with_layer(&place, COMPONENT_LAYER, &layer, (128 << 20) + 1).to_string().as_bytes()).await;
     assert!(matches!(error, PullError::ComponentTooLarge { .. }), "{error}");
     let mut manifest = with_layer(&place, COMPONENT_LAYER, &layer, COMPONENT.len());
     manifest["config"]["size"] = json!(65 << 10);
@@ -209,6 +214,45 @@ async fn a_component_that_is_too_large_is_not_downloaded() {
     assert_eq!(place.server.count("GET", "/blobs/"), 0);
     let error = place.error_of(&others(8)).await;
     assert!(matches!(error, PullError::NotFound { .. }), "as many as there may be are asked for: {error}");
+}
+
+#[tokio::test]
+async fn one_digest_under_two_descriptors_is_bounded_twice() {
+    let place = Place::new();
+    let layer = place.server.add_blob(COMPONENT);
+    let with = |first: u64, second: u64| {
+        let mut manifest = with_layer(&place, COMPONENT_LAYER, &layer, 0);
+        manifest["layers"][0]["size"] = json!(first);
+        let again = json!({"mediaType": "text/plain", "digest": layer, "size": second});
+        manifest["layers"].as_array_mut().unwrap().push(again);
+        manifest.to_string().into_bytes()
+    };
+    let error = place.error_of(&with(COMPONENT.len() as u64, 1 << 60)).await.to_string();
+    assert!(error.ends_with(&format!("is not understood: it has two sizes for {layer}")), "{error}");
+    let error = place.error_of(&with(9 << 20, 9 << 20)).await.to_string();
+    assert!(error.starts_with("a layer beside the component"), "{error}");
+    assert_eq!(place.server.count("GET", "/blobs/"), 0);
+}
+
+#[tokio::test]
+async fn long_texts_of_a_registry_are_cut_in_errors() {
+    let place = Place::new();
+    let (_, reference) = place.publish(COMPONENT);
+    let lie =
+        [br#"{"schemaVersion":""#.as_slice(), &vec![0x7f; 1 << 20], br#"","tags":""#, &vec![0x7f; 1 << 20], br#""}"#];
+    let lie = lie.concat();
+    let document = lie.clone();
+    place.server.hook(move |request, _| request.is("GET", "/referrers/").then(|| Reply::new(200, &[], &document)));
+    let of_list = place.pull(&reference).await.unwrap_err();
+    place.server.honest();
+    let of_manifest = place.error_of(&lie).await;
+    place.server.hook(move |request, _| request.is("GET", "/tags/").then(|| Reply::new(200, &[], &lie)));
+    let of_tags = place.client().tags(&reference).await.unwrap_err();
+    for error in [of_list, of_manifest, of_tags] {
+        let text = error.to_string();
+        assert!(matches!(error, PullError::Document { .. }), "{}", &text[..text.len().min(900)]);
+        assert!(text.chars().count() < 500 && text.contains("is not understood"), "{}", text.len());
+    }
 }
 
 #[tokio::test]

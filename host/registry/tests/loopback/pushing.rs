@@ -19,7 +19,13 @@ async fn what_is_pushed_is_pulled_again() {
         assert_eq!((pulled.attached, pulled.skipped.len()), (2, 0), "{has_referrers}");
         let stored = place.store().component(&digest).unwrap();
         assert_eq!((stored.bytes.as_slice(), stored.annotations), (COMPONENT, artifact.annotations.clone()));
-        let mut texts: Vec<_> = place.store().attached(&digest).unwrap().into_iter().map(|one| one.layers).collect();
+        let mut texts: Vec<_> = place
+            .store()
+            .attached(&digest, &place.reference().name())
+            .unwrap()
+            .into_iter()
+            .map(|one| one.layers)
+            .collect();
         texts.sort_by_key(|layers| layers[0].bytes.clone());
         assert_eq!((texts[0][0].bytes.as_slice(), texts[0][0].annotations["key"].as_str()), (&b"one"[..], "value"));
         // The same once more changes nothing, and uploads nothing.
@@ -66,4 +72,19 @@ async fn a_registry_that_takes_something_else_is_found_out() {
     place.server.hook(|request, _| (request.method == "POST").then(|| Reply::new(403, &[], b"")));
     let error = place.client().push(&place.reference(), &Artifact::new(&b"\0asm2"[..]), &[]).await.unwrap_err();
     assert!(error.to_string().contains("does not allow to push to example/weather"), "{error}");
+}
+
+#[tokio::test]
+async fn a_tag_is_written_after_the_signatures() {
+    for has_referrers in [true, false] {
+        let place = Place::new();
+        place.server.contents(|contents| contents.has_referrers = has_referrers);
+        let artifact = Artifact::new(COMPONENT);
+        place.client().push(&place.reference(), &artifact, &[signature("one"), signature("two")]).await.unwrap();
+        let manifests = place.server.requests().into_iter().filter(|request| request.is("PUT", "/manifests/"));
+        let targets: Vec<_> = manifests.map(|request| request.target).collect();
+        assert!(targets[0].ends_with(artifact.digest().as_str()), "{targets:?}");
+        assert_eq!(targets.iter().filter(|target| target.ends_with("/manifests/1")).count(), 1);
+        assert!(targets.last().unwrap().ends_with("/manifests/1"), "{targets:?}");
+    }
 }

@@ -25,7 +25,7 @@ async fn whatever_was_changed_after_the_pull_is_found_when_it_is_read() {
     place.client().attach(&reference, &[signature("signed")]).await.unwrap();
     place.pull(&reference).await.unwrap();
     let store = place.store();
-    let attached = store.attached(&artifact.digest()).unwrap().remove(0);
+    let attached = store.attached(&artifact.digest(), &place.reference().name()).unwrap().remove(0);
     for bytes in [COMPONENT, &artifact.manifest_bytes(), &artifact.config] {
         let path = place.blob(bytes);
         let mut changed = bytes.to_vec();
@@ -41,7 +41,7 @@ async fn whatever_was_changed_after_the_pull_is_found_when_it_is_read() {
     }
     for bytes in [b"signed".as_slice(), &attached.manifest_bytes] {
         fs::write(place.blob(bytes), b"forged").unwrap();
-        assert!(store.attached(&artifact.digest()).is_err());
+        assert!(store.attached(&artifact.digest(), &place.reference().name()).is_err());
         fs::write(place.blob(bytes), bytes).unwrap();
     }
     assert_eq!(store.verify().unwrap(), []);
@@ -116,7 +116,7 @@ async fn removing_keeps_what_is_needed_with_all_its_parts() {
     assert_eq!((removed.components, removed.files >= 6), (1, true), "{removed:?}");
     assert!(store.component(&gone.digest()).is_err());
     assert_eq!(store.component(&kept.digest()).unwrap().bytes, COMPONENT);
-    assert_eq!(store.attached(&kept.digest()).unwrap().len(), 1);
+    assert_eq!(store.attached(&kept.digest(), &place.reference().name()).unwrap().len(), 1);
     assert_eq!(store.verify().unwrap(), []);
     assert_eq!(store.gc(&BTreeSet::from([kept.digest()])).unwrap().files, 0);
     assert_eq!(store.gc(&BTreeSet::new()).unwrap().components, 1);
@@ -152,7 +152,10 @@ async fn an_archive_is_a_layout_and_comes_back_whole() {
     let imported = store.import(archive.as_slice()).unwrap();
     assert_eq!(imported, Imported { components: vec![artifact.digest()], attached: 1 });
     assert_eq!(store.component(&artifact.digest()).unwrap(), place.store().component(&artifact.digest()).unwrap());
-    assert_eq!(store.attached(&artifact.digest()).unwrap(), place.store().attached(&artifact.digest()).unwrap());
+    assert_eq!(
+        store.attached(&artifact.digest(), &place.reference().name()).unwrap(),
+        place.store().attached(&artifact.digest(), &place.reference().name()).unwrap()
+    );
     assert_eq!(store.list().unwrap(), place.store().list().unwrap());
     assert_eq!(store.verify().unwrap(), []);
     store.import(archive.as_slice()).unwrap();
@@ -245,6 +248,66 @@ fn archives_that_lie_are_refused_and_leave_nothing() {
     let store = Store::open(folder.path()).unwrap();
     assert_eq!(store.import(whole.concat().as_slice()).unwrap().components, [artifact.digest()]);
     assert_eq!(store.component(&artifact.digest()).unwrap().bytes, COMPONENT);
+}
+
+/// An archive with these entries and blobs.
+fn archive(entries: serde_json::Value, blobs: &[&[u8]]) -> Vec<u8> {
+    let index = json!({"schemaVersion": 2, "manifests": entries}).to_string();
+    let mut parts = regular("oci-layout", br#"{"imageLayoutVersion": "1.0.0"}"#);
+    parts.extend(regular("index.json", index.as_bytes()));
+    for blob in blobs {
+        parts.extend(regular(&format!("blobs/sha256/{}", digest(blob).hex()), blob));
+    }
+    parts.extend([0; 1024]);
+    parts
+}
+
+#[test]
+fn an_attached_layer_that_is_too_large_is_not_imported() {
+    let artifact = toolcell_registry::Artifact::new(COMPONENT);
+    let (manifest, large) = (artifact.manifest_bytes(), vec![0; (8 << 20) + 1]);
+    let of_it = json!({
+        "schemaVersion": 2, "mediaType": OCI_MANIFEST,
+        "config": {"mediaType": "application/json", "digest": digest(b"{}").as_str(), "size": 2},
+        "layers": [{"mediaType": "text/plain", "digest": digest(&large).as_str(), "size": large.len()}],
+        "subject": {"mediaType": OCI_MANIFEST, "digest": artifact.digest().as_str(), "size": manifest.len()},
+    });
+    let of_it = of_it.to_string().into_bytes();
+    let entry =
+        |bytes: &[u8]| json!({"mediaType": OCI_MANIFEST, "digest": digest(bytes).as_str(), "size": bytes.len()});
+    let blobs = [&manifest, COMPONENT, &artifact.config, &of_it, b"{}".as_slice(), &large];
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let error = store.import(archive(json!([entry(&manifest), entry(&of_it)]), &blobs).as_slice()).unwrap_err();
+    assert!(error.to_string().contains("a layer has more than 8388608 bytes"), "{error}");
+    assert_eq!(store.list().unwrap(), []);
+}
+
+#[test]
+fn one_manifest_under_thousands_of_names_costs_one_parse_and_takes_sixteen_places() {
+    let artifact = toolcell_registry::Artifact::new(COMPONENT);
+    let mut manifest = artifact.manifest_bytes();
+    // Values that a parser looks at.
+    manifest.truncate(manifest.len() - 1);
+    manifest.extend(format!(",\"x\":[{}0]}}", "0,".repeat(1 << 20)).bytes());
+    let entry = |n: u32| {
+        json!({"mediaType": OCI_MANIFEST, "digest": digest(&manifest).as_str(), "size": manifest.len(),
+            "annotations": {"org.opencontainers.image.ref.name": format!("name{n}")}})
+    };
+    let entries: Vec<_> = (0..9_998).map(entry).collect();
+    let archive = archive(json!(entries), &[&manifest, COMPONENT, &artifact.config]);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let begun = std::time::Instant::now();
+    assert_eq!(store.import(archive.as_slice()).unwrap().components, [digest(&manifest)]);
+    assert_eq!(store.list().unwrap()[0].names.len(), 16);
+    store.gc(&BTreeSet::from([digest(&manifest)])).unwrap();
+    store.export(&[digest(&manifest)], std::io::sink()).unwrap();
+    // Ten thousand parses would take minutes.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
+    let error = store.component_within(&digest(&manifest), 10).unwrap_err();
+    let expected = format!("the component {} has {} bytes, 10 are allowed", digest(COMPONENT), COMPONENT.len());
+    assert_eq!(error.to_string(), expected);
 }
 
 /// No test by itself: the other process of the test below.

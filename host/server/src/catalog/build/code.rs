@@ -73,18 +73,20 @@ impl<'m> CodePlaces<'m> {
         };
         let open = || registries::open_store(self.manifest.server(), self.folder);
         let store = self.store.get_or_init(open).as_ref().map_err(wrong)?;
-        let stored = store.component(digest).map_err(|error| wrong(&error))?;
         let bytes_max = policy.load().component_bytes();
-        if stored.bytes.len() as u64 > bytes_max {
-            let message =
-                format!("component \"{}\": {reference} is larger than {}", policy.name(), show_bytes(bytes_max));
-            let advice = "build a smaller component";
-            return Err(past(policy, "components::too_large", message, LoadLimit::ComponentSize, advice));
-        }
+        let stored = store.component_within(digest, bytes_max).map_err(|error| match error {
+            StoreError::ComponentTooLarge { .. } => {
+                let name = policy.name();
+                let message = format!("component \"{name}\": {reference} is larger than {}", show_bytes(bytes_max));
+                let advice = "build a smaller component";
+                past(policy, "components::too_large", message, LoadLimit::ComponentSize, advice)
+            }
+            error => wrong(&error),
+        })?;
         let signed = match self.manifest.trust_of(reference) {
             None => Signed::default(),
             Some(rule) => {
-                let attached = store.attached(digest).map_err(|error| wrong(&error))?;
+                let attached = store.attached(digest, &reference.name()).map_err(|error| wrong(&error))?;
                 let verified = self.rule(rule).and_then(|rule| rule.verify(&stored.manifest, &attached));
                 verified.map_err(|(problem, hint)| {
                     not_read(policy, format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint)

@@ -66,7 +66,8 @@ impl fmt::Display for SignerIdentity {
 impl fmt::Display for VerifiedSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let strength = match (self.strength.log_entry, self.strength.timestamp) {
-            (true, _) => "in a transparency log",
+            (true, true) => "in a transparency log, with a timestamp",
+            (true, false) => "in a transparency log",
             (false, true) => "with a timestamp, in no log",
             (false, false) => "in no log",
         };
@@ -84,5 +85,22 @@ pub(crate) fn add(signers: &mut Vec<VerifiedSigner>, signer: &VerifiedSigner) {
             }
         }
         Err(at) => signers.insert(at, signer.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_strength_has_its_own_words() {
+        let words = |log_entry, timestamp| {
+            let identity = SignerIdentity::Key { fingerprint: "f".to_owned() };
+            VerifiedSigner { identity, strength: Strength { log_entry, timestamp } }.to_string()
+        };
+        assert_eq!(words(true, true), "key f, in a transparency log, with a timestamp");
+        assert_eq!(words(true, false), "key f, in a transparency log");
+        assert_eq!(words(false, true), "key f, with a timestamp, in no log");
+        assert_eq!(words(false, false), "key f, in no log");
     }
 }

@@ -42,7 +42,11 @@ impl TrustRule {
                     format!("all evidence takes more than {EVIDENCE_TOTAL_BYTES_MAX} bytes"),
                 ))
             } else {
-                self.examine(subject, piece, root, now)
+                // A panic would be a bug of a library or of this crate. Its evidence counts as
+                // invalid.
+                let run = || self.examine(subject, piece, root, now);
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+                    .unwrap_or_else(|_| Err(Reason::invalid("the verifier failed on it")))
             };
             match outcome {
                 Ok((statement, signer)) => note(&mut verified, statement, &signer),

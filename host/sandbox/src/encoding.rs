@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counted::Counted;
+use super::counted::Counted;
 
 /// The version of all messages and of all that is kept: the first byte of each. Bump it with every
 /// change of them.

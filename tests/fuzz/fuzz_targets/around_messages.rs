@@ -6,6 +6,8 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+#[path = "../../../host/sandbox/src/counted.rs"]
+pub(crate) mod counted;
 #[path = "../../../host/sandbox/src/encoding.rs"]
 pub(crate) mod encoding;
 #[path = "../../../host/sandbox/src/failure.rs"]

@@ -45,7 +45,7 @@ table! {
         /// it is refused.
         "private": Flag, {"default": false, "examples": [true]};
         /// True: the registry is spoken to without TLS, so that others on the way read what is
-        /// pulled, and the password. A registry on this machine may do without TLS anyway.
+        /// pulled. A password is sent so to this machine alone, which may do without TLS anyway.
         "plain_http": Flag, {"default": false, "examples": [true]};
         /// Certificate authorities that vouch for the registry, in PEM, relative to this file;
         /// those of the machine by default.
@@ -97,7 +97,8 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
         problems.add(problem.hint("remove authorities, or plain_http"));
     }
     if let Some(said) = section.get("plain_http").filter(|_| plain_http == Some(true) && password.is_some()) {
-        let problem = Diagnostic::warning("registries::tls", "the password goes over the network without encryption");
+        let problem =
+            Diagnostic::warning("registries::tls", "the password is not sent without TLS, but to this machine");
         problems.add(problem.at(said.span).hint("give the registry TLS, and remove plain_http"));
     }
     is_known.then(|| RegistryPolicy {

@@ -13,8 +13,9 @@ use crate::file::{folder_or_here, read_bounded, write_whole};
 /// The file's extension. The lock of `toolcell.toml` is `toolcell.lock`.
 const EXTENSION: &str = "lock";
 
-/// Most bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
-const BYTES_MAX: u64 = 64 << 20;
+/// Most bytes of a lock file: a hundred components with a hundred tools of 800 bytes each. Parsed,
+/// each byte may take seventy in memory.
+const BYTES_MAX: u64 = 8 << 20;
 
 /// Reason why there is no usable lock. Each names the file.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +128,12 @@ pub fn write(place: &LockPath, lock: &Lock) -> Result<(), LockError> {
     // If the path is a link, the file behind it is written, and the link stays.
     let path = place.canonicalize().unwrap_or_else(|_| place.path.clone());
     let unwritable = |error| LockError::Unwritable { path: path.clone(), error };
-    write_whole(&path, lock.text(&place.manifest).as_bytes()).map_err(unwritable)
+    let text = lock.text(&place.manifest);
+    // A longer one could not be read again.
+    if text.len() as u64 > BYTES_MAX {
+        return Err(unwritable(io::Error::other(format!("it would have more than {BYTES_MAX} bytes"))));
+    }
+    write_whole(&path, text.as_bytes()).map_err(unwritable)
 }
 
 /// Removes drafts of writers that were stopped half-way; returns their number.
@@ -166,6 +172,15 @@ mod tests {
         assert!(matches!(read(&other), Err(LockError::Foreign { of, .. }) if of == "tools.toml"));
         fs::write(&*own, "version = 1\n").unwrap();
         assert_eq!(read(&other).unwrap(), Some(Lock::default()));
+    }
+
+    #[test]
+    fn a_lock_of_megabytes_that_are_nothing_is_not_parsed() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = path_beside(&folder.path().join(MANIFEST));
+        fs::write(&*own, format!("x = [{}]", "[],".repeat(3 << 20))).unwrap();
+        let error = read(&own).unwrap_err();
+        assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
     }
 
     #[test]

@@ -178,8 +178,8 @@ impl SandboxProcess {
     }
 
     /// Ends the process once it takes more memory than this, or keeps a call past its deadline, or
-    /// at rest computes, or holds more than `rest_bytes` beside what it holds now. The kernel's own bound on
-    /// memory holds what the engine does, not native code that hides what it wrote.
+    /// at rest computes, or holds more than `rest_bytes` beside what it holds now. The kernel's own
+    /// bound on memory holds what the engine does, not native code that hides what it wrote.
     pub(crate) async fn watch(this: Weak<Self>, bytes_max: u64, rest_bytes: u64) {
         let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
         let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };

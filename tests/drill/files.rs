@@ -1,7 +1,7 @@
 //! Files of the host, of the machine and of other components. Must not hold: attacks on processes.
 use serde_json::{Value, json};
 
-use crate::row::End::{AllFailFrom, Answers, Ended, Fails, Killed};
+use crate::row::End::{AllFailFrom, Answers, Ended, Fails, Fills, Killed};
 use crate::row::errors::{ACCES, BADF, FAULT, INVAL, LOOP, NODEV, NOENT, NOTDIR, PERM, ROFS, SPIPE, XDEV};
 use crate::row::{
     CREATE, HERE, NO_PATH, Row, answers, call, data, hold_without, holds, of_own, only, open, read, row, sealed,
@@ -158,7 +158,7 @@ pub const ROWS: &[Row] = &[
     row("change rights of the manifest", |s| only("fchmodat", json!([HERE, s.path("toolcell.toml"), 0o777])), Killed),
     row("change its owner", |s| only("fchownat", json!([HERE, s.path("toolcell.toml"), 0, 0, 0])), Killed),
     row("fill the disk", |_| each(|fd| call("fallocate", json!([fd, 0, 0, 1_i64 << 40]))), Killed),
-    of_own("fill a folder with many files", WRITES, |_| fill_folders(), Ended("grew by more than its quota")),
+    of_own("fill a folder with many files", WRITES, |_| fill_folders(), Fills("grew by more than its quota", "out")),
     of_own("fill scratch space with them", SCRATCH, |_| fill_folders(), Ended("grew by more than its quota")),
     row("read its own environment", |_| read("/proc/self/environ"), NO_PATH),
     row(

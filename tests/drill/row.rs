@@ -25,6 +25,9 @@ pub enum End {
     Killed,
     /// The sandbox was ended, for a reason with these words.
     Ended(&'static str),
+    /// The sandbox was ended, for a reason with these words. No other starts while this folder of the
+    /// manifest's holds what was written.
+    Fills(&'static str, &'static str),
     /// The last step failed with one of these errors.
     Fails(&'static [i32]),
     /// Every step but the first few failed with one of these errors.
@@ -140,6 +143,15 @@ impl Row {
             }
         }
         site.holds();
+        if let End::Fills(_, folder) = self.end {
+            let refused = site.attack(self.tool, &only("getpid", json!([])));
+            if refused.error_text() != "the host could not run the tool; its log says why" {
+                return Some(format!("beside a folder that is full: {}", refused.everything()));
+            }
+            site.host.will_say("remove what is too much");
+            let written = std::fs::read_dir(site.path(folder)).unwrap().map(|entry| entry.unwrap().path());
+            written.for_each(|file| std::fs::remove_file(file).unwrap());
+        }
         // The next call runs, in this process or in another. A process that was honest for as long
         // as its call ran may be ended after that, with the next call in it.
         let until = Instant::now() + PATIENCE;
@@ -162,7 +174,7 @@ impl End {
         let ended = || answer.is_error().then(|| answer.error_text().strip_prefix(ENDED)).flatten();
         match self {
             Self::Killed => ended().is_some_and(|reason| reason.contains("SIGSYS")),
-            Self::Ended(words) => ended().is_some_and(|reason| reason.contains(words)),
+            Self::Ended(words) | Self::Fills(words, _) => ended().is_some_and(|reason| reason.contains(words)),
             Self::Fails(errors) => last(answer).is_some_and(|last| last.is_err_and(|error| errors.contains(&error))),
             Self::AllFailFrom(first, errors) => results(answer).is_some_and(|results| {
                 let tried = results.get(*first..).unwrap_or_default();

@@ -25,8 +25,8 @@ pub enum End {
     Killed,
     /// The sandbox was ended, for a reason with these words.
     Ended(&'static str),
-    /// The sandbox was ended, for a reason with these words. No other starts while this folder of the
-    /// manifest's holds what was written.
+    /// The sandbox was ended, for a reason with these words. No other starts while this folder
+    /// holds what was written.
     Fills(&'static str, &'static str),
     /// The last step failed with one of these errors.
     Fails(&'static [i32]),

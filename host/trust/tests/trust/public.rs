@@ -38,7 +38,8 @@ fn signatures_of_the_public_instance_verify_under_the_embedded_root() {
         let verified = under(&root, &rule(keyless(issuer, pattern), SIGNATURE), name)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(verified.signers[0].strength, LOGGED);
-        assert_eq!(verified.signers[0].to_string(), format!("{signer} (issuer {issuer}), in a transparency log"));
+        let strength = "in a transparency log, with a timestamp";
+        assert_eq!(verified.signers[0].to_string(), format!("{signer} (issuer {issuer}), {strength}"));
     }
 }
 

@@ -67,9 +67,14 @@ export async function shows(...words) {
     }, `the page shows ${words}`);
 }
 
+/** Clicks a switch on the label around it: its input is hidden. The page may draw both anew before the click. */
+async function toggle(input) {
+    await input.locator('..').click();
+}
+
 /** Fills in the form that is open, as JSON. */
 export async function fillIn(args) {
-    await page.getByLabel('Edit as JSON').click({ force: true });
+    await toggle(page.getByLabel('Edit as JSON'));
     await page.locator('textarea.ace_text-input').first().focus();
     await page.keyboard.press('ControlOrMeta+a');
     await page.keyboard.insertText(JSON.stringify(args));
@@ -78,7 +83,7 @@ export async function fillIn(args) {
 /** Opens the page, and has it connect. */
 export async function connect() {
     await page.goto(served.address);
-    await page.getByRole('switch').click({ force: true });
+    await toggle(page.getByRole('switch'));
     await shows('Connected', `MCP ${REVISIONS[options.era]}`);
     check(true, `the page says that it is connected, with ${REVISIONS[options.era]}`);
 }

@@ -158,6 +158,27 @@ fn a_call_that_waits_is_answered() {
 }
 
 #[test]
+fn a_call_whose_arguments_a_terminal_cuts_can_only_be_declined() {
+    let server = "version = 1\n[server]\napprove_in = [\"console\"]\n";
+    let manifest = deciding(&["good"]).replace("version = 1\n", server);
+    let manifest = manifest.replace("[console]", "approval = \"always\"\nremember = \"1h\"\n[console]");
+    let mut host = TestHost::recording_with(Folder::with_manifest(&manifest), &["--console", "127.0.0.1:0"]);
+    host.initialize("2025-11-25");
+    let id = host.start_call("echo", json!({"text": "x".repeat(5_000)}));
+    let activity = activity_when(&host, |activity| activity["approvals"][0].is_object());
+    let approval = &activity["approvals"][0];
+    assert_eq!(approval["arguments_cut"], true);
+    for answer in ["allow", "remember"] {
+        let done = decide(&host, &activity["run"], &json!({ answer: approval["question_id"] }));
+        assert_eq!(done["done"], false, "{done}");
+        assert_eq!(done["text"], "A terminal does not show all of its arguments: decide in the console.");
+    }
+    let done = decide(&host, &activity["run"], &json!({"decline": approval["question_id"]}));
+    assert_eq!(done["done"], true, "{done}");
+    assert_eq!(host.answer_to(&id).error_text(), "an operator declined: \"echo\" was not run");
+}
+
+#[test]
 fn a_person_ends_a_call_on_a_terminal_which_is_as_before_afterwards() {
     if !terminal::can_be_had() {
         toolchain::say("LEFT OUT: toolcell top on a terminal: this machine gives none");

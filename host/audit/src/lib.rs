@@ -37,8 +37,8 @@ pub use clock::timestamp;
 pub use event::{
     ARGUMENTS_BYTES_MAX, AlertRaised, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallAsked, CallDenied,
     CallFinished, CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved,
-    ComponentLoaded, ComponentQuarantined, ComponentRefused, ConsoleDecided, Event, HostStarted, HostStopped, Outcome,
-    RequestRefused, ResourceRead, TEXT_BYTES_MAX, Usage,
+    ComponentLoaded, ComponentQuarantined, ComponentRefused, ConsoleDecided, ConsoleDeciding, Event, HostStarted,
+    HostStopped, Outcome, RequestRefused, ResourceRead, TEXT_BYTES_MAX, Usage,
 };
 pub use files::FILES_MAX;
 pub use filter::Filter;

@@ -78,7 +78,7 @@ fn view(samples: &Samples, path: &str, fields: &[(String, String)]) -> Option<St
         routes::TOOLS => {
             page::tools(&frame, &samples.tools(field(routes::QUERY), field(routes::PAGE).parse().unwrap_or(1)))
         }
-        routes::DENIALS => page::denials(&frame, &samples.denials()),
+        routes::DENIALS => page::denials(&frame, &samples.denials(), ""),
         routes::CHANGES => page::changes(&frame, &samples.changes()),
         routes::APPROVALS => page::approvals(&frame, &samples.approvals()),
         routes::CALLERS => page::callers(&frame, &samples.callers(false)),
@@ -110,7 +110,7 @@ fn posted(samples: &Samples, path: &str, fields: &[(String, String)]) -> Option<
         Some(Notice { failed: path == routes::APPLY, text: (samples.dress)("This server changes nothing.") });
     Some(match path {
         routes::STOP => page::now(&frame, &samples.now(0)),
-        routes::APPLY | routes::MUTE | routes::UNMUTE => page::denials(&frame, &samples.denials()),
+        routes::APPLY | routes::MUTE | routes::UNMUTE => page::denials(&frame, &samples.denials(), ""),
         routes::READ | routes::APPROVE => page::changes(&frame, &samples.changes()),
         routes::ANSWER_APPROVAL => page::approvals(&frame, &samples.approvals()),
         routes::NEW_TOKEN | routes::REVOKE_TOKEN => page::callers(&frame, &samples.callers(path == routes::NEW_TOKEN)),
@@ -135,7 +135,7 @@ fn events(mut connection: TcpStream, samples: &Samples, fields: &[(String, Strin
     for tick in 1.. {
         let update = match key {
             "now" => update::now(&frame, &samples.now(tick)),
-            "denials" => update::denials(&frame, &samples.denials()),
+            "denials" => update::denials(&frame, &samples.denials(), ""),
             "changes" => update::changes(&frame, &samples.changes()),
             "approvals" => update::approvals(&frame, &samples.approvals()).saying("Two calls wait for a person."),
             _ => update::counts(&frame, toolcell_console::View::of_key(key).unwrap_or(toolcell_console::View::Now)),

@@ -26,6 +26,11 @@ pub const JSON_DEPTH: usize = 16;
 /// What a person looks through; past it, they search.
 pub const ROWS: usize = 200;
 
+/// Groups of denials of one component that are shown beside those of others.
+///
+/// Some pages of a window; a link leads to all of them.
+pub const COMPONENT_CARDS: usize = 20;
+
 /// Rows of what a tool can reach, in the picture and in its table.
 pub const REACH_ROWS: usize = 40;
 

@@ -82,7 +82,17 @@ impl View {
 
 /// The page of a view. `title` says what of it is shown, such as a tool's name.
 pub fn page(frame: &Frame, view: View, title: Option<&str>, content: &Markup) -> String {
-    let events = routes::with_query(routes::EVENTS, &[(routes::VIEW, view.key())]);
+    page_of(frame, (view, &[]), title, content)
+}
+
+/// The page of a view whose events have these fields.
+pub fn page_of(
+    frame: &Frame,
+    (view, fields): (View, &[(&str, &str)]),
+    title: Option<&str>,
+    content: &Markup,
+) -> String {
+    let events = routes::with_query(routes::EVENTS, &[&[(routes::VIEW, view.key())], fields].concat());
     let name = title.map_or_else(String::new, |title| format!("{} · ", words(title, 80)));
     let body = html! {
         body data-events=(events) {
@@ -141,13 +151,16 @@ pub fn navigation(frame: &Frame, current: View) -> Markup {
 /// the form repeats: the form is left out if one is too long for that.
 pub fn form(frame: &Frame, action: &str, hidden: &[(&str, &str)], content: &Markup) -> Markup {
     let fits = hidden.iter().all(|(_, value)| value.len() <= HIDDEN_BYTES);
+    html! { @if frame.decide && fits { (form_for_all(frame, action, hidden, content)) } }
+}
+
+/// A form that changes nothing: also where the page may not decide.
+pub fn form_for_all(frame: &Frame, action: &str, hidden: &[(&str, &str)], content: &Markup) -> Markup {
     html! {
-        @if frame.decide && fits {
-            form method="post" action=(action) {
-                input type="hidden" name=(routes::CSRF) value=(frame.csrf);
-                @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
-                (content)
-            }
+        form method="post" action=(action) {
+            input type="hidden" name=(routes::CSRF) value=(frame.csrf);
+            @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
+            (content)
         }
     }
 }

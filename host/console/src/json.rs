@@ -1,6 +1,8 @@
 //! JSON texts laid out in lines, without reading their values: numbers, escapes and keys that stand
 //! there twice stay as they are. Must not hold: values.
 
+use std::borrow::Cow;
+
 use maud::{Markup, html};
 
 use crate::bounds::{BLOCK_BYTES, JSON_BYTES, JSON_DEPTH, JSON_SHOWN_BYTES};
@@ -9,15 +11,21 @@ use crate::text;
 /// A block with a JSON text, laid out where it is whole and not too long.
 #[must_use]
 pub fn block(json: &str, label: &str) -> Markup {
+    let (shown, max) = shown(json);
+    html! { pre.block tabindex="0" role="region" aria-label=(label) { (text::block_of(&shown, max)) } }
+}
+
+/// True if [`block`] shows all of a JSON text.
+#[must_use]
+pub fn is_shown_whole(json: &str) -> bool {
+    let (shown, max) = shown(json);
+    text::block_of(&shown, max).fits()
+}
+
+/// The text that a block shows, and the bytes of it that fit.
+fn shown(json: &str) -> (Cow<'_, str>, usize) {
     let laid_out = if json.len() <= JSON_BYTES { layout(json) } else { None };
-    html! {
-        pre.block tabindex="0" role="region" aria-label=(label) {
-            @match laid_out {
-                Some(lines) => (text::block_of(&lines, JSON_SHOWN_BYTES)),
-                None => (text::block_of(json, BLOCK_BYTES)),
-            }
-        }
-    }
+    laid_out.map_or((json.into(), BLOCK_BYTES), |lines| (lines.into(), JSON_SHOWN_BYTES))
 }
 
 /// The text with a line for each member and item, down to [`JSON_DEPTH`]. None where brackets or

@@ -19,7 +19,7 @@ mod diff;
 mod figure;
 pub mod form;
 mod frame;
-mod json;
+pub mod json;
 pub mod model;
 pub mod page;
 mod picture;

@@ -15,13 +15,14 @@
 //! | sign in | [`SIGN_IN`] | [`TOKEN`]; not [`CSRF`], since there is no session yet |
 //! | sign out | [`SIGN_OUT`] | |
 //!
-//! All forms that change something are sent with POST. Searches are sent with GET.
+//! All forms that change something are sent with POST, and so is the one that checks the chain.
+//! Searches are sent with GET.
 
 /// The view of what runs now.
 pub const NOW: &str = "/";
 /// The list of tools. Fields: [`QUERY`], [`PAGE`].
 pub const TOOLS: &str = "/tools";
-/// The view of denials.
+/// The view of denials. Field: [`COMPONENT`], where those of one are shown alone.
 pub const DENIALS: &str = "/denials";
 /// The view of changes.
 pub const CHANGES: &str = "/changes";

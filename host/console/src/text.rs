@@ -107,6 +107,12 @@ impl Render for Foreign<'_> {
 }
 
 impl Foreign<'_> {
+    /// True if it is shown whole.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.render_part(&mut String::new()) == 0
+    }
+
     /// Writes what fits, and returns the bytes that are left.
     fn render_part(&self, page: &mut String) -> usize {
         let (mut cost, mut marks) = (0, 0);

@@ -58,10 +58,10 @@ pub fn now(frame: &Frame, view: &Now) -> Update {
     Update::of(frame, View::Now, parts::now(frame, view))
 }
 
-/// The lists of denials.
+/// The lists of denials, as [`page::denials`](crate::page::denials) has them.
 #[must_use]
-pub fn denials(frame: &Frame, view: &Denials) -> Update {
-    Update::of(frame, View::Denials, parts::denials(frame, view))
+pub fn denials(frame: &Frame, view: &Denials, only: &str) -> Update {
+    Update::of(frame, View::Denials, parts::denials(frame, view, only))
 }
 
 /// The lists of changes.

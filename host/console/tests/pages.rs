@@ -5,7 +5,7 @@ mod markup;
 mod samples;
 
 use samples::{Dress, Samples, hostile, plain};
-use toolcell_console::model::{AuditQuery, Frame, SignInReason, ToolPage, ToolRow};
+use toolcell_console::model::{AuditQuery, DenialGroup, Frame, SignInReason, ToolPage, ToolRow};
 use toolcell_console::{View, page, routes, update};
 
 /// Bytes of the largest page of samples, whose texts are endless.
@@ -25,7 +25,7 @@ fn pages(dress: Dress, decide: bool) -> Vec<(&'static str, String)> {
         ("now", page::now(&frame, &samples.now(0))),
         ("tools", page::tools(&frame, &samples.tools("", 1))),
         ("tool", page::tool(&frame, &samples.tool(true))),
-        ("denials", page::denials(&frame, &samples.denials())),
+        ("denials", page::denials(&frame, &samples.denials(), "")),
         ("changes", page::changes(&frame, &samples.changes())),
         ("approvals", page::approvals(&frame, &samples.approvals())),
         ("audit", page::audit(&frame, &samples.audit(query))),
@@ -124,11 +124,34 @@ fn a_page_of_a_thousand_tools_shows_two_hundred_and_says_so() {
 }
 
 #[test]
+fn a_component_that_asks_for_much_leaves_room_for_others_and_has_a_page() {
+    let samples = Samples { dress: plain, tools: 1 };
+    let mut denials = samples.denials();
+    let of = |component: &str, number: usize| {
+        let asked = format!("GET https://{component}.example/{number}");
+        DenialGroup {
+            key: format!("{component}-{number}"),
+            component: component.to_owned(),
+            asked,
+            ..DenialGroup::default()
+        }
+    };
+    denials.groups = (0..100).map(|number| of("loud", number)).chain([of("quiet", 1)]).collect();
+    let page = page::denials(&samples.frame(true), &denials, "");
+    assert_eq!(page.matches("id=\"denial-loud-").count(), 20, "{page}");
+    assert!(page.contains("id=\"denial-quiet-1\"") && page.contains("href=\"/denials?component=loud\""), "{page}");
+    let page = page::denials(&samples.frame(true), &denials, "loud");
+    assert_eq!(page.matches("id=\"denial-loud-").count(), 100, "{page}");
+    assert!(!page.contains("denial-quiet") && page.contains("data-events=\"/events?view=denials&amp;component=loud\""));
+}
+
+#[test]
 fn only_a_console_that_decides_has_forms_that_change_something() {
     for (name, page) in pages(plain, false) {
         let forms = page.matches("method=\"post\"").count();
         let own = if matches!(name, "sign-in" | "error") { page.matches(routes::SIGN_IN).count().min(1) } else { 1 };
-        assert_eq!(forms, own, "{name}: signing in and out alone");
+        let checks = page.matches(&format!("action=\"{}\"", routes::CHECK_CHAIN)).count();
+        assert_eq!((forms, checks), (own + checks, usize::from(name == "audit")), "{name}: signing in and out alone");
     }
     for path in [
         routes::STOP,
@@ -144,6 +167,22 @@ fn only_a_console_that_decides_has_forms_that_change_something() {
     ] {
         let shown = pages(plain, true).iter().any(|(_, page)| page.contains(&format!("action=\"{path}\"")));
         assert!(shown, "{path}");
+    }
+}
+
+#[test]
+fn a_call_whose_arguments_are_not_shown_whole_can_only_be_declined() {
+    let samples = Samples { dress: plain, tools: 1 };
+    let page = page::approvals(&samples.frame(true), &samples.approvals());
+    for (key, answers) in
+        [("a1", &["allow", "remember", "decline"][..]), ("a2", &["allow", "decline"]), ("a3", &["decline"])]
+    {
+        let card = page.split(&format!("id=\"approval-{key}\"")).nth(1).unwrap().split("</article>").next().unwrap();
+        let shown = ["allow", "remember", "decline"].into_iter();
+        let shown: Vec<&str> = shown.filter(|answer| card.contains(&format!("value=\"{answer}\""))).collect();
+        assert_eq!(shown, answers, "{key}");
+        assert_eq!(card.contains("not shown whole: 1,204 more bytes"), key == "a3", "{card}");
+        assert_eq!(card.contains("whatever their arguments"), answers.contains(&"remember"), "{card}");
     }
 }
 
@@ -182,7 +221,7 @@ fn an_event_is_one_line_of_json_whatever_texts_hold() {
     let frame: Frame = samples.frame(true);
     let updates = [
         update::now(&frame, &samples.now(1)),
-        update::denials(&frame, &samples.denials()),
+        update::denials(&frame, &samples.denials(), ""),
         update::changes(&frame, &samples.changes()),
         update::approvals(&frame, &samples.approvals()),
         update::counts(&frame, View::Callers),

@@ -35,6 +35,39 @@ fn a_call_of_a_client_that_cannot_ask_waits_for_an_operator() {
 }
 
 #[test]
+fn a_call_whose_arguments_are_not_shown_whole_can_only_be_declined() {
+    let mut operator = approving("approve_in = [\"console\"]");
+    operator.host.initialize("2025-11-25");
+    // More than a client shows, and all of it on the page.
+    let long = format!("{}END", "x".repeat(20_000));
+    let id = operator.host.start_call("echo", json!({"text": long}));
+    let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+    let further = "lets further calls of <bdi>echo</bdi> by <bdi>local</bdi> run as well, whatever their arguments";
+    assert!(page.contains("xEND") && page.contains(further) && !page.contains("not shown whole"), "{page}");
+    let key = Operator::key(&page, "/approvals/answer");
+    let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
+    assert_eq!(operator.host.answer_to(&id).text(), long);
+
+    let id = operator.host.start_call("echo", json!({"text": "x".repeat(70_000)}));
+    let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+    assert!(page.contains("not shown whole: ") && page.contains("value=\"decline\""), "{page}");
+    assert!(!page.contains("value=\"allow\"") && !page.contains("value=\"remember\""), "{page}");
+    let key = Operator::key(&page, "/approvals/answer");
+    for answer in ["allow", "remember"] {
+        let page = operator.decides("/approvals/answer", &format!("key={key}&answer={answer}"));
+        assert!(page.contains("it can only be declined") && page.contains("value=\"decline\""), "{page}");
+        assert_eq!(
+            operator.host.recorded("it", |record| {
+                record["event"] == "console.decided" && record["decision"] == answer && record["done"] == false
+            })["done"],
+            false
+        );
+    }
+    let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=decline"));
+    assert_eq!(operator.host.answer_to(&id).error_text(), "an operator declined: \"echo\" was not run");
+}
+
+#[test]
 fn whoever_answers_first_decides() {
     let mut operator = approving("approve_in = [\"client\", \"console\"]");
     operator.host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));

@@ -1,10 +1,13 @@
 //! The console: who gets in, what the views show, what operators decide, and what it costs calls.
 
 mod approvals;
+mod callers;
 mod changes;
+mod decided;
 mod heard;
 mod markup;
 mod now;
+mod refused;
 mod sign_in;
 mod tls;
 mod tools;
@@ -194,14 +197,18 @@ fn a_console_that_only_shows_decides_nothing() {
         "/approvals/answer",
         "/callers/tokens/new",
         "/callers/tokens/revoke",
-        "/audit/verify",
         "/tools/echo/try",
     ] {
         let refused = operator.ask(&operator.form(path, "call=1&key=1&answer=allow&name=ann&component=good"));
         assert_eq!(refused.status(), 403, "{path}");
         assert!(String::from_utf8_lossy(refused.body()).contains("This console only shows."), "{path}");
     }
-    let decided = operator.host.audit().into_iter().filter(|record| record["event"] == "console.decided");
+    let page = operator.page("/audit");
+    assert!(page.contains("action=\"/audit/verify\"") && page.contains("not checked"), "{page}");
+    let page = operator.decides("/audit/verify", "");
+    assert!(page.contains("The chain of records is whole.") && page.contains("chain whole"), "{page}");
+    let is_decision = |record: &Value| record["event"].as_str().unwrap().starts_with("console.");
+    let decided = operator.host.audit().into_iter().filter(is_decision);
     let decided: Vec<Value> = decided.map(|record| record["decision"].clone()).collect();
     assert_eq!(decided, ["enter"], "nothing was done");
     let left = operator.ask(&operator.form("/sign-out", ""));
@@ -298,8 +305,14 @@ fn what_was_denied_is_grouped_muted_and_allowed() {
     operator.host.serves_generation(2);
     let manifest = operator.host.folder().read("toolcell.toml");
     assert!(manifest.contains(&format!("http = [\"{asked}\"]")), "{manifest}");
+    assert!(page.contains("1 allowed since") && page.contains("The grants that serve now allow it."), "{page}");
+    assert!(!page.contains("This would allow it:") && !page.contains("class=\"badge\""), "{page}");
     assert!(operator.host.call("http", url).structured().get("ok").is_some());
     assert_eq!(operator.decided("grant")["done"], true);
+    let other = format!("http://{}/other", server.address());
+    let _ = operator.host.call("http", json!({"url": other}));
+    let page = operator.page("/denials");
+    assert!(page.contains("<span class=\"badge\">1</span>") && page.contains("This would allow it:"), "{page}");
     let page = operator.page("/changes");
     let row = page.split("data-label=\"Generation\"><div>2</div>").nth(1).and_then(|rest| rest.split("</tr>").next());
     assert!(row.is_some_and(|row| row.contains(">replaced</span>") && row.contains("reach_http")), "{page}");
@@ -355,6 +368,25 @@ fn records_are_searched_shown_checked_and_exported() {
     );
     let page = operator.decides("/audit/verify", "");
     assert!(page.contains("The chain of records is whole."), "{page}");
+}
+
+#[test]
+fn the_page_of_a_call_has_its_usage_denials_and_trace() {
+    let server = HttpServer::start();
+    let mut operator = Operator::of(&manifest_of(&["good", "reach_http"]));
+    operator.host.initialize("2025-11-25");
+    let answer = operator.host.call("http", json!({"url": format!("http://{}/x", server.address())}));
+    let page = operator.page("/audit/calls/now.1");
+    let used = &answer.result()["_meta"]["toolcell/usage"];
+    let usage = tools::rows(&page, "What the call used");
+    let keys: Vec<&str> = usage.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(keys, ["fuel", "memory", "deadline", "log", "output", "egress", "ingress"], "{used}");
+    assert!(usage[0][1].starts_with(|digit: char| digit.is_ascii_digit()) && usage[0][3].ends_with('%'), "{usage:?}");
+    let denials = page.split_once("<h2>Denials</h2>").unwrap().1.split_once("<h2>").unwrap().1;
+    assert!(denials.contains(&format!("GET http://{}/x", server.address())), "{denials}");
+    let trace = tools::rows(&page, "Parts of the call's time");
+    let parts: Vec<&str> = trace.iter().map(|row| row[0].as_str()).collect();
+    assert!(["queue", "instantiate", "run"].iter().all(|part| parts.contains(part)), "{parts:?}");
 }
 
 #[test]

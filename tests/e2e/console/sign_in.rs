@@ -74,8 +74,11 @@ fn an_operator_signs_in_with_a_token_and_records_say_who_it_was() {
     let page = looked_at(&host, "/", &cookie);
     assert!(page.status() == 200 && text(&page).contains(">ann<"), "{page:?}");
     assert_eq!(looked_at(&host, "/sign-in", &cookie).field("location"), Some("/"));
-    let is_ann =
-        |decision: &'static str| move |record: &Value| record["decision"] == decision && record["operator"] == "ann";
+    let is_ann = |decision: &'static str| {
+        move |record: &Value| {
+            record["event"] == "console.decided" && record["decision"] == decision && record["operator"] == "ann"
+        }
+    };
     let entered = host.host.recorded("an entry", is_ann("enter"));
     assert_eq!((&entered["event"], &entered["done"]), (&json!("console.decided"), &json!(true)));
     let by_link = host.decided("enter");

@@ -71,3 +71,20 @@ fn a_console_for_other_machines_needs_tls() {
     let said = run.failed_with(1);
     assert!(said.contains("could be reached from other machines, without TLS"), "{said}");
 }
+
+#[test]
+fn a_console_for_other_machines_needs_operators() {
+    let authority = Authority::new();
+    for (console, arguments) in [
+        (CONSOLE.to_owned(), &["serve", "--console", "0.0.0.0:0"][..]),
+        (format!("{CONSOLE}listen = \"0.0.0.0:0\"\n"), &["serve"]),
+        (format!("{CONSOLE}operators = []\n"), &["serve", "--console", "[::]:0"]),
+    ] {
+        let folder = Folder::with_manifest(&format!("{}{console}", manifest_of(&["good"])));
+        let identity = authority.identity(&["localhost"]);
+        folder.write("tls.pem", identity.chain_pem());
+        folder.write("tls.key", identity.key_pem());
+        let run = Command::in_folder(&folder, arguments).run();
+        assert!(run.stderr.contains("nobody signs in") && run.stderr.contains("operators = "), "{console}: {run:?}");
+    }
+}

@@ -28,7 +28,7 @@ fn element(page: &str, beginning: &str, name: &str) -> String {
 }
 
 /// The rows of the table with this caption, as the texts of their cells.
-fn rows(page: &str, caption: &str) -> Vec<Vec<String>> {
+pub(super) fn rows(page: &str, caption: &str) -> Vec<Vec<String>> {
     let table = page.split_once(&format!("<caption>{caption}</caption>")).unwrap_or_else(|| panic!("{page}")).1;
     let body = table.split_once("<tbody").unwrap().1.split_once("</tbody>").unwrap().0;
     let cells =

@@ -232,6 +232,21 @@ fn denials_and_refusals_raise_alerts_and_a_refused_message_is_not_sent_again() {
     assert_eq!(data(&seen(&server, 2)[1])["rule"], "refusals");
 }
 
+#[test]
+fn denials_of_one_caller_raise_an_alert_whatever_its_tools() {
+    let server = receiver(&[]);
+    let table = "private = true\ntool_denials = 0\ncaller_denials = 3";
+    let mut host = alerting(&["reach_http", "reach_sockets"], table, &server);
+    for _ in 0..2 {
+        host.call("http", json!({"url": "http://example.com/"}));
+    }
+    host.call("tcp", json!({"addr": "192.0.2.1:80", "send": "x"}));
+    let alert = host.recorded("an alert", |record| record["event"] == "alert.raised");
+    let said = ["rule", "subject", "count"].map(|key| alert[key].clone());
+    assert_eq!(said, [json!("caller_denials"), json!("local"), json!(3)]);
+    assert_eq!(data(&seen(&server, 1)[0])["rule"], "caller_denials");
+}
+
 /// The first failure of a tool raises an alert.
 const AT_ONCE: &str = "tool_failures = 1\ncaller_failures = 0";
 

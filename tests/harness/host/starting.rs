@@ -147,7 +147,11 @@ impl TestHost {
     }
 
     /// The address where clients find it: that of the balancer where there is one.
-    pub(crate) fn reached_at(&self) -> SocketAddr {
+    ///
+    /// # Panics
+    /// If it does not serve over HTTP in time.
+    #[must_use]
+    pub fn reached_at(&self) -> SocketAddr {
         self.balanced.as_ref().map_or_else(|| self.http_address(), |balanced| balanced.nginx.address())
     }
 

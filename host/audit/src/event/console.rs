@@ -4,6 +4,21 @@ use serde::Serialize;
 
 use super::Clipped;
 
+/// An operator sent a decision, which is carried out once this is recorded. Where the audit is
+/// required and cannot be written, it is refused.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConsoleDeciding<'a> {
+    /// Who decides, as in [`ConsoleDecided`].
+    pub session: &'a str,
+    /// The operator, as in [`ConsoleDecided`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operator: Option<Clipped<'a>>,
+    /// The decision, as in [`ConsoleDecided`].
+    pub decision: &'a str,
+    /// The subject, as it was sent.
+    pub subject: Clipped<'a>,
+}
+
 /// An operator decided something in the console or on a terminal, or entered the console.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConsoleDecided<'a> {

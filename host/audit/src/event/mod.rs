@@ -17,7 +17,7 @@ use serde::Serialize;
 pub use alert::AlertRaised;
 pub use call::{CallAsked, CallDenied, CallFinished, CallRefused, CallStarted};
 pub use catalog::{CatalogRefused, CatalogReplaced, ComponentApproved, ComponentQuarantined};
-pub use console::ConsoleDecided;
+pub use console::{ConsoleDecided, ConsoleDeciding};
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
 pub use outcome::{Outcome, Usage};
 pub use request::RequestRefused;
@@ -73,6 +73,9 @@ pub enum Event<'a> {
     /// A call ended.
     #[serde(rename = "call.finished")]
     CallFinished(CallFinished<'a>),
+    /// An operator sent a decision, which is about to be carried out.
+    #[serde(rename = "console.deciding")]
+    ConsoleDeciding(ConsoleDeciding<'a>),
     /// An operator decided something in the console, or entered it.
     #[serde(rename = "console.decided")]
     ConsoleDecided(ConsoleDecided<'a>),

@@ -92,6 +92,13 @@ impl Outcome {
         Self::HostError,
     ];
 
+    /// True if something went wrong, and the call gave no result for that reason. Calls that were
+    /// cancelled, go on with an answer, or had their result before are no errors.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        !matches!(self, Self::Ok | Self::Cancelled | Self::InputRequired | Self::Repeated)
+    }
+
     /// The name in records: `out_of_fuel`.
     #[must_use]
     pub const fn name(self) -> &'static str {

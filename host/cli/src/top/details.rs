@@ -61,7 +61,7 @@ fn approval(call: &ApprovalShown) -> Vec<(&'static str, String)> {
         ("call", call.call.to_string()),
         ("waits", format!("{}, {} left", text::millis(call.age_ms), text::millis(call.left_ms))),
         ("remembers", remember),
-        ("arguments", whole(&call.arguments)),
+        (if call.arguments_cut { "arguments, cut" } else { "arguments" }, whole(&call.arguments)),
     ]
 }
 

@@ -151,11 +151,16 @@ fn approval(row: &Row<'_>, letter: char) -> Option<Asked> {
     let Row::Approval(_, call) = row else { return None };
     let subject = format!("call {} of {} for {}", call.call, name(&call.tool), name(&call.caller));
     Some(match (letter, call.remember_s) {
+        // Nobody allows what is not shown.
+        ('a' | 'r', _) if call.arguments_cut => {
+            Err("Its arguments are not shown whole: decline it, or decide in the console.".to_owned())
+        }
         ('a', _) => Ok((Decision::Allow(call.question_id), format!("Allow {subject}?"))),
         ('d', _) => Ok((Decision::Decline(call.question_id), format!("Decline {subject}?"))),
         ('r', Some(time)) => {
             let time = text::seconds(time);
-            Ok((Decision::Remember(call.question_id), format!("Allow {subject}, and calls like it for {time}?")))
+            let further = format!("further ones for {time}, whatever their arguments");
+            Ok((Decision::Remember(call.question_id), format!("Allow {subject}, and {further}?")))
         }
         ('r', None) => Err("The manifest lets no approval of this tool be remembered.".to_owned()),
         _ => return None,

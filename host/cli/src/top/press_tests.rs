@@ -38,7 +38,11 @@ fn every_decision_is_asked_about_first() {
         ("2m", Decision::Mute(7), "Mute this group until the server ends? y/n"),
         ("3a", Decision::Allow(9), "Allow call 0 of w for ? y/n"),
         ("3d", Decision::Decline(9), "Decline call 0 of w for ? y/n"),
-        ("3r", Decision::Remember(9), "Allow call 0 of w for , and calls like it for 1 h 0 min? y/n"),
+        (
+            "3r",
+            Decision::Remember(9),
+            "Allow call 0 of w for , and further ones for 1 h 0 min, whatever their arguments? y/n",
+        ),
     ] {
         let mut state = State::default();
         assert_eq!(typed(&mut state, &seen, keys), Step::Stay);
@@ -51,6 +55,17 @@ fn every_decision_is_asked_about_first() {
         assert!(state.is_deciding);
         assert_eq!(typed(&mut state, &seen, keys), Step::Stay);
         assert!(state.question.is_none(), "one decision at a time");
+    }
+}
+
+#[test]
+fn a_call_whose_arguments_are_cut_can_only_be_declined() {
+    let mut seen = seen(true);
+    seen.processes[0].activity.approvals[0].arguments_cut = true;
+    for (keys, is_asked) in [("3a", false), ("3r", false), ("3d", true)] {
+        let mut state = State::default();
+        let _ = typed(&mut state, &seen, keys);
+        assert_eq!((state.question.is_some(), state.notice.is_some()), (is_asked, !is_asked), "{keys}");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{CallLink, Moment, Reach};
+use crate::json;
 
 /// The view "Approvals".
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,8 @@ pub struct WaitingApproval {
     pub question: String,
     /// The arguments, as JSON text.
     pub arguments: String,
+    /// Bytes of the arguments that are missing there.
+    pub arguments_left_out: u64,
     /// Things that the call may reach.
     pub reach: Vec<Reach>,
     /// The time since when it waits.
@@ -39,6 +42,14 @@ pub struct WaitingApproval {
     /// Time for which an allowance would hold for further calls; none where it cannot be
     /// remembered.
     pub remember: Option<Duration>,
+}
+
+impl WaitingApproval {
+    /// True if a page shows all of its arguments. Else it can only be declined.
+    #[must_use]
+    pub fn is_shown_whole(&self) -> bool {
+        self.arguments_left_out == 0 && json::is_shown_whole(&self.arguments)
+    }
 }
 
 /// A decision.

@@ -7,10 +7,14 @@ use crate::text::is_plain;
 /// The view "Denials".
 #[derive(Debug, Clone, Default)]
 pub struct Denials {
-    /// Groups that are not muted, newest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
+    /// Groups that are neither muted nor allowed, newest first. At most
+    /// [`ROWS`](crate::bounds::ROWS) are shown, and of one component beside others
+    /// [`COMPONENT_CARDS`](crate::bounds::COMPONENT_CARDS).
     pub groups: Vec<DenialGroup>,
     /// Groups that are muted.
     pub muted: Vec<DenialGroup>,
+    /// Groups that the grants allow which serve now, and that were not denied since.
+    pub allowed: Vec<DenialGroup>,
     /// Denials that belong to no group, because there were too many groups.
     pub ungrouped: u64,
 }

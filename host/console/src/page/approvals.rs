@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::bounds::ROWS;
-use crate::figure::{moment, or_none, time};
+use crate::figure::{count, moment, or_none, time};
 use crate::frame::{form, id};
 use crate::json;
 use crate::model::{Approvals, DecidedApproval, Frame, WaitingApproval};
@@ -70,6 +70,13 @@ fn card(frame: &Frame, call: &WaitingApproval) -> Markup {
             }
             h3 { "Arguments" }
             (json::block(&call.arguments, "Arguments of the call"))
+            @if !call.is_shown_whole() {
+                p.warn {
+                    "The arguments are not shown whole"
+                    @if call.arguments_left_out > 0 { ": " (count(call.arguments_left_out)) " more bytes" }
+                    ". So the call can only be declined here."
+                }
+            }
             details id=(id("reach", &call.key)) {
                 summary { "What it may reach: " (call.reach.len()) }
                 (picture::as_table(&call.reach))
@@ -80,17 +87,25 @@ fn card(frame: &Frame, call: &WaitingApproval) -> Markup {
 }
 
 fn answers(call: &WaitingApproval) -> Markup {
-    let button = |answer: &str, class: &str, name: &Markup| {
+    let button = |answer: &str, class: &str, label: &Markup| {
         html! {
             button id=(id(answer, &call.key)) class=(class) name=(routes::ANSWER) value=(answer) {
-                (name) span.hidden { " call " (call.call) }
+                (label) span.hidden { " call " (call.call) }
             }
         }
     };
+    let whole = call.is_shown_whole();
     html! {
         div.line {
-            (button("allow", "main", &html! { "Allow once" }))
-            @if let Some(remember) = call.remember { (button("remember", "", &html! { "Allow for " (time(remember)) })) }
+            @if whole {
+                (button("allow", "main", &html! { "Allow once" }))
+                @if let Some(remember) = call.remember {
+                    (button("remember", "", &html! { "Allow for " (time(remember)) }))
+                    span.dim {
+                        "lets further calls of " (name(&call.tool)) " by " (name(&call.caller)) " run as well, whatever their arguments"
+                    }
+                }
+            }
             (button("decline", "bad", &html! { "Decline" }))
         }
     }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::figure::{count, moment, or_none, time};
-use crate::frame::form;
+use crate::frame::form_for_all;
 use crate::model::{Audit, AuditQuery, AuditRow, ChainState, Frame};
 use crate::routes;
 use crate::table::{Row, column, figures, names, table};
@@ -21,7 +21,7 @@ pub fn view(frame: &Frame, audit: &Audit) -> Markup {
             Some(file) => p.dim { "Records in " span.mono { (line(file)) } },
             None => p.empty { "No audit is kept. " code { "serve --audit FILE" } " turns it on." },
         }
-        div.line { (chain(&audit.chain)) (form(frame, routes::CHECK_CHAIN, &[], &html! { button.quiet { "Check the chain now" } })) }
+        div.line { (chain(&audit.chain)) (form_for_all(frame, routes::CHECK_CHAIN, &[], &html! { button.quiet { "Check the chain now" } })) }
         (search(audit))
         section #audit-list aria-label="Records" {
             @if let Some(remark) = &audit.remark { p.warn { (line(remark)) } }
@@ -51,7 +51,7 @@ pub fn outcome(outcome: &str) -> Markup {
     let class = match outcome {
         "" => return or_none(None),
         "ok" | "repeated" => "good",
-        "cancelled" | "input_required" | "busy" | "rate_limited" => "off",
+        "cancelled" | "input_required" => "off",
         _ => "bad",
     };
     html! { span class={ "chip " (class) } { (name(outcome)) } }

@@ -1,8 +1,10 @@
 //! The view of denials.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 
-use crate::bounds::{ROWS, RULE_LINES};
+use crate::bounds::{COMPONENT_CARDS, ROWS, RULE_LINES};
 use crate::figure::{count, moment};
 use crate::frame::{copy, form, id};
 use crate::model::{AllowingRule, DenialGroup, Denials, Frame};
@@ -13,43 +15,90 @@ use crate::text::{line, name};
 /// Id of the part that events replace.
 pub const LIST: &str = "denials-list";
 
-pub fn view(frame: &Frame, denials: &Denials) -> Markup {
+pub fn view(frame: &Frame, denials: &Denials, only: &str) -> Markup {
     html! {
         h1 { "Denials" }
         p.dim { "What tools asked for and no grant allows, the same requests together." }
-        (list(frame, denials))
+        @if !only.is_empty() { p { "Those of " strong { (name(only)) } " alone. " a href=(routes::DENIALS) { "All denials" } } }
+        (list(frame, denials, only))
     }
 }
 
-pub fn list(frame: &Frame, denials: &Denials) -> Markup {
+/// The groups: those of the component `only`, or of all components where it is empty.
+pub fn list(frame: &Frame, denials: &Denials, only: &str) -> Markup {
+    let (groups, left) = chosen(&denials.groups, only);
     html! {
         section #(LIST) aria-label="Denials" {
             @if denials.groups.is_empty() { p.empty { "Nothing was denied." } }
-            @for group in denials.groups.iter().take(ROWS) { (card(frame, group, false)) }
-            (beyond(denials.groups.len()))
-            @if denials.ungrouped > 0 { p.more { (count(denials.ungrouped)) " further denials are only in the audit." } }
-            @if !denials.muted.is_empty() {
-                details #muted {
-                    summary { (denials.muted.len()) " muted" }
-                    @for group in denials.muted.iter().take(ROWS) { (card(frame, group, true)) }
-                    (beyond(denials.muted.len()))
+            @for group in groups.iter().take(ROWS) { (card(frame, group, State::Open)) }
+            (beyond(groups.len()))
+            @for (component, count) in left.iter().take(ROWS) {
+                p.more {
+                    (count) " more of " (name(component)) ": "
+                    a href=(routes::with_query(routes::DENIALS, &[(routes::COMPONENT, component)])) { "all of " (name(component)) }
                 }
+            }
+            @if denials.ungrouped > 0 { p.more { (count(denials.ungrouped)) " further denials are only in the audit." } }
+            (closed(frame, "allowed", &denials.allowed, State::Allowed))
+            (closed(frame, "muted", &denials.muted, State::Muted))
+        }
+    }
+}
+
+/// Why a group is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Muted,
+    Allowed,
+}
+
+/// Groups that nobody has to look at any more.
+fn closed(frame: &Frame, name: &str, groups: &[DenialGroup], state: State) -> Markup {
+    let words = if state == State::Allowed { "allowed since" } else { "muted" };
+    html! {
+        @if !groups.is_empty() {
+            details id=(name) {
+                summary { (groups.len()) " " (words) }
+                @for group in groups.iter().take(ROWS) { (card(frame, group, state)) }
+                (beyond(groups.len()))
             }
         }
     }
 }
 
-fn card(frame: &Frame, group: &DenialGroup, muted: bool) -> Markup {
+/// The groups to show, and how many of which component are left out.
+fn chosen<'a>(groups: &'a [DenialGroup], only: &str) -> (Vec<&'a DenialGroup>, BTreeMap<&'a str, usize>) {
+    if !only.is_empty() {
+        return (groups.iter().filter(|group| group.component == only).collect(), BTreeMap::new());
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut shown = Vec::new();
+    for group in groups {
+        let count = counts.entry(&group.component).or_default();
+        *count += 1;
+        if *count <= COMPONENT_CARDS {
+            shown.push(group);
+        }
+    }
+    let left = counts.into_iter().filter(|(_, count)| *count > COMPONENT_CARDS);
+    (shown, left.map(|(component, count)| (component, count - COMPONENT_CARDS)).collect())
+}
+
+fn card(frame: &Frame, group: &DenialGroup, state: State) -> Markup {
     html! {
         article.card id=(id("denial", &group.key)) {
             (about(group))
             @match &group.rule {
+                _ if state == State::Allowed => p.dim { "The grants that serve now allow it." },
                 Some(rule) => (rule_of(group, rule)),
                 None => p.dim { "No rule of the manifest can allow it." },
             }
-            div.line {
-                @if let Some(rule) = &group.rule { (rule_buttons(frame, group, rule)) }
-                (mute(frame, group, muted))
+            @if state != State::Allowed {
+                div.line {
+                    @if let Some(rule) = &group.rule { (rule_buttons(frame, group, rule)) }
+                    (mute(frame, group, state == State::Muted))
+                }
             }
         }
     }

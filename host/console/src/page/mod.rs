@@ -21,6 +21,7 @@ use maud::Markup;
 
 use crate::frame::{self, View};
 use crate::model::{Approvals, Audit, CallPage, Callers, Changes, Denials, Frame, Now, ToolPage, Tools};
+use crate::routes;
 
 /// The page of what runs now.
 #[must_use]
@@ -40,10 +41,11 @@ pub fn tool(frame: &Frame, view: &ToolPage) -> String {
     frame::page(frame, View::Tools, Some(&view.name), &tool::view(frame, view))
 }
 
-/// The page of denials.
+/// The page of denials: of the component `only`, or of all where it is empty.
 #[must_use]
-pub fn denials(frame: &Frame, view: &Denials) -> String {
-    frame::page(frame, View::Denials, None, &denials::view(frame, view))
+pub fn denials(frame: &Frame, view: &Denials, only: &str) -> String {
+    let narrowed = [(routes::COMPONENT, only)];
+    frame::page_of(frame, (View::Denials, &narrowed), None, &denials::view(frame, view, only))
 }
 
 /// The page of changes.
@@ -86,8 +88,8 @@ pub(crate) mod parts {
         [(TOTALS, totals(view)), (CHART, chart(view)), (RUNNING, running(frame, view))]
     }
 
-    pub(crate) fn denials(frame: &Frame, view: &Denials) -> [(&'static str, Markup); 1] {
-        [(super::denials::LIST, super::denials::list(frame, view))]
+    pub(crate) fn denials(frame: &Frame, view: &Denials, only: &str) -> [(&'static str, Markup); 1] {
+        [(super::denials::LIST, super::denials::list(frame, view, only))]
     }
 
     pub(crate) fn changes(frame: &Frame, view: &Changes) -> [(&'static str, Markup); 2] {

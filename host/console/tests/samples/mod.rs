@@ -274,6 +274,7 @@ impl Samples {
         Denials {
             groups: vec![self.denial("d1", true), self.denial("d2", false), unnameable],
             muted: vec![self.denial("d4", true)],
+            allowed: vec![self.denial("d5", true)],
             ungrouped: 12,
         }
     }
@@ -355,9 +356,11 @@ impl Samples {
             since: Moment::from_unix_ms(NOW - 20_000),
             left: Some(Duration::from_secs(280)),
             remember,
+            ..WaitingApproval::default()
         };
+        let cut = WaitingApproval { arguments_left_out: 1_204, ..waiting("a3", Some(Duration::from_secs(600))) };
         Approvals {
-            waiting: vec![waiting("a1", Some(Duration::from_secs(600))), waiting("a2", None)],
+            waiting: vec![waiting("a1", Some(Duration::from_secs(600))), waiting("a2", None), cut],
             decided: vec![DecidedApproval {
                 at: Moment::from_unix_ms(NOW - 100_000),
                 call: Self::link(4_600),

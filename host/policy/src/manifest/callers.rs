@@ -259,7 +259,9 @@ impl CallerRule {
         }
     }
 
-    fn takes(&self, tool: &ToolName<'_>) -> bool {
+    /// True if this rule, by itself, lets its callers see and call the tool.
+    #[must_use]
+    pub fn takes(&self, tool: &ToolName<'_>) -> bool {
         self.patterns(tool.kind).iter().any(|(pattern, _)| pattern.takes(tool))
     }
 

@@ -13,7 +13,7 @@ settings! {
     /// The address at which operators look at the server in a browser, and decide.
     ConsolePolicy CONSOLE "Console" {
         /// The address and port; `serve --console ADDRESS` wins. One that other machines reach
-        /// needs TLS: `certificate` and `key`.
+        /// needs TLS and somebody who signs in: `certificate`, `key` and `operators`.
         listen: Option<SocketAddr> => Option<SocketAddr> = "listen" (Text, listen, else None),
             {"minLength": 1, "examples": ["127.0.0.1:9465"]};
         /// True lets operators decide: end calls, allow what was denied, approve, call tools. With
@@ -58,6 +58,14 @@ impl ConsolePolicy {
         {
             let problem = entry.error("console::public", "other machines reach this address, without TLS");
             problems.add(problem.hint("add certificate and key, or listen on 127.0.0.1"));
+        }
+        if is_public
+            && section.get("operators").is_none()
+            && let Some(entry) = section.get("listen")
+        {
+            let problem =
+                entry.error("console::nobody", "other machines reach this address, and nobody signs in there");
+            problems.add(problem.hint("add operators = [\"NAME\"], callers with a token, or listen on 127.0.0.1"));
         }
         Some(console)
     }

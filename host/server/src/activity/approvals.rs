@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::oneshot;
+use toolcell_console::bounds::JSON_SHOWN_BYTES;
+use toolcell_console::json;
 
 /// Most calls that wait. Nobody decides about more; further ones are not asked about here.
 const WAITING_MAX: usize = 256;
@@ -15,6 +17,10 @@ const WAITING_PER_CALLER_MAX: usize = WAITING_MAX / 4;
 
 /// Most decisions that are shown: a page to read. The audit has all.
 const DECIDED_MAX: usize = 50;
+
+/// Most bytes of a call's arguments that are kept: those that a page of the console shows. Calls of
+/// one caller keep 4 MiB at the most.
+const ARGUMENTS_BYTES_MAX: usize = JSON_SHOWN_BYTES;
 
 /// Calls that wait for an operator.
 #[derive(Default)]
@@ -45,11 +51,33 @@ pub struct PendingApproval {
     pub component: String,
     pub caller: String,
     pub question: String,
-    pub arguments: String,
+    pub arguments: PendingArguments,
     pub since: SystemTime,
     pub until: Instant,
     /// The time for which it may be remembered.
     pub remember: Option<Duration>,
+}
+
+/// The arguments of a call that waits, as JSON without values of secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingArguments {
+    /// Their text, up to a bound.
+    pub text: String,
+    /// Bytes that were left out.
+    pub left_out: usize,
+}
+
+impl PendingArguments {
+    /// As much of this text as is kept.
+    pub fn of(text: &str) -> Self {
+        let (kept, rest) = text.split_at(text.floor_char_boundary(ARGUMENTS_BYTES_MAX));
+        Self { text: kept.to_owned(), left_out: rest.len() }
+    }
+
+    /// True if a page of the console shows all of them. Nobody allows what is not shown.
+    pub fn is_shown_whole(&self) -> bool {
+        self.left_out == 0 && json::is_shown_whole(&self.text)
+    }
 }
 
 /// A call about which an operator decided.
@@ -130,6 +158,11 @@ impl ApprovalQueue {
         Some(waiting.pending)
     }
 
+    /// The call with this number, while it waits.
+    pub fn find(&self, number: u64) -> Option<PendingApproval> {
+        self.state().waiting.get(&number).map(|waiting| waiting.pending.clone())
+    }
+
     /// The calls that wait with their numbers, oldest first, and the last decisions, newest first.
     pub fn list(&self) -> (Vec<(u64, PendingApproval)>, Vec<DecidedCall>) {
         let state = self.state();
@@ -170,7 +203,7 @@ mod tests {
 
     fn pending_of(call: u64, caller: &str) -> PendingApproval {
         let (tool, component, caller) = ("t".to_owned(), "c".to_owned(), caller.to_owned());
-        let (question, arguments, remember) = (String::new(), "{}".to_owned(), None);
+        let (question, arguments, remember) = (String::new(), PendingArguments::of("{}"), None);
         let (since, until) = (SystemTime::now(), Instant::now());
         PendingApproval { call, tool, component, caller, question, arguments, since, until, remember }
     }
@@ -187,6 +220,18 @@ mod tests {
         drop(second);
         assert!(queue.answer(2, answer).is_none(), "nobody waits any more");
         assert_eq!((queue.count(), queue.list().1.len()), (0, 1));
+    }
+
+    #[test]
+    fn arguments_are_kept_up_to_a_bound_and_say_what_is_left_out() {
+        let of = |letters: usize| PendingArguments::of(&format!("\"{}\"", "é".repeat(letters)));
+        assert!(of(1_000).is_shown_whole());
+        let cut = of(ARGUMENTS_BYTES_MAX);
+        assert_eq!((cut.text.len(), cut.left_out), (ARGUMENTS_BYTES_MAX - 1, ARGUMENTS_BYTES_MAX + 3));
+        assert!(!cut.is_shown_whole());
+        // What is kept whole may be longer once it is laid out.
+        let spread = PendingArguments::of(&format!("[{}0]", "0,".repeat(30_000)));
+        assert!(spread.left_out == 0 && !spread.is_shown_whole());
     }
 
     #[test]

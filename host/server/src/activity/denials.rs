@@ -19,13 +19,18 @@ const GROUPS_PER_COMPONENT_MAX: usize = GROUPS_MAX / 10;
 const TOOLS_MAX: usize = 12;
 
 /// Groups of denials. Readers and calls that belong to a known group take no lock.
+///
+/// Where there is no room for a new group, it takes the place of another one of its component.
 #[derive(Default)]
 pub struct DenialGroups {
-    groups: ArcSwap<HashMap<Arc<str>, Arc<DenialGroup>>>,
-    /// Groups of each component. Held while a group is added.
-    adding: Mutex<HashMap<String, usize>>,
+    components: ArcSwap<HashMap<String, Arc<ComponentGroups>>>,
+    /// Number of the last group. Held while a group is added.
+    adding: Mutex<u64>,
     ungrouped: AtomicU64,
 }
+
+/// The groups of one component, by kind and thing that was asked for.
+type ComponentGroups = HashMap<String, Arc<DenialGroup>>;
 
 /// A denied request, without values of secrets.
 pub struct DeniedRequest<'a> {
@@ -54,14 +59,16 @@ pub struct DenialGroup {
     last_ms: AtomicU64,
     last_call: AtomicU64,
     is_muted: AtomicBool,
+    /// Twice the generation whose grants were looked at last, and one more if they allow it.
+    looked_at: AtomicU64,
     tools: ArcSwap<Vec<Arc<Tool>>>,
 }
 
 impl DenialGroups {
     /// Counts a denial.
     pub fn note(&self, denied: &DeniedRequest<'_>) {
-        let name = [denied.component, denied.capability, denied.asked].join("\n");
-        let known = self.groups.load().get(name.as_str()).map(Arc::clone);
+        let name = [denied.capability, denied.asked].join("\n");
+        let known = self.components.load().get(denied.component).and_then(|own| own.get(&name)).map(Arc::clone);
         match known.or_else(|| self.add(name, denied)) {
             Some(group) => group.note(denied),
             None => {
@@ -72,40 +79,39 @@ impl DenialGroups {
 
     /// All groups, newest first.
     pub fn list(&self) -> Vec<Arc<DenialGroup>> {
-        let mut groups: Vec<_> = self.groups.load().values().map(Arc::clone).collect();
+        let components = self.components.load();
+        let mut groups: Vec<_> = components.values().flat_map(|own| own.values()).map(Arc::clone).collect();
         groups.sort_by_key(|group| std::cmp::Reverse((group.last_ms.load(Ordering::Relaxed), group.number)));
         groups
     }
 
     /// The group of this number.
     pub fn find(&self, number: u64) -> Option<Arc<DenialGroup>> {
-        self.groups.load().values().find(|group| group.number == number).map(Arc::clone)
+        let components = self.components.load();
+        components.values().flat_map(|own| own.values()).find(|group| group.number == number).map(Arc::clone)
     }
 
-    /// Number of groups that are not muted.
-    pub fn count(&self) -> usize {
-        self.groups.load().values().filter(|group| !group.is_muted()).count()
-    }
-
-    /// Denials that belong to no group, as there are too many.
+    /// Denials that belong to no group, or to one that gave way to another.
     pub fn ungrouped(&self) -> u64 {
         self.ungrouped.load(Ordering::Relaxed)
     }
 
-    /// Adds a group; `None` if there is no room, for its component or at all.
+    /// Adds a group; `None` if there is no room for a further component.
     fn add(&self, name: String, denied: &DeniedRequest<'_>) -> Option<Arc<DenialGroup>> {
-        let mut shares = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
-        let groups = self.groups.load_full();
-        if let Some(known) = groups.get(name.as_str()) {
+        let mut last = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let components = self.components.load_full();
+        let own = components.get(denied.component);
+        if let Some(known) = own.and_then(|own| own.get(&name)) {
             return Some(Arc::clone(known));
         }
-        let share = shares.get(denied.component).copied().unwrap_or_default();
-        if groups.len() >= GROUPS_MAX || share >= GROUPS_PER_COMPONENT_MAX {
-            return None;
+        let mut own = own.map(|own| ComponentGroups::clone(own)).unwrap_or_default();
+        let all: usize = components.values().map(|own| own.len()).sum();
+        if all >= GROUPS_MAX || own.len() >= GROUPS_PER_COMPONENT_MAX {
+            self.give_way(&mut own)?;
         }
-        shares.insert(denied.component.to_owned(), share + 1);
+        *last += 1;
         let group = Arc::new(DenialGroup {
-            number: groups.len() as u64 + 1,
+            number: *last,
             component: denied.component.to_owned(),
             capability: denied.capability,
             asked: denied.asked.to_owned(),
@@ -116,12 +122,24 @@ impl DenialGroups {
             last_ms: AtomicU64::new(0),
             last_call: AtomicU64::new(0),
             is_muted: AtomicBool::new(false),
+            looked_at: AtomicU64::new(0),
             tools: ArcSwap::default(),
         });
-        let mut more = HashMap::clone(&groups);
-        more.insert(name.into(), Arc::clone(&group));
-        self.groups.store(Arc::new(more));
+        own.insert(name, Arc::clone(&group));
+        let mut more = HashMap::clone(&components);
+        more.insert(denied.component.to_owned(), Arc::new(own));
+        self.components.store(Arc::new(more));
         Some(group)
+    }
+
+    /// Takes the place of one of these groups: of the oldest that is muted or allowed, or else of
+    /// the oldest. `None` if there are none.
+    fn give_way(&self, own: &mut ComponentGroups) -> Option<()> {
+        let age = |group: &DenialGroup| (!group.is_settled(), group.last_ms.load(Ordering::Relaxed), group.number);
+        let oldest = own.iter().min_by_key(|(_, group)| age(group)).map(|(name, _)| name.clone())?;
+        let gone = own.remove(&oldest)?;
+        self.ungrouped.fetch_add(gone.count(), Ordering::Relaxed);
+        Some(())
     }
 }
 
@@ -176,6 +194,23 @@ impl DenialGroup {
         self.is_muted.store(is_muted, Ordering::Relaxed);
     }
 
+    /// True if the grants of this generation allow it, as they say when they are first asked.
+    pub fn is_allowed_in(&self, generation: u64, allows: impl FnOnce() -> bool) -> bool {
+        let known = self.looked_at.load(Ordering::Relaxed);
+        if known / 2 == generation {
+            return known % 2 == 1;
+        }
+        let allowed = allows();
+        self.looked_at.store(generation * 2 + u64::from(allowed), Ordering::Relaxed);
+        allowed
+    }
+
+    /// True if nobody has to look at it any more: it is muted, or was allowed when that was looked
+    /// at last.
+    fn is_settled(&self) -> bool {
+        self.is_muted() || self.looked_at.load(Ordering::Relaxed) % 2 == 1
+    }
+
     /// It, for suggestions of rules.
     pub fn attempt(&self) -> Attempt {
         Attempt::new(&self.component, &self.asked, self.allow.as_ref().map(|(_, line)| line.as_str()))
@@ -202,21 +237,48 @@ mod tests {
             groups.note(&DeniedRequest { call: 7, tool, component, capability: "tcp", asked, reason, allow: None });
         };
         let note = |asked: &str, tool: &Arc<Tool>| note_of("c", asked, tool);
-        for number in 0..GROUPS_PER_COMPONENT_MAX + 10 {
+        for number in 0..GROUPS_PER_COMPONENT_MAX {
             note(&format!("tcp h:{number}"), &tools[0]);
         }
-        assert_eq!((groups.list().len(), groups.ungrouped()), (GROUPS_PER_COMPONENT_MAX, 10), "one leaves room");
         for number in 0..GROUPS_MAX - GROUPS_PER_COMPONENT_MAX {
-            note_of(&format!("c{}", number % 10), &format!("tcp h:{number}"), &tools[0]);
+            note_of(&format!("c{}", number % 9), &format!("tcp h:{number}"), &tools[0]);
         }
         note("tcp h:0", &tools[1]);
         note("tcp h:0", &tools[1]);
-        assert_eq!((groups.list().len(), groups.ungrouped()), (GROUPS_MAX, 10));
+        assert_eq!((groups.list().len(), groups.ungrouped()), (GROUPS_MAX, 0));
         let group = groups.find(1).unwrap();
         assert_eq!((group.count(), group.tools(), group.last_call()), (3, vec!["a".to_owned(), "b".to_owned()], 7));
-        group.mute(true);
-        assert_eq!(groups.count(), GROUPS_MAX - 1);
+        note_of("further", "tcp h:0", &tools[0]);
+        assert_eq!((groups.list().len(), groups.ungrouped()), (GROUPS_MAX, 1), "no room for an eleventh component");
         (0..100).for_each(|number| note("tcp h:0", &tool(&format!("t{number}"))));
         assert_eq!(group.tools().len(), TOOLS_MAX);
+    }
+
+    #[test]
+    fn a_new_group_takes_the_place_of_an_old_one_of_its_component() {
+        let groups = DenialGroups::default();
+        let tool = tool("a");
+        let note = |component: &str, asked: &str| {
+            let (tool, reason) = (&tool, "no rule");
+            groups.note(&DeniedRequest { call: 7, tool, component, capability: "tcp", asked, reason, allow: None });
+        };
+        note("other", "tcp h:0");
+        (1..=GROUPS_PER_COMPONENT_MAX).for_each(|number| note("c", &format!("tcp h:{number}")));
+        let find = |asked: &str| groups.list().into_iter().find(|group| group.component == "c" && group.asked == asked);
+        let (muted, allowed) = (find("tcp h:50").unwrap(), find("tcp h:60").unwrap());
+        muted.mute(true);
+        assert!(allowed.is_allowed_in(2, || true) && allowed.is_allowed_in(2, || false), "it is looked at once");
+        assert!(!find("tcp h:70").unwrap().is_allowed_in(2, || false));
+        for (new, gone) in [("tcp new:1", "tcp h:50"), ("tcp new:2", "tcp h:60"), ("tcp new:3", "tcp h:1")] {
+            assert!(find(gone).is_some());
+            note("c", new);
+            assert!(find(gone).is_none() && find(new).is_some(), "{new}");
+        }
+        let mut numbers: Vec<u64> = groups.list().iter().map(|group| group.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!((numbers.len(), numbers.last()), (GROUPS_PER_COMPONENT_MAX + 1, Some(&104)), "no number twice");
+        assert_eq!((groups.ungrouped(), find("tcp new:1").unwrap().count()), (3, 1));
+        assert!(groups.list().iter().any(|group| group.component == "other"));
     }
 }

@@ -13,7 +13,7 @@ mod running;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use approvals::{ApprovalQueue, OperatorAnswer, PendingApproval};
+pub use approvals::{ApprovalQueue, OperatorAnswer, PendingApproval, PendingArguments};
 pub use denials::{DenialGroup, DenialGroups, DeniedRequest};
 pub use figures::Figures;
 pub use recent::{CallPart, RecentCall};

@@ -251,14 +251,15 @@ impl TrackedCall {
     /// Counts the call's end.
     pub fn ended(&mut self, outcome: Outcome) {
         self.ended = true;
-        self.calls.figures.ended(Some(self.call.began.elapsed()), outcome != Outcome::Ok);
+        self.calls.figures.ended(Some(self.call.began.elapsed()), outcome.is_error());
     }
 }
 
 impl Drop for TrackedCall {
     fn drop(&mut self) {
         if !self.ended {
-            self.calls.figures.ended(Some(self.call.began.elapsed()), true);
+            // It was cancelled.
+            self.ended(Outcome::Cancelled);
         }
         if let Some(notes) = &self.call.notes {
             let notes = std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,5 +1,6 @@
 //! Calls that a person confirms before they run. Must not hold: how a person is asked, or which
 //! calls need it (see the manifest).
+use std::borrow::Cow;
 use std::time::Duration;
 
 use toolcell_audit::Outcome;
@@ -20,7 +21,7 @@ const KEY: &str = "toolcell.approval";
 /// Form of the question, which has no fields: sending it is the confirmation.
 const FORM: &str = r#"{"type":"object","properties":{}}"#;
 
-/// Characters of the arguments that are shown. People do not read more.
+/// Characters of the arguments that a client shows in its question. People do not read more there.
 const ARGUMENTS_CHARS_MAX: usize = 1_000;
 
 /// Most bytes of an answer: its action, and additions of clients.
@@ -154,10 +155,13 @@ impl StartedCall<'_> {
         format!("Allow the tool {tool:?} of the component {component:?} to run?")
     }
 
-    /// The call's arguments for a person, without values of secrets.
-    pub(super) fn shown_arguments(&self, call: &Call) -> String {
-        let (mut shown, left_out) =
-            shown(&self.target.capabilities.redactor().text(call.arguments.get()), ARGUMENTS_CHARS_MAX);
+    /// The call's arguments without values of secrets.
+    pub(super) fn redacted_arguments<'c>(&self, call: &'c Call) -> Cow<'c, str> {
+        self.target.capabilities.redactor().text(call.arguments.get())
+    }
+
+    fn shown_arguments(&self, call: &Call) -> String {
+        let (mut shown, left_out) = shown(&self.redacted_arguments(call), ARGUMENTS_CHARS_MAX);
         if left_out > 0 {
             shown.push_str(&format!("… ({left_out} characters more)"));
         }

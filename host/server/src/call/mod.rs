@@ -271,7 +271,7 @@ impl Catalog {
     /// Counts and records a call that is refused before anything of it runs.
     fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
         self.tally.count(outcome);
-        self.activity.iter().for_each(|activity| activity.figures().ended(None, true));
+        self.activity.iter().for_each(|activity| activity.figures().ended(None, outcome.is_error()));
         if let Some((target, start)) = self.start(call) {
             log_call!(debug, start.name(call), "refused: {}", outcome.name());
             target.meters.not_run(outcome);

@@ -7,7 +7,7 @@ use toolcell_policy::Approval;
 
 use super::StartedCall;
 use super::execute::EndedCall;
-use crate::activity::{ApprovalQueue, OperatorAnswer, PendingApproval};
+use crate::activity::{ApprovalQueue, OperatorAnswer, PendingApproval, PendingArguments};
 
 /// The outcome of asking.
 pub(super) enum Asking {
@@ -41,7 +41,7 @@ impl StartedCall<'_> {
             component: self.target.component.name().to_owned(),
             caller: call.context.caller.name().to_owned(),
             question: self.question(),
-            arguments: self.shown_arguments(call),
+            arguments: PendingArguments::of(&self.redacted_arguments(call)),
             since: SystemTime::now(),
             until: Instant::now() + wait,
             remember: approval.remember(),

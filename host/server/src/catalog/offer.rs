@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolcell_mcp::Tool;
-use toolcell_policy::{Approval, Grants, Program};
+use toolcell_policy::{Approval, Grants, Program, ToolName};
 
 use super::meters::Meters;
 use super::{CallTarget, LoadedComponent};
@@ -29,6 +29,11 @@ impl<'a> Offer<'a> {
     /// The tool's own name, without prefix.
     pub fn own_name(&self) -> &'a str {
         &self.target.name
+    }
+
+    /// Its names, as rules for callers match them.
+    pub fn called(&self) -> ToolName<'a> {
+        self.target.called(self.tool)
     }
 
     /// The component that has it.

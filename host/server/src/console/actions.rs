@@ -1,5 +1,5 @@
-//! Forms of operators: each is a decision, recorded once, and said on the next page. Must not hold:
-//! pages, or how a decision is done (see `decisions`).
+//! Forms of operators: each is a decision. It is recorded before and after it is carried out, and
+//! said on the next page. Must not hold: pages, or how a decision is done (see `decisions`).
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -12,10 +12,11 @@ use super::gather::token_id;
 use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit, segment};
+use super::trying::CancelledOnDrop;
 use crate::activity::OperatorAnswer;
 use crate::http::{NewToken, lifetime};
 use crate::lock::{Approval, SeenDigest};
-use crate::reload::ReloadOutcome;
+use crate::reload::{Quarantined, ReloadOutcome};
 
 /// There is no room for another order.
 const MANY_WAIT: &str = "Too many reloads wait already; try again later.";
@@ -23,14 +24,26 @@ const MANY_WAIT: &str = "Too many reloads wait already; try again later.";
 /// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
 const RELOAD_TIME: std::time::Duration = std::time::Duration::from_secs(120);
 
+/// A decision that a form asks for.
+struct Asked {
+    decision: &'static str,
+    /// The subject for the record.
+    subject: String,
+    /// The page that follows.
+    back: &'static str,
+}
+
 impl Console {
     /// Does what a form asks for.
+    ///
+    /// What is begun is carried out and recorded, be the browser gone or not. A call that is tried
+    /// ends with the browser's request.
     pub(super) async fn post(
         self: &Arc<Self>,
-        visit: &Visit,
-        path: &str,
+        visit: Visit,
+        path: String,
         fields: Fields,
-        time: &ConnectionTime,
+        time: ConnectionTime,
     ) -> Reply {
         if path == routes::SIGN_OUT {
             self.record(&visit.session, "leave", "the console", Ok(""));
@@ -38,105 +51,107 @@ impl Console {
             let reply = self.sign_in(StatusCode::FORBIDDEN, SignInReason::SignedOut);
             return reply::with_cookie(reply, &self.doorman.set_cookie(None));
         }
+        // It changes nothing.
+        if path == routes::CHECK_CHAIN {
+            time.extend(RELOAD_TIME);
+            let came = self.check_chain().await;
+            self.tell(&visit, &came);
+            return reply::see_other(routes::AUDIT);
+        }
         if !self.sources.decide {
             let hint = "Write decide = true into [console], and start the server anew.";
             return reply::problem(StatusCode::FORBIDDEN, "This console only shows.", Some(hint));
         }
-        if path == routes::CHECK_CHAIN {
-            time.extend(RELOAD_TIME);
-            let came = self.check_chain().await;
-            self.tell(visit, &came);
-            return reply::see_other(routes::AUDIT);
+        let gone = CancelledOnDrop::default();
+        let (console, cancellation) = (Arc::clone(self), gone.cancellation());
+        let carried_out = tokio::spawn(async move {
+            match tried_tool(&path) {
+                Some(Some(name)) => console.try_tool(&visit, &name, fields, (&time, cancellation)).await,
+                Some(None) => nowhere(),
+                None => console.carry_out(&visit, &path, &fields, &time).await,
+            }
+        });
+        carried_out.await.unwrap_or_else(|_| {
+            let text = "The decision ended before its time.";
+            reply::problem(StatusCode::INTERNAL_SERVER_ERROR, text, Some("The log says more."))
+        })
+    }
+
+    /// Carries out a decision, once it is recorded that this begins, and records the outcome.
+    async fn carry_out(self: &Arc<Self>, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Reply {
+        let Some(Asked { decision, subject, back }) = self.asked(path, fields) else { return nowhere() };
+        let who = (visit.session.name.as_str(), visit.session.operator.as_deref());
+        if let Err(refused) = self.sources.begin(who, decision, &subject) {
+            self.tell(visit, &Err(refused));
+            return reply::see_other(back);
         }
         if path == routes::NEW_TOKEN {
-            return self.make_token(visit, &fields).await;
+            return self.make_token(visit, fields).await;
         }
-        if let Some(name) =
-            path.strip_prefix(routes::TOOLS).and_then(|rest| rest.strip_prefix('/')?.strip_suffix("/try"))
-        {
-            return match segment(name) {
-                Some(name) => self.try_tool(visit, &name, fields, time).await,
-                None => nowhere(),
-            };
-        }
-        let (decision, subject, back, came) = match path {
-            routes::STOP => {
-                let came = self.sources.stop(fields.number(routes::CALL));
-                ("stop", fields.get(routes::CALL).to_owned(), routes::NOW, came)
-            }
-            routes::MUTE => ("mute", self.group(&fields), routes::DENIALS, self.mute(&fields, true)),
-            routes::UNMUTE => ("unmute", self.group(&fields), routes::DENIALS, self.mute(&fields, false)),
-            routes::APPLY => {
-                time.extend(RELOAD_TIME);
-                let came = self.sources.allow(fields.number(routes::KEY), &self.orders).await;
-                ("grant", self.group(&fields), routes::DENIALS, came)
-            }
-            routes::READ => {
-                time.extend(RELOAD_TIME);
-                let (subject, came) = self.read(&fields).await;
-                ("read", subject, routes::CHANGES, came)
-            }
-            routes::APPROVE => {
-                time.extend(RELOAD_TIME);
-                let (subject, came) = self.approve(&fields).await;
-                ("approve", subject, routes::CHANGES, came)
-            }
-            routes::ANSWER_APPROVAL => {
-                let (decision, subject, came) = self.answer(visit, &fields);
-                (decision, subject, routes::APPROVALS, came)
-            }
-            routes::REVOKE_TOKEN => {
-                let came = self.revoke(&fields).await;
-                ("revoke", format!("token {}", fields.get(routes::ID)), routes::CALLERS, came)
-            }
-            _ => return nowhere(),
-        };
+        let came = self.done(visit, path, fields, time).await;
         self.record(&visit.session, decision, &subject, came.as_deref().map_err(String::as_str).map(|_| ""));
         self.tell(visit, &came);
         reply::see_other(back)
     }
 
-    fn mute(&self, fields: &Fields, is_muted: bool) -> Came {
-        self.sources.mute(fields.number(routes::KEY), is_muted)
+    /// The decision that is sent to this path; `None` if none is.
+    fn asked(&self, path: &str, fields: &Fields) -> Option<Asked> {
+        let version = || format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
+        let (decision, subject, back) = match path {
+            routes::STOP => ("stop", fields.get(routes::CALL).to_owned(), routes::NOW),
+            routes::MUTE => ("mute", self.group(fields), routes::DENIALS),
+            routes::UNMUTE => ("unmute", self.group(fields), routes::DENIALS),
+            routes::APPLY => ("grant", self.group(fields), routes::DENIALS),
+            routes::READ => ("read", version(), routes::CHANGES),
+            routes::APPROVE if self.takes_other_signers(fields) => {
+                ("approve", format!("{}, with other signers", version()), routes::CHANGES)
+            }
+            routes::APPROVE => ("approve", version(), routes::CHANGES),
+            routes::ANSWER_APPROVAL => {
+                let waiting = self.sources.waiting_in_words(fields.number(routes::KEY));
+                let subject = waiting.unwrap_or_else(|| fields.get(routes::KEY).to_owned());
+                (answer(fields).0, subject, routes::APPROVALS)
+            }
+            routes::NEW_TOKEN => ("token", fields.get(routes::NAME).to_owned(), routes::CALLERS),
+            routes::REVOKE_TOKEN => ("revoke", format!("token {}", fields.get(routes::ID)), routes::CALLERS),
+            _ => return None,
+        };
+        Some(Asked { decision, subject, back })
     }
 
-    /// The version that is to be read, and what came of it.
-    async fn read(&self, fields: &Fields) -> (String, Came) {
+    async fn done(&self, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Came {
+        if [routes::APPLY, routes::READ, routes::APPROVE].contains(&path) {
+            time.extend(RELOAD_TIME);
+        }
+        match path {
+            routes::STOP => self.sources.stop(fields.number(routes::CALL)),
+            routes::MUTE => self.sources.mute(fields.number(routes::KEY), true),
+            routes::UNMUTE => self.sources.mute(fields.number(routes::KEY), false),
+            routes::APPLY => self.sources.allow(fields.number(routes::KEY), &self.orders).await,
+            routes::READ => self.read(fields).await,
+            routes::APPROVE => self.approve(fields).await,
+            routes::ANSWER_APPROVAL => self.answer(visit, fields),
+            _ => self.revoke(fields).await,
+        }
+    }
+
+    async fn read(&self, fields: &Fields) -> Came {
         let name = fields.get(routes::COMPONENT);
-        let subject = format!("{name} {}", fields.get(routes::DIGEST));
-        let digest = match SeenDigest::try_from(fields.get(routes::DIGEST).to_owned()) {
-            Ok(digest) => Some(digest),
-            Err(problem) => return (subject, Err(problem)),
-        };
-        let Some(asked) = self.orders.read(Approval { name: name.to_owned(), digest, allow_signer_change: false })
-        else {
-            return (subject, Err(MANY_WAIT.to_owned()));
-        };
-        let came = match asked.await {
+        let digest = Some(SeenDigest::try_from(fields.get(routes::DIGEST).to_owned())?);
+        let asked = self.orders.read(Approval { name: name.to_owned(), digest, allow_signer_change: false });
+        match asked.ok_or(MANY_WAIT)?.await {
             Ok(ReloadOutcome::Failed(failed)) => Err(format!("It cannot be read: {}", failed.summary)),
             Ok(_) => Ok(format!("{name} is read: it differs as shown, and stays in quarantine.")),
             Err(_) => said("", None),
-        };
-        (subject, came)
+        }
     }
 
-    /// The subject of an approval, and what came of it.
-    async fn approve(&self, fields: &Fields) -> (String, Came) {
-        let subject = format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
-        let approval = match self.approval(fields) {
-            Ok(approval) => approval,
-            Err(problem) => return (subject, Err(problem)),
-        };
-        let signers = if approval.allow_signer_change { ", with other signers" } else { "" };
-        let outcome = match self.orders.approve(approval) {
-            Some(asked) => asked.await.ok(),
-            None => return (subject, Err(MANY_WAIT.to_owned())),
-        };
-        let came = match outcome {
+    async fn approve(&self, fields: &Fields) -> Came {
+        let asked = self.orders.approve(self.approval(fields)?).ok_or(MANY_WAIT)?;
+        match asked.await.ok() {
             Some(ReloadOutcome::Failed(failed)) => Err(format!("It is not served: {}", failed.summary)),
             outcome => said("Approved. ", outcome),
-        };
-        (format!("{subject}{signers}"), came)
+        }
     }
 
     fn approval(&self, fields: &Fields) -> Result<Approval, String> {
@@ -146,28 +161,27 @@ impl Console {
         let Some(held) = quarantined.iter().find(|held| held.component == name) else {
             return Err("This component is not in quarantine.".to_owned());
         };
-        // Nobody allows what the page did not say.
-        let allow_signer_change = held.other_signers && fields.get(routes::SIGNERS) == routes::OTHER_SIGNERS;
+        let allow_signer_change = self.takes_other_signers(fields);
         if held.other_signers && !allow_signer_change {
             return Err("It is not signed as the lock pins it: tick the box that pins its signers as well.".to_owned());
         }
         Ok(Approval { name, digest: Some(digest), allow_signer_change })
     }
 
-    /// The decision, its subject, and what came of it.
-    fn answer(&self, visit: &Visit, fields: &Fields) -> (&'static str, String, Came) {
-        let (decision, allows, remembers) = match fields.get(routes::ANSWER) {
-            "allow" => ("allow", true, false),
-            "remember" => ("remember", true, true),
-            _ => ("decline", false, false),
-        };
+    /// True if the version that is approved is signed by others, and the box for that is ticked.
+    /// Nobody allows what the page did not say.
+    fn takes_other_signers(&self, fields: &Fields) -> bool {
+        let is_it = |held: &Quarantined| held.component == fields.get(routes::COMPONENT) && held.other_signers;
+        fields.get(routes::SIGNERS) == routes::OTHER_SIGNERS && self.sources.journal.quarantined().iter().any(is_it)
+    }
+
+    fn answer(&self, visit: &Visit, fields: &Fields) -> Came {
+        let (_, allows, remembers) = answer(fields);
         let by = match &visit.session.operator {
             Some(name) => format!("{name} in the console"),
             None => format!("the console's session {}", visit.session.name),
         };
-        let answer = OperatorAnswer { allows, remembers, by };
-        let (subject, came) = self.sources.answer(fields.number(routes::KEY), answer);
-        (decision, subject.unwrap_or_else(|| fields.get(routes::KEY).to_owned()), came)
+        self.sources.answer(fields.number(routes::KEY), OperatorAnswer { allows, remembers, by })
     }
 
     async fn revoke(&self, fields: &Fields) -> Came {
@@ -228,6 +242,21 @@ impl Console {
         let found = self.sources.group_in_words(fields.number(routes::KEY));
         found.unwrap_or_else(|| fields.get(routes::KEY).to_owned())
     }
+}
+
+/// The decision about a call that waits: its name, and if it allows and remembers.
+fn answer(fields: &Fields) -> (&'static str, bool, bool) {
+    match fields.get(routes::ANSWER) {
+        "allow" => ("allow", true, false),
+        "remember" => ("remember", true, true),
+        _ => ("decline", false, false),
+    }
+}
+
+/// The tool that a form of this path tries: `None` if it tries none, `Some(None)` if there is none.
+fn tried_tool(path: &str) -> Option<Option<String>> {
+    let name = path.strip_prefix(routes::TOOLS)?.strip_prefix('/')?.strip_suffix("/try")?;
+    Some(segment(name))
 }
 
 fn nowhere() -> Reply {

@@ -1,5 +1,5 @@
 //! Bodies of responses: whole pages, and streams of pieces. Must not hold: their content.
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,8 +10,9 @@ use tokio::sync::mpsc::Receiver;
 pub enum ConsoleBody {
     /// All of it; `None` once it was given.
     Whole(Option<Bytes>),
-    /// Pieces, until the other end is dropped.
-    Pieces(Receiver<Bytes>),
+    /// Pieces, until the other end is dropped. An error breaks the connection, so that what came
+    /// is not taken for the whole.
+    Pieces(Receiver<io::Result<Bytes>>),
 }
 
 impl From<String> for ConsoleBody {
@@ -28,12 +29,12 @@ impl From<&'static [u8]> for ConsoleBody {
 
 impl Body for ConsoleBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Pieces(pieces) => pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+            Self::Pieces(pieces) => pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data))),
         }
     }
 

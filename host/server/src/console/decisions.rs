@@ -2,7 +2,7 @@
 //! command for it, and recorded once. Must not hold: forms, pages, or who may decide.
 use std::sync::Arc;
 
-use toolcell_audit::{Clipped, ConsoleDecided, Event};
+use toolcell_audit::{Clipped, ConsoleDecided, ConsoleDeciding, Event};
 
 use super::gather::Sources;
 use crate::activity::{DenialGroup, OperatorAnswer};
@@ -10,6 +10,12 @@ use crate::reload::{Orders, ReloadOutcome};
 
 /// The outcome of a decision: one sentence, as `Err` if it was not done.
 pub type Came = Result<String, String>;
+
+/// Said where a decision would be missing in the audit.
+const NOT_RECORDED: &str = "Nothing was done: the audit cannot be written. The log says more.";
+
+/// Said where an operator could not see all of what was allowed.
+const NOT_WHOLE: &str = "Its arguments are too long to be shown whole, so it can only be declined.";
 
 impl Sources {
     /// Ends a call.
@@ -36,21 +42,44 @@ impl Sources {
         said("The rule is written. ", asked.await.ok())
     }
 
-    /// Answers a call that waits: the subject for the record, and the outcome.
-    pub fn answer(&self, waiting: Option<u64>, answer: OperatorAnswer) -> (Option<String>, Came) {
+    /// Answers a call that waits.
+    pub fn answer(&self, waiting: Option<u64>, answer: OperatorAnswer) -> Came {
         let said = if answer.allows { "is allowed" } else { "is declined" };
-        match waiting.and_then(|number| self.activity.approvals.answer(number, answer)) {
-            Some(pending) => {
-                let subject = format!("call {} of {}", pending.call, pending.tool);
-                (Some(subject), Ok(format!("Call {} of {:?} {said}.", pending.call, pending.tool)))
-            }
-            None => (None, Err("This call does not wait any more.".to_owned())),
+        let found = waiting.and_then(|number| self.activity.approvals.find(number));
+        if found.is_some_and(|pending| answer.allows && !pending.arguments.is_shown_whole()) {
+            return Err(NOT_WHOLE.to_owned());
         }
+        let answered = waiting.and_then(|number| self.activity.approvals.answer(number, answer));
+        let pending = answered.ok_or("This call does not wait any more.")?;
+        Ok(format!("Call {} of {:?} {said}.", pending.call, pending.tool))
+    }
+
+    /// A call that waits in words; `None` if it does not wait.
+    pub fn waiting_in_words(&self, waiting: Option<u64>) -> Option<String> {
+        let pending = self.activity.approvals.find(waiting?)?;
+        Some(format!("call {} of {}", pending.call, pending.tool))
     }
 
     /// A group of denials in words; `None` if there is no such group.
     pub fn group_in_words(&self, group: Option<u64>) -> Option<String> {
         self.denial_group(group).ok().map(|group| format!("{}: {}", group.component, group.asked))
+    }
+
+    /// Records that a decision is about to be carried out. `Err` is one sentence: it must not be.
+    pub fn begin(
+        &self,
+        (session, operator): (&str, Option<&str>),
+        decision: &str,
+        subject: &str,
+    ) -> Result<(), String> {
+        let event = || {
+            let (operator, subject) = (operator.map(Clipped), Clipped(subject));
+            Event::ConsoleDeciding(ConsoleDeciding { session, operator, decision, subject })
+        };
+        self.sink.record(event).map_err(|error| {
+            tracing::error!("a decision of the console is refused, as the audit cannot be written: {error}");
+            NOT_RECORDED.to_owned()
+        })
     }
 
     /// Records a decision. Where that fails, the log says so.

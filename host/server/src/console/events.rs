@@ -1,15 +1,17 @@
 //! Events: parts of a view for pages that are open, at most once a second for each. Values are made
 //! once for all viewers, and none while nobody looks. Must not hold: markup.
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use hyper::body::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use toolcell_console::View;
 use toolcell_console::model::{Approvals, Changes, Denials, Frame, Now};
 use toolcell_console::update::{self, Update};
+use toolcell_console::{View, routes};
 
+use super::form::Fields;
 use super::gather::Sources;
 use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
@@ -33,6 +35,13 @@ const BEAT: Duration = Duration::from_secs(15);
 
 /// Life of a stream; the page then asks for another.
 const STREAM_TIME: Duration = Duration::from_secs(3_600);
+
+/// A viewer's page.
+struct LookedAt {
+    view: View,
+    /// The component to which a view of denials is narrowed; empty if it is not.
+    component: String,
+}
 
 /// Those who look, and the values that they share.
 pub struct Viewers {
@@ -77,13 +86,14 @@ impl<T> Shared<T> {
 
 impl Viewers {
     /// Parts of a view, and what there is to know of, for a viewer who came at this time.
-    fn look(&self, sources: &Sources, frame: &Frame, view: View, came: Instant) -> (Update, Arc<News>) {
-        let update = match view {
+    fn look(&self, sources: &Sources, frame: &Frame, looked_at: &LookedAt, came: Instant) -> (Update, Arc<News>) {
+        let LookedAt { view, component } = looked_at;
+        let update = match *view {
             View::Now => update::now(frame, &self.now.get(came, || sources.now())),
-            View::Denials => update::denials(frame, &self.denials.get(came, || sources.denials())),
+            View::Denials => update::denials(frame, &self.denials.get(came, || sources.denials()), component),
             View::Changes => update::changes(frame, &self.changes.get(came, || sources.changes())),
             View::Approvals => update::approvals(frame, &self.approvals.get(came, || sources.approvals())),
-            View::Tools | View::Audit | View::Callers => update::counts(frame, view),
+            View::Tools | View::Audit | View::Callers => update::counts(frame, *view),
         };
         (update, self.news.get(came, || News::of(sources)))
     }
@@ -91,14 +101,16 @@ impl Viewers {
 
 impl Console {
     /// The stream of a view's events.
-    pub(super) fn events(self: &Arc<Self>, visit: Visit, view: &str, time: ConnectionTime) -> Reply {
-        let Some(view) = View::of_key(view) else {
+    pub(super) fn events(self: &Arc<Self>, visit: Visit, fields: &Fields, time: ConnectionTime) -> Reply {
+        let Some(view) = View::of_key(fields.get(routes::VIEW)) else {
             return reply::problem(StatusCode::NOT_FOUND, "There is no such view.", None);
         };
         let Ok(place) = Arc::clone(&self.viewers.places).try_acquire_owned() else {
             let hint = "Close another page of the console.";
             return reply::problem(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open.", Some(hint));
         };
+        let view = LookedAt { view, component: fields.get(routes::COMPONENT).to_owned() };
+        let view = Arc::new(view);
         let (sender, pieces) = mpsc::channel(1);
         time.extend(STREAM_TIME);
         drop(tokio::spawn(Arc::clone(self).send_events(visit, view, (sender, time, place))));
@@ -108,8 +120,8 @@ impl Console {
     async fn send_events(
         self: Arc<Self>,
         visit: Visit,
-        view: View,
-        (sender, time, _place): (mpsc::Sender<Bytes>, ConnectionTime, OwnedSemaphorePermit),
+        view: Arc<LookedAt>,
+        (sender, time, _place): (mpsc::Sender<io::Result<Bytes>>, ConnectionTime, OwnedSemaphorePermit),
     ) {
         let came = Instant::now();
         let (ends, mut told) = (came + STREAM_TIME, came);
@@ -117,18 +129,18 @@ impl Console {
         while Instant::now() < ends {
             // A page that is only open does not keep its session from ending as an idle one.
             if !self.doorman.sessions.holds(&visit.secret, Instant::now()) {
-                let _ = sender.try_send(Bytes::from_static(update::ENDED.as_bytes()));
+                let _ = sender.try_send(Ok(Bytes::from_static(update::ENDED.as_bytes())));
                 return;
             }
-            let (console, frame) = (Arc::clone(&self), self.frame(&visit, false));
-            let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, view, came));
+            let (console, frame, view) = (Arc::clone(&self), self.frame(&visit, false), Arc::clone(&view));
+            let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, &view, came));
             let Ok((update, news)) = made.await else { return };
             // A page that was just loaded shows what there was.
             let to_say = heard.get_or_insert_with(|| Heard::all_of(&news)).hears(&news);
             let is_news = to_say.is_some() || update != last;
             if is_news || told.elapsed() >= BEAT {
                 let piece = if is_news { spoken(&update, to_say.as_deref()) } else { update::KEEP_ALIVE.to_owned() };
-                let sent = tokio::time::timeout(TAKEN_WITHIN, sender.send(piece.into())).await;
+                let sent = tokio::time::timeout(TAKEN_WITHIN, sender.send(Ok(piece.into()))).await;
                 match sent {
                     Ok(Ok(())) => {}
                     // The page is closed.

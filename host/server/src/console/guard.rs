@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use http::header::{CONTENT_TYPE, COOKIE, HeaderName, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
-use toolcell_mcp::http::OriginPolicy;
+use toolcell_console::routes;
+use toolcell_mcp::http::{OriginPolicy, RefusalReason};
 
 /// Where a browser says that a request comes from (Fetch Metadata, "Sec-Fetch-Site").
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -21,11 +22,17 @@ const FORM: &str = "application/x-www-form-urlencoded";
 pub struct Refused {
     pub status: StatusCode,
     pub text: &'static str,
+    /// The reason for the audit; `None` for requests that are only malformed.
+    pub reason: Option<RefusalReason>,
 }
 
 impl Refused {
     const fn new(status: StatusCode, text: &'static str) -> Self {
-        Self { status, text }
+        Self { status, text, reason: None }
+    }
+
+    const fn forbidden(text: &'static str, reason: RefusalReason) -> Self {
+        Self { status: StatusCode::FORBIDDEN, text, reason: Some(reason) }
     }
 }
 
@@ -44,18 +51,20 @@ pub fn check(parts: &Parts, doors: &OriginPolicy, local: IpAddr) -> Result<(), R
         if is_own_form { doors.allows(&without_origin(parts), Some(local)) } else { doors.allows(parts, Some(local)) };
     if !allowed {
         let text = "The console does not go by the host that was asked for, or the request is another page's.";
-        return Err(Refused::new(StatusCode::FORBIDDEN, text));
+        let goes_by_host = doors.allows(&without_origin(parts), Some(local));
+        let reason = if goes_by_host { RefusalReason::Origin } else { RefusalReason::Host };
+        return Err(Refused::forbidden(text, reason));
     }
     let is_navigation = one(&parts.headers, &MODE)? == Some("navigate");
     let is_from_here = match site {
         Some("same-origin") => true,
         Some("none") => !is_post,
-        Some(_) => !is_post && is_navigation,
+        Some(_) => !is_post && is_navigation && is_view(parts.uri.path()),
         // Not a browser, or an old one: a form says where it comes from.
         None => !is_post || origin.is_some(),
     };
     if !is_from_here {
-        return Err(Refused::new(StatusCode::FORBIDDEN, "The request comes from another page."));
+        return Err(Refused::forbidden("The request comes from another page.", RefusalReason::Origin));
     }
     if is_post && !is_form(&parts.headers) {
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The console takes forms alone."));
@@ -69,6 +78,12 @@ pub fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let pairs = all.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut found = pairs.filter(|(found, _)| *found == name).map(|(_, value)| value);
     found.next().filter(|_| found.next().is_none())
+}
+
+/// True for addresses to which pages of others may lead. Exports and events hold places of which
+/// there are few, and a browser sends the session's cookie from other ports of the same host.
+fn is_view(path: &str) -> bool {
+    ![routes::EXPORT_JSONL, routes::EXPORT_CSV, routes::EVENTS].contains(&path)
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
@@ -96,13 +111,31 @@ mod tests {
 
     use super::*;
 
-    fn checked(method: &str, fields: &[(&str, &str)]) -> u16 {
+    fn refused(method: &str, path: &str, fields: &[(&str, &str)]) -> Option<Refused> {
         let request = fields
             .iter()
-            .fold(Request::builder().method(method).uri("/"), |request, (name, value)| request.header(*name, *value));
+            .fold(Request::builder().method(method).uri(path), |request, (name, value)| request.header(*name, *value));
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let checked = check(&parts, &OriginPolicy::default(), "127.0.0.1".parse().unwrap());
-        checked.err().map_or(200, |refused| refused.status.as_u16())
+        check(&parts, &OriginPolicy::default(), "127.0.0.1".parse().unwrap()).err()
+    }
+
+    fn checked(method: &str, fields: &[(&str, &str)]) -> u16 {
+        refused(method, "/", fields).map_or(200, |refused| refused.status.as_u16())
+    }
+
+    #[test]
+    fn pages_of_others_lead_to_views_and_to_no_export() {
+        for path in [routes::AUDIT, routes::NOW, "/enter/x", routes::EXPORT_JSONL, routes::EXPORT_CSV, routes::EVENTS] {
+            for (site, is_own) in [("none", true), ("same-origin", true), ("same-site", false), ("cross-site", false)] {
+                let fields = [("host", "127.0.0.1:9"), ("sec-fetch-site", site), ("sec-fetch-mode", "navigate")];
+                let refused = refused("GET", path, &fields).map(|refused| refused.reason);
+                let expected = (!is_own && !is_view(path)).then_some(Some(RefusalReason::Origin));
+                assert_eq!(refused, expected, "{path} {site}");
+            }
+        }
+        let evil = [("host", "evil.example"), ("origin", "http://evil.example")];
+        assert_eq!(refused("GET", "/", &evil).unwrap().reason, Some(RefusalReason::Host));
+        assert_eq!(refused("PUT", "/", &evil).unwrap().reason, None);
     }
 
     #[test]

@@ -139,6 +139,11 @@ impl BoundConsole {
             let hint = "listen on 127.0.0.1, or write certificate and key into [console]";
             return Err(StartError::refused(message).hint_if(Some(hint)));
         }
+        if ListenAddress::Tcp(address).is_public() && policy.is_none_or(|policy| policy.operators().is_empty()) {
+            let message = format!("the console at {address} could be reached from other machines, and nobody signs in");
+            let hint = "write operators = [\"NAME\"] into [console], callers with a token, or listen on 127.0.0.1";
+            return Err(StartError::refused(message).hint_if(Some(hint)));
+        }
         let wrong =
             |error: std::io::Error| StartError::refused(format!("the console cannot be served at {address}: {error}"));
         let hosts = policy.map(ConsolePolicy::hosts).unwrap_or_default();
@@ -198,10 +203,14 @@ async fn accept(socket: TcpListener, certificate: Option<Certificate>, console: 
     let places = Arc::new(Places::default());
     loop {
         match socket.accept().await {
-            Ok((stream, peer)) => places.begin(peer.ip(), |place| {
-                let (console, certificate) = (Arc::clone(&console), certificate.clone());
-                tokio::spawn(shake_hands((stream, peer.ip()), certificate, console, place)).abort_handle()
-            }),
+            Ok((stream, peer)) => {
+                places.begin(peer.ip(), |place| {
+                    let (console, certificate) = (Arc::clone(&console), certificate.clone());
+                    tokio::spawn(shake_hands((stream, peer.ip()), certificate, console, place)).abort_handle()
+                });
+                // A request that is there already is read before a later connection can end it.
+                tokio::task::yield_now().await;
+            }
             Err(_) => tokio::time::sleep(ACCEPT_RESTS).await,
         }
     }

@@ -58,11 +58,11 @@ impl Operators {
     /// See [`NotAdmitted`]. It is counted.
     pub async fn admit(&self, token: &str, from: IpAddr) -> Result<Operator, NotAdmitted> {
         if !self.attempts.begin(from, Instant::now()) {
-            self.refusals.not_signed_in(from, RefusalReason::UnknownCredential, NotAdmitted::TooMany.status());
+            self.refusals.at_console(from, RefusalReason::UnknownCredential, NotAdmitted::TooMany.status());
             return Err(NotAdmitted::TooMany);
         }
         let refused = |reason| {
-            self.refusals.not_signed_in(from, reason, NotAdmitted::Wrong.status());
+            self.refusals.at_console(from, reason, NotAdmitted::Wrong.status());
             NotAdmitted::Wrong
         };
         let admitted = self.authenticator.find(token).await.map_err(|failure| match failure {

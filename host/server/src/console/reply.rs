@@ -1,4 +1,6 @@
 //! Responses with their headers. Must not hold: when they are given.
+use std::io;
+
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use hyper::body::Bytes;
@@ -58,7 +60,7 @@ pub fn asset(asset: &'static Asset) -> Reply {
 }
 
 /// A stream of this type; a download of this name, if it has one.
-pub fn stream(pieces: Receiver<Bytes>, content_type: &str, name: Option<&str>) -> Reply {
+pub fn stream(pieces: Receiver<io::Result<Bytes>>, content_type: &str, name: Option<&str>) -> Reply {
     let mut reply = with_headers(StatusCode::OK, ConsoleBody::Pieces(pieces));
     set(&mut reply, CONTENT_TYPE, content_type);
     if let Some(name) = name {

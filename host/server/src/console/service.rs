@@ -6,9 +6,10 @@ use std::time::Instant;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
+use toolcell_audit::Archive;
 use toolcell_console::model::{ChainState, Frame, Notice, SignInReason};
 use toolcell_console::{asset, page, routes};
-use toolcell_mcp::http::OriginPolicy;
+use toolcell_mcp::http::{OriginPolicy, RefusalReason};
 
 use super::doorman::{Doorman, ENTER};
 use super::events::Viewers;
@@ -85,6 +86,7 @@ impl Console {
     pub async fn respond(self: &Arc<Self>, request: Request<Incoming>, ends: Ends, time: ConnectionTime) -> Reply {
         let (parts, body) = request.into_parts();
         if let Err(refused) = guard::check(&parts, &self.doors, ends.local) {
+            refused.reason.into_iter().for_each(|reason| self.refused(ends, reason));
             return reply::refused(refused);
         }
         let path = parts.uri.path();
@@ -93,7 +95,7 @@ impl Console {
             return reply::asset(asset);
         }
         if let Some(link) = path.strip_prefix(ENTER).filter(|_| parts.method == Method::GET) {
-            return self.enter(link);
+            return self.enter(link, ends);
         }
         let secret = guard::cookie(&parts.headers, self.doorman.cookie());
         if let Some(operators) = self.doorman.operators.as_ref().filter(|_| is_post && path == routes::SIGN_IN) {
@@ -104,6 +106,8 @@ impl Console {
             Some(Visit { secret: secret.to_owned(), session })
         });
         let Some(visit) = found else {
+            // Whoever shows no session is a visitor.
+            secret.into_iter().for_each(|_| self.refused(ends, RefusalReason::UnknownCredential));
             return match path {
                 routes::EVENTS => reply::problem(StatusCode::FORBIDDEN, "The session is over.", None),
                 _ => self.sign_in_at(path, secret.is_some()),
@@ -115,17 +119,18 @@ impl Console {
                 return reply::problem(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large.", None);
             };
             if !visit.session.has_sent(fields.get(routes::CSRF)) {
+                self.refused(ends, RefusalReason::Origin);
                 let hint = "Go back, reload the page, and send the form again.";
                 return reply::problem(StatusCode::FORBIDDEN, "The form is not of this session.", Some(hint));
             }
-            return self.post(&visit, path, fields, &time).await;
+            return self.post(visit, path.to_owned(), fields, time).await;
         }
         let fields = Fields::of(parts.uri.query().unwrap_or_default().as_bytes());
         match path {
-            routes::EVENTS => self.events(visit, fields.get(routes::VIEW), time),
-            routes::EXPORT_JSONL => self.export(&fields, ExportForm::JsonLines, &time),
+            routes::EVENTS => self.events(visit, &fields, time),
+            routes::EXPORT_JSONL => self.export(&fields, ExportForm::JsonLines, &time).await,
             routes::SIGN_IN => reply::see_other(routes::NOW),
-            routes::EXPORT_CSV => self.export(&fields, ExportForm::Csv, &time),
+            routes::EXPORT_CSV => self.export(&fields, ExportForm::Csv, &time).await,
             _ => self.view(visit, path.to_owned(), fields).await,
         }
     }
@@ -171,7 +176,7 @@ impl Console {
                 let view = sources.tools(fields.get(routes::QUERY), fields.number(routes::PAGE).unwrap_or(1));
                 page::tools(&frame, &view)
             }
-            routes::DENIALS => page::denials(&frame, &sources.denials()),
+            routes::DENIALS => page::denials(&frame, &sources.denials(), fields.get(routes::COMPONENT)),
             routes::CHANGES => page::changes(&frame, &sources.changes()),
             routes::APPROVALS => page::approvals(&frame, &sources.approvals()),
             routes::AUDIT => page::audit(&frame, &self.audit(fields)),
@@ -231,15 +236,21 @@ impl Console {
         }
     }
 
-    fn enter(&self, link: &str) -> Reply {
+    /// Counts a request that is answered with 403.
+    fn refused(&self, ends: Ends, reason: RefusalReason) {
+        self.sources.refusals.at_console(ends.peer, reason, StatusCode::FORBIDDEN.as_u16());
+    }
+
+    fn enter(&self, link: &str, ends: Ends) -> Reply {
         let Some(entered) = self.doorman.sessions.enter(link, Instant::now()) else {
+            self.refused(ends, RefusalReason::UnknownCredential);
             return self.sign_in(StatusCode::FORBIDDEN, SignInReason::LinkSpent);
         };
         self.record(&entered.name, "enter", "the console", Ok(""));
         reply::with_cookie(reply::see_other(routes::NOW), &self.doorman.set_cookie(Some(&entered.secret)))
     }
 
-    fn export(&self, fields: &Fields, form: ExportForm, time: &ConnectionTime) -> Reply {
+    async fn export(&self, fields: &Fields, form: ExportForm, time: &ConnectionTime) -> Reply {
         let Some(path) = self.sources.sink.path().map(std::path::Path::to_owned) else {
             return reply::problem(StatusCode::NOT_FOUND, "No audit is kept.", None);
         };
@@ -250,10 +261,19 @@ impl Console {
         let Ok(place) = Arc::clone(&self.long_reads).try_acquire_owned() else {
             return busy();
         };
+        let opened = tokio::task::spawn_blocking(move || Archive::open(&path).map(|archive| (archive, place)));
+        let (archive, place) = match opened.await {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(problem)) => {
+                let text = format!("The audit cannot be read: {problem}.");
+                return reply::problem(StatusCode::SERVICE_UNAVAILABLE, &text, None);
+            }
+            Err(_) => return reply::problem(StatusCode::INTERNAL_SERVER_ERROR, "The audit was not opened.", None),
+        };
         let (sender, pieces) = tokio::sync::mpsc::channel(EXPORT_PIECES);
         time.extend(EXPORT_TIME);
         drop(tokio::task::spawn_blocking(move || {
-            export(&path, &search, form, &sender);
+            export(&archive, &search, form, &sender);
             drop(place);
         }));
         let (kind, name) = match form {
@@ -266,15 +286,20 @@ impl Console {
     /// Checks the chain, and keeps what was found for the page. `Err` is one sentence.
     pub(super) async fn check_chain(&self) -> Result<String, String> {
         let path = self.sources.sink.path().ok_or("No audit is kept.")?.to_owned();
-        let _place = self.long_reads.try_acquire().map_err(|_| "Too much is being read already; try again later.")?;
-        let checked = tokio::task::spawn_blocking(move || check_chain(&path)).await;
-        let checked = checked.map_err(|_| "The check ended before its time.")?;
-        let said = match &checked {
-            ChainState::Broken { reason, .. } => Err(reason.clone()),
+        let place = Arc::clone(&self.long_reads).try_acquire_owned();
+        let place = place.map_err(|_| "Too much is being read already; try again later.")?;
+        let kept = Arc::clone(&self.chain);
+        // The check goes on where the browser leaves, and so its place is kept.
+        let checked = tokio::task::spawn_blocking(move || {
+            let checked = check_chain(&path);
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = checked.clone();
+            drop(place);
+            checked
+        });
+        match checked.await.map_err(|_| "The check ended before its time.")? {
+            ChainState::Broken { reason, .. } => Err(reason),
             _ => Ok("The chain of records is whole.".to_owned()),
-        };
-        *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = checked;
-        said
+        }
     }
 
     /// Records a decision. Where that fails, the log says so.

@@ -15,7 +15,8 @@ pub struct News {
     pub waiting: Vec<(u64, String)>,
     /// Components in quarantine, with the digests of their bytes.
     pub quarantined: Vec<(String, String)>,
-    /// Groups of denials that are not muted: the number, the component and what it asked for.
+    /// Groups of denials that are neither muted nor allowed: the number, the component and what it
+    /// asked for.
     pub denied: Vec<(u64, String, String)>,
 }
 
@@ -32,11 +33,8 @@ impl News {
     /// The news of these sources.
     pub fn of(sources: &Sources) -> Self {
         let mut denied: Vec<_> = sources
-            .activity
-            .denials
-            .list()
+            .open_denials()
             .iter()
-            .filter(|group| !group.is_muted())
             .map(|group| (group.number, group.component.clone(), clipped(&group.asked)))
             .collect();
         denied.sort_unstable();

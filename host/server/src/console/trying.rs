@@ -28,7 +28,15 @@ const CALLER: &str = "console";
 const BESIDE: Duration = Duration::from_secs(15);
 
 /// Cancels the call when the person goes.
-struct CancelledOnDrop(Cancellation);
+#[derive(Default)]
+pub(super) struct CancelledOnDrop(Cancellation);
+
+impl CancelledOnDrop {
+    /// Cancelled then.
+    pub(super) fn cancellation(&self) -> Cancellation {
+        self.0.clone()
+    }
+}
 
 impl Drop for CancelledOnDrop {
     fn drop(&mut self) {
@@ -43,7 +51,7 @@ impl Console {
         visit: &Visit,
         name: &str,
         fields: Fields,
-        time: &ConnectionTime,
+        (time, cancellation): (&ConnectionTime, Cancellation),
     ) -> Reply {
         let wanted = name.to_owned();
         let mut view = match self.aside(move |console| console.sources.tool(&wanted)).await {
@@ -53,7 +61,7 @@ impl Console {
         };
         let mut tried = TryState { fields: fields.all().to_vec(), ..TryState::default() };
         let came = match form::arguments(&view.input_schema, fields.all()) {
-            Ok(arguments) => self.call(name, arguments, time).await,
+            Ok(arguments) => self.call(name, arguments, (time, cancellation)).await,
             Err(problem) => Err(problem),
         };
         let recorded = match &came {
@@ -72,7 +80,12 @@ impl Console {
     }
 
     /// Runs one call on the threads of guests. `Err` is one sentence.
-    async fn call(&self, name: &str, arguments: String, time: &ConnectionTime) -> Result<TryResult, String> {
+    async fn call(
+        &self,
+        name: &str,
+        arguments: String,
+        (time, cancellation): (&ConnectionTime, Cancellation),
+    ) -> Result<TryResult, String> {
         let catalog = self.sources.catalog();
         let caller = Caller::new(CALLER, []);
         let is_seen = catalog.view(&caller).is_none_or(|view| view.find(name).is_some());
@@ -82,8 +95,6 @@ impl Console {
         let waits = [limits.queue_wait(), limits.ask_wait(), limits.deadline(), BESIDE];
         time.extend(waits.into_iter().fold(Duration::ZERO, Duration::saturating_add));
         let arguments = RawValue::from_string(arguments).map_err(|_| "The arguments are not JSON.")?;
-        let cancellation = Cancellation::new();
-        let _cancelled = CancelledOnDrop(cancellation.clone());
         let context = CallContext {
             request_id: CALLER.to_owned(),
             revision: Revision::V2026_07_28,

@@ -163,6 +163,9 @@ pub struct ApprovalShown {
     pub question: String,
     /// The arguments as JSON, clipped.
     pub arguments: String,
+    /// True if not all of them are there: the call can only be declined.
+    #[serde(default)]
+    pub arguments_cut: bool,
     /// Milliseconds since it waits.
     pub age_ms: u64,
     /// Milliseconds until it is declined by itself.

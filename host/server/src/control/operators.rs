@@ -10,7 +10,7 @@ use super::activity::{
     ActivitySnapshot, ApprovalShown, CallShown, CallState, Decision, DecisionRequest, DenialShown, MinuteShown,
     RuleShown,
 };
-use crate::activity::{DenialGroup, OperatorAnswer, PendingApproval};
+use crate::activity::{DenialGroup, OperatorAnswer, PendingApproval, PendingArguments};
 use crate::console::{Came, Offers, Sources};
 use crate::reload::Orders;
 
@@ -62,27 +62,48 @@ impl Operators {
             return json!({"pid": pid, "error": "this process is another than the one that was shown"});
         }
         let who = format!("terminal of uid {}", rustix::process::geteuid().as_raw());
-        let (subject, came) = self.done(request.decision, &who).await;
-        let recorded = came.as_deref().map_err(String::as_str).map(|_| "");
-        self.views.record((&who, None), request.decision.name(), &subject, recorded);
+        let (decision, subject) = (request.decision, self.subject(request.decision));
+        let came = match self.views.begin((&who, None), decision.name(), &subject) {
+            Ok(()) => {
+                let came = self.done(decision, &who).await;
+                let recorded = came.as_deref().map_err(String::as_str).map(|_| "");
+                self.views.record((&who, None), decision.name(), &subject, recorded);
+                came
+            }
+            Err(refused) => Err(refused),
+        };
         let (Ok(text) | Err(text)) = &came;
         json!({"pid": pid, "done": came.is_ok(), "text": text})
     }
 
-    /// The subject for the record, and what came of it.
-    async fn done(&self, decision: Decision, who: &str) -> (String, Came) {
-        let (views, number) = (&self.views, decision.number());
-        let group = || views.group_in_words(Some(number)).unwrap_or_else(|| number.to_string());
+    /// The subject for the record.
+    fn subject(&self, decision: Decision) -> String {
+        let number = decision.number();
+        let found = match decision {
+            Decision::Stop(_) => None,
+            Decision::Mute(_) | Decision::Unmute(_) | Decision::Grant(_) => self.views.group_in_words(Some(number)),
+            Decision::Allow(_) | Decision::Remember(_) | Decision::Decline(_) => {
+                self.views.waiting_in_words(Some(number))
+            }
+        };
+        found.unwrap_or_else(|| number.to_string())
+    }
+
+    async fn done(&self, decision: Decision, who: &str) -> Came {
+        let (views, number) = (&self.views, Some(decision.number()));
         let answer = |allows, remembers| {
+            let waiting = number.and_then(|number| views.activity.approvals.find(number));
+            if allows && waiting.is_some_and(|pending| is_cut(&pending.arguments)) {
+                return Err("A terminal does not show all of its arguments: decide in the console.".to_owned());
+            }
             let answer = OperatorAnswer { allows, remembers, by: format!("the {who}") };
-            let (subject, came) = views.answer(Some(number), answer);
-            (subject.unwrap_or_else(|| number.to_string()), came)
+            views.answer(number, answer)
         };
         match decision {
-            Decision::Stop(call) => (call.to_string(), views.stop(Some(call))),
-            Decision::Mute(_) => (group(), views.mute(Some(number), true)),
-            Decision::Unmute(_) => (group(), views.mute(Some(number), false)),
-            Decision::Grant(_) => (group(), views.allow(Some(number), &self.orders).await),
+            Decision::Stop(_) => views.stop(number),
+            Decision::Mute(_) => views.mute(number, true),
+            Decision::Unmute(_) => views.mute(number, false),
+            Decision::Grant(_) => views.allow(number, &self.orders).await,
             Decision::Allow(_) => answer(true, false),
             Decision::Remember(_) => answer(true, true),
             Decision::Decline(_) => answer(false, false),
@@ -92,8 +113,8 @@ impl Operators {
 
 fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
     let now = views.now();
-    let mut groups = views.activity.denials.list();
-    groups.sort_by_key(|group| group.is_muted());
+    let mut groups = views.open_denials();
+    groups.extend(views.activity.denials.list().into_iter().filter(|group| group.is_muted()));
     let running = now.running.len() as u64;
     let catalog = views.catalog();
     let offers = views.offers(&catalog);
@@ -175,11 +196,17 @@ fn approval((question_id, pending): &(u64, PendingApproval)) -> ApprovalShown {
         component: clipped(&pending.component, NAME_BYTES_MAX),
         caller: clipped(&pending.caller, NAME_BYTES_MAX),
         question: clipped(&pending.question, LINE_BYTES_MAX),
-        arguments: clipped(&pending.arguments, ARGUMENTS_BYTES_MAX),
+        arguments: clipped(&pending.arguments.text, ARGUMENTS_BYTES_MAX),
+        arguments_cut: is_cut(&pending.arguments),
         age_ms: millis(pending.since.elapsed().unwrap_or_default()),
         left_ms: millis(pending.until.saturating_duration_since(Instant::now())),
         remember_s: pending.remember.map(|time| time.as_secs()),
     }
+}
+
+/// True if a terminal is not shown all of these arguments.
+const fn is_cut(arguments: &PendingArguments) -> bool {
+    arguments.left_out > 0 || arguments.text.len() > ARGUMENTS_BYTES_MAX
 }
 
 fn millis(time: Duration) -> u64 {

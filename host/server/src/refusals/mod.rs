@@ -57,7 +57,7 @@ pub struct Refusal {
     pub reason: Reason,
     /// The HTTP status; `None` where the protocol's answer says so.
     pub status: Option<u16>,
-    /// True if a token did not sign in at the console.
+    /// True if the console refused it.
     pub is_at_console: bool,
 }
 
@@ -155,9 +155,8 @@ impl Refusals {
         self.count(Refusal::of(reason), &Who::Caller(caller.name(), hidden));
     }
 
-    /// A token that came from this address does not sign in at the console, which answers with this
-    /// status.
-    pub fn not_signed_in(&self, from: IpAddr, reason: RefusalReason, status: u16) {
+    /// The console refused a request from this address, and answers with this status.
+    pub fn at_console(&self, from: IpAddr, reason: RefusalReason, status: u16) {
         let refusal = Refusal { reason: reason.into(), status: Some(status), is_at_console: true };
         self.count(refusal, &Who::Address(Some(from)));
     }
@@ -265,7 +264,7 @@ mod tests {
     fn without_an_audit_there_are_a_counter_and_the_last_hour() {
         let refusals = Refusals::new(&Arc::new(Sink::disabled()), None);
         refusals.refused(None, RefusalReason::Origin);
-        refusals.not_signed_in(IpAddr::from([127, 0, 0, 1]), RefusalReason::UnknownCredential, 429);
+        refusals.at_console(IpAddr::from([127, 0, 0, 1]), RefusalReason::UnknownCredential, 429);
         refusals.write();
         let counted: Vec<_> = refusals.counts().filter(|(_, count)| *count > 0).collect();
         assert_eq!(counted, [(Reason::UnknownCredential, 1), (Reason::Origin, 1)]);

@@ -50,6 +50,8 @@ struct History {
     attempts: VecDeque<ReloadAttempt>,
     failed: Option<ReloadFailure>,
     replaced: u64,
+    /// Time of the last attempt that replaced the catalog.
+    replaced_at: Option<SystemTime>,
     refused: u64,
     unchanged: u64,
     /// Settings that take effect at the next start.
@@ -88,6 +90,9 @@ impl Journal {
         let count = if attempted.replaced { &mut history.replaced } else { &mut history.refused };
         if attempted.replaced || failed.is_some() {
             *count += 1;
+        }
+        if attempted.replaced {
+            history.replaced_at = Some(attempted.time);
         }
         history.failed = failed;
         history.attempts.push_back(attempted);
@@ -137,6 +142,11 @@ impl Journal {
         let is_it = |held: &&mut Quarantined| held.component == component && held.digest == digest;
         let held = history.quarantined.iter_mut().find(is_it);
         held.map(|held| held.read = Some(Arc::new(details))).is_some()
+    }
+
+    /// Time since which the serving catalog serves; `None` if it is the first one.
+    pub fn replaced_at(&self) -> Option<SystemTime> {
+        self.history().replaced_at
     }
 
     /// The quarantined components.

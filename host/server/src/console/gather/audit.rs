@@ -175,7 +175,7 @@ fn remark(read: std::io::Result<bool>, left_out: usize) -> Option<String> {
             let text = "Older records were not searched; `toolcell audit show` searches all, and exports have all.";
             Some(text.to_owned())
         }
-        Err(problem) => Some(format!("The audit cannot be read: {problem}")),
+        Err(problem) => Some(format!("Not all of the audit can be read: {problem}.")),
     };
     let all: Vec<String> = running.into_iter().chain(read).collect();
     (!all.is_empty()).then(|| all.join(" "))
@@ -203,6 +203,7 @@ mod tests {
     use std::fmt::Write as _;
 
     use serde_json::json;
+    use toolcell_console::model::Frame;
 
     use super::*;
 
@@ -238,6 +239,15 @@ mod tests {
             None => row.record,
         };
         (view.rows.into_iter().map(name).collect(), view.older)
+    }
+
+    #[test]
+    fn what_counts_as_an_error_is_shown_as_one() {
+        for outcome in Outcome::ALL {
+            let rows = vec![AuditRow { outcome: outcome.name().to_owned(), ..AuditRow::default() }];
+            let page = toolcell_console::page::audit(&Frame::default(), &Audit { rows, ..Audit::default() });
+            assert_eq!(page.contains("class=\"chip bad\""), outcome.is_error(), "{outcome:?}: {page}");
+        }
     }
 
     #[test]

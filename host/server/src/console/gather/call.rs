@@ -74,7 +74,6 @@ impl Sources {
                 found.add(reading.run, record);
             }
         });
-        read.ok()?;
         // A call of a run before this one is not of this process.
         let is_of_this_run = found.run == reading.run;
         if found.records.is_empty() || (run.is_none() && !is_of_this_run) {
@@ -82,7 +81,11 @@ impl Sources {
         }
         let recent = if is_of_this_run { self.activity.running.recent().find(call) } else { None };
         let link = CallLink { id: id.to_owned(), number: call };
-        Some(CallPage { chain, ..self.call_page(link, &found, recent.as_deref()) })
+        let mut page = CallPage { chain, ..self.call_page(link, &found, recent.as_deref()) };
+        if let Err(problem) = read {
+            page.facts.push(("audit".to_owned(), format!("not all of it can be read: {problem}")));
+        }
+        Some(page)
     }
 
     fn call_page(&self, link: CallLink, found: &CallRecords, recent: Option<&RecentCall>) -> CallPage {

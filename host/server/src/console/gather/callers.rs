@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use toolcell_console::model::{
     Approvals, CallerRule, Callers, DecidedApproval, Moment, RefusedCaller, TokenRow, WaitingApproval,
 };
-use toolcell_mcp::{Caller, Catalog as _};
+use toolcell_policy as policy;
 
 use super::tools::reach;
 use super::written::WrittenManifest;
@@ -27,9 +27,14 @@ impl Sources {
         let rules: Map<String, Value> = serde_json::from_str(&catalog.callers().canonical()).unwrap_or_default();
         let tokens = self.tokens.as_ref().map(|file| file.read()).transpose()?;
         let written = self.written();
-        let ordered = catalog.callers().rules().iter().filter_map(|rule| Some((rule.name(), rules.get(rule.name())?)));
+        let ordered = catalog.callers().rules().iter().filter_map(|rule| Some((rule, rules.get(rule.name())?)));
         let place = |name: &str| written.as_ref()?.place_of_caller_rule(catalog.callers(), name);
-        let rule = |(name, rule)| CallerRule { place: place(name), ..caller_rule(&catalog, name, rule) };
+        let offers: Vec<_> = catalog.offers().filter(|offer| offer.tool().is_tool()).collect();
+        let rule = |(rule, canonical): (&policy::CallerRule, _)| {
+            // Callers of its scopes may have further rules.
+            let matching = offers.iter().filter(|offer| rule.takes(&offer.called())).count() as u64;
+            CallerRule { place: place(rule.name()), matching, ..caller_rule(rule.name(), canonical) }
+        };
         let RecentRefusals { rows, beyond } = self.refusals.recent();
         Ok(Callers {
             rules: ordered.map(rule).collect(),
@@ -95,7 +100,8 @@ fn waits(
         component: pending.component,
         caller: pending.caller,
         question: pending.question,
-        arguments: pending.arguments,
+        arguments: pending.arguments.text,
+        arguments_left_out: pending.arguments.left_out as u64,
         reach: reach.unwrap_or_default(),
         since: pending.since.into(),
         left: Some(pending.until.saturating_duration_since(Instant::now())),
@@ -112,7 +118,10 @@ pub fn token_id(entry: &TokenEntry) -> String {
 fn refused(row: RecentRefusal) -> RefusedCaller {
     let Refusal { reason, status, is_at_console } = row.refusal;
     let words = match reason {
-        _ if is_at_console => "a token that does not sign in here",
+        Reason::UnknownCredential if is_at_console => "a token, link or session that lets nobody in here",
+        Reason::MissingRight if is_at_console => "a token of no operator",
+        Reason::Host if is_at_console => "a host that the console does not go by",
+        Reason::Origin if is_at_console => "another page, or a form of no page of the session",
         Reason::NoCredential => "no token",
         Reason::UnknownCredential => "a token that is not known",
         Reason::MissingRight => "a token that lacks a right",
@@ -126,15 +135,12 @@ fn refused(row: RecentRefusal) -> RefusedCaller {
     RefusedCaller { who: row.who, reason, status, count: row.count, last: row.last.into() }
 }
 
-fn caller_rule(catalog: &Catalog, name: &str, rule: &Value) -> CallerRule {
+fn caller_rule(name: &str, rule: &Value) -> CallerRule {
     let list = |key: &str| -> Vec<String> {
         let texts = rule.get(key).and_then(Value::as_array).into_iter().flatten();
         texts.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let (names, scopes) = (list("names"), list("scopes"));
-    let someone = Caller::new(names.first().map_or("", String::as_str), scopes.iter().map(String::as_str));
-    let view = catalog.view(&someone);
-    let seen = view.as_deref().unwrap_or(catalog.tools());
     let who =
         names.iter().map(|name| format!("the caller {name}")).chain(scopes.iter().map(|it| format!("scope {it}")));
     let who: Vec<String> = who.collect();
@@ -144,7 +150,7 @@ fn caller_rule(catalog: &Catalog, name: &str, rule: &Value) -> CallerRule {
         name: name.to_owned(),
         who: if who.is_empty() { vec!["everybody else".to_owned()] } else { who },
         tools: list("tools"),
-        matching: seen.tools().iter().filter(|tool| tool.is_tool()).count() as u64,
+        matching: 0,
         prompts: list("prompts"),
         skills: list("skills"),
         bounds: [rate, at_once].into_iter().flatten().collect::<Vec<_>>().join(", "),

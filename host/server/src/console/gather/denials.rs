@@ -1,9 +1,11 @@
 //! The view of denials, and the rules that would allow what was denied.
+use std::cell::LazyCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use toolcell_console::model::{AllowingRule, DenialGroup, Denials};
 use toolcell_mcp::Catalog as _;
-use toolcell_policy::{Askable, Grants, suggest};
+use toolcell_policy::{Ask, Askable, Grants, suggest};
 
 use super::{Sources, link};
 use crate::activity;
@@ -25,13 +27,38 @@ impl Sources {
     pub fn denials(&self) -> Denials {
         let catalog = self.catalog();
         let offers = self.offers(&catalog);
-        let groups = self.activity.denials.list();
-        let (muted, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.is_muted());
+        let (muted, groups) = self.activity.denials.list().into_iter().partition(|group| group.is_muted());
+        let (allowed, groups) = self.by_allowance(groups);
+        let shown = |groups: &[Arc<_>]| groups.iter().map(|group| offers.group(group)).collect();
         Denials {
-            groups: groups.iter().map(|group| offers.group(group)).collect(),
-            muted: muted.iter().map(|group| offers.group(group)).collect(),
+            groups: shown(&groups),
+            muted: shown(&muted),
+            allowed: shown(&allowed),
             ungrouped: self.activity.denials.ungrouped(),
         }
+    }
+
+    /// Groups of denials that are neither muted nor allowed since.
+    pub fn open_denials(&self) -> Vec<Arc<activity::DenialGroup>> {
+        let groups = self.activity.denials.list().into_iter().filter(|group| !group.is_muted());
+        self.by_allowance(groups.collect()).1
+    }
+
+    /// Groups that the serving grants of all their tools allow, and the others. One that was denied
+    /// while these grants served is not allowed, whatever they say: its host's address may be
+    /// private.
+    fn by_allowance(
+        &self,
+        groups: Vec<Arc<activity::DenialGroup>>,
+    ) -> (Vec<Arc<activity::DenialGroup>>, Vec<Arc<activity::DenialGroup>>) {
+        let Some(since) = self.journal.replaced_at() else { return (Vec::new(), groups) };
+        // A newer catalog than that of this generation is looked at again.
+        let generation = self.current.generation();
+        let catalog = self.catalog();
+        let offers = LazyCell::new(|| self.offers(&catalog));
+        groups
+            .into_iter()
+            .partition(|group| group.last() < since && group.is_allowed_in(generation, || offers.allows(group)))
     }
 
     /// The tables that would allow what a group asked for, if the server may write them.
@@ -48,6 +75,16 @@ impl Sources {
 }
 
 impl Offers<'_> {
+    /// True if the grants of all tools that asked allow it.
+    fn allows(&self, group: &activity::DenialGroup) -> bool {
+        let Some(ask) = Ask::parse(&group.asked).ok().filter(|ask| ask.to_string() == group.asked) else {
+            return false;
+        };
+        let tools = group.tools();
+        let allows = |tool: &String| self.tools.get(tool.as_str()).is_some_and(|own| own.explain(&ask).is_allowed());
+        !tools.is_empty() && tools.iter().all(allows)
+    }
+
     /// The tables to write.
     fn tables(&self, group: &activity::DenialGroup) -> Option<String> {
         self.offer(group).filter(|offer| shown(offer).can_apply).map(|offer| offer.table())

@@ -1,7 +1,7 @@
 //! Exports of the audit: all records that a search takes, as they are or as CSV. Must not hold: the
 //! search.
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
 
 use hyper::body::Bytes;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::Sender;
 use toolcell_audit::Archive;
 
 use super::audit::Search;
-use super::records::{STARTED_MAX, detail, number, text};
+use super::records::{STARTED_MAX, detail, number, text, unreadable};
 
 /// Bytes of a piece of an export.
 const PIECE_BYTES: usize = 64 << 10;
@@ -58,18 +58,29 @@ impl Callers {
     }
 }
 
-/// Sends all records that the search takes, piece by piece, until the reader goes.
-pub fn export(path: &Path, search: &Search, form: ExportForm, pieces: &Sender<Bytes>) {
+/// Sends all records that the search takes, piece by piece, until the reader goes. Where a record
+/// cannot be read an error is sent, and nothing more.
+pub fn export(archive: &Archive, search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) {
+    let sent = send(archive, search, form, pieces);
+    if let Err(error) = sent {
+        let _ = pieces.blocking_send(Err(error));
+    }
+}
+
+fn send(archive: &Archive, search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) -> io::Result<()> {
     let mut piece = Vec::new();
     if form == ExportForm::Csv {
         piece.extend_from_slice(COLUMNS.join(",").as_bytes());
         piece.extend_from_slice(b"\r\n");
     }
-    let Ok(archive) = Archive::open(path) else { return };
     let mut callers = Callers::default();
     for file in archive.files() {
         let mut lines = file.lines();
-        while let Ok(Some(line)) = lines.next_line() {
+        while let Some(line) = lines.next_line().map_err(|error| unreadable(file, &error))? {
+            // A search that finds little sends nothing for long.
+            if pieces.is_closed() {
+                return Ok(());
+            }
             let Ok(record) = serde_json::from_slice::<Value>(line) else { continue };
             let caller = callers.take(&record);
             if search.has_text(line) && search.takes(&record, &caller) {
@@ -81,12 +92,13 @@ pub fn export(path: &Path, search: &Search, form: ExportForm, pieces: &Sender<By
                     ExportForm::Csv => piece.extend_from_slice(csv(&record, &caller).as_bytes()),
                 }
             }
-            if piece.len() >= PIECE_BYTES && pieces.blocking_send(std::mem::take(&mut piece).into()).is_err() {
-                return;
+            if piece.len() >= PIECE_BYTES && pieces.blocking_send(Ok(std::mem::take(&mut piece).into())).is_err() {
+                return Ok(());
             }
         }
     }
-    let _ = pieces.blocking_send(piece.into());
+    let _ = pieces.blocking_send(Ok(piece.into()));
+    Ok(())
 }
 
 /// A line of CSV.
@@ -152,11 +164,11 @@ mod tests {
         let table = |fields: &str| {
             let search = Search::of(&Fields::of(fields.as_bytes())).unwrap();
             let (sender, mut pieces) = tokio::sync::mpsc::channel(4);
-            export(&path, &search, ExportForm::Csv, &sender);
+            export(&Archive::open(&path).unwrap(), &search, ExportForm::Csv, &sender);
             drop(sender);
             let mut text = Vec::new();
             while let Ok(piece) = pieces.try_recv() {
-                text.extend_from_slice(&piece);
+                text.extend_from_slice(&piece.unwrap());
             }
             String::from_utf8(text).unwrap().lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
         };
@@ -182,5 +194,21 @@ mod tests {
                 all[1..3].iter().map(|row| (*row).to_owned()).collect()
             )
         );
+    }
+
+    #[test]
+    fn an_export_that_cannot_go_on_ends_with_an_error_and_one_without_a_reader_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let begins = "{\"seq\":1,\"event\":\"host.started\"}\n";
+        std::fs::write(&path, format!("{begins}{}\n{begins}", "x".repeat(2 << 20))).unwrap();
+        let archive = Archive::open(&path).unwrap();
+        let (sender, mut pieces) = tokio::sync::mpsc::channel(4);
+        export(&archive, &Search::default(), ExportForm::JsonLines, &sender);
+        let error = pieces.try_recv().unwrap().unwrap_err().to_string();
+        assert!(error.contains("audit.jsonl"), "{error}");
+        assert!(pieces.try_recv().is_err(), "nothing more");
+        drop(pieces);
+        export(&archive, &Search::default(), ExportForm::JsonLines, &sender);
     }
 }

@@ -56,7 +56,7 @@ impl Sources {
     /// Counts beside the names of views.
     pub fn badges(&self) -> Badges {
         Badges {
-            denials: self.activity.denials.count() as u64,
+            denials: self.open_denials().len() as u64,
             changes: self.journal.quarantined().len() as u64,
             approvals: self.activity.approvals.count() as u64,
         }

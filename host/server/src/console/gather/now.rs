@@ -13,7 +13,7 @@ impl Sources {
     /// The view "Now".
     pub fn now(&self) -> Now {
         let (calls, count) = self.activity.running.list();
-        let waiting = calls.iter().filter(|call| call.phase() == CallPhase::Waiting).count();
+        let waiting = calls.iter().filter(|call| call.phase() != CallPhase::Running).count();
         let minute = self.activity.figures().last_minute();
         let sum = |place: usize| minute.seconds.iter().filter_map(|counts| counts.get(place)).sum::<u64>();
         let point = |&[calls, errors, denials]: &[u64; 3]| SeriesPoint { calls, errors, denials };

@@ -1,11 +1,12 @@
 //! Records of the audit as views read them: the newest ones in their order, the runs of the host,
 //! and the calls that have not ended. Must not hold: which of them a view shows.
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolcell_audit::{Archive, ArchivedFile};
+use toolcell_audit::{Archive, ArchivedFile, LineError};
 use toolcell_console::model::{AuditRow, CallLink, Moment};
 
 /// Bytes of the newest records that a view reads: some sixty thousand calls, in less than half a
@@ -79,8 +80,9 @@ impl Reading {
     }
 }
 
-/// Calls `each` for the newest lines, oldest first. False if there are older ones.
-pub fn each_line(path: &Path, bytes_max: u64, mut each: impl FnMut(&[u8])) -> std::io::Result<bool> {
+/// Calls `each` for the newest lines, oldest first. False if there are older ones. The rest of a
+/// file behind a line that cannot be read is left out, and the first such error is given.
+pub fn each_line(path: &Path, bytes_max: u64, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
     let archive = Archive::open(path)?;
     let mut left = bytes_max;
     let mut windows: Vec<(&ArchivedFile, u64)> = Vec::new();
@@ -93,18 +95,31 @@ pub fn each_line(path: &Path, bytes_max: u64, mut each: impl FnMut(&[u8])) -> st
     }
     let all_bytes: u64 = archive.files().iter().map(ArchivedFile::lines_bytes).sum();
     let is_all = all_bytes <= bytes_max;
+    let mut read = Ok(());
     for (file, window) in windows.into_iter().rev() {
-        let mut lines = file.last_lines(window)?;
-        while let Ok(Some(line)) = lines.next_line() {
-            each(line);
+        if let Err(error) = each_of(file, window, &mut each) {
+            read = read.and(Err(error));
         }
     }
-    Ok(is_all)
+    read.map(|()| is_all)
+}
+
+fn each_of(file: &ArchivedFile, window: u64, each: &mut impl FnMut(&[u8])) -> io::Result<()> {
+    let mut lines = file.last_lines(window)?;
+    while let Some(line) = lines.next_line().map_err(|error| unreadable(file, &error))? {
+        each(line);
+    }
+    Ok(())
+}
+
+/// The error of a line in this file that cannot be read.
+pub fn unreadable(file: &ArchivedFile, error: &LineError) -> io::Error {
+    io::Error::other(format!("{}: {error}", file.path().display()))
 }
 
 /// Calls `each` for the newest records with their lines, oldest first. False if there are older
 /// ones.
-pub fn each_record(path: &Path, bytes_max: u64, mut each: impl FnMut(&Value, &[u8])) -> std::io::Result<bool> {
+pub fn each_record(path: &Path, bytes_max: u64, mut each: impl FnMut(&Value, &[u8])) -> io::Result<bool> {
     each_line(path, bytes_max, |line| {
         if let Ok(record) = serde_json::from_slice::<Value>(line) {
             each(&record, line);
@@ -192,6 +207,20 @@ mod tests {
             let all = each_record(&path, bytes_max, |record, _| seen.push(number(record, "seq"))).unwrap();
             assert_eq!((seen, all), ((first..=9).collect(), is_all), "{bytes_max}");
         }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_leaves_out_the_rest_of_its_file_and_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let line = |seq: u64| format!("{}\n", json!({"seq": seq, "event": "x"}));
+        let long = format!("{}\n", "x".repeat(2 << 20));
+        std::fs::write(folder.path().join("audit.jsonl.1"), [line(1), long, line(2)].concat()).unwrap();
+        std::fs::write(&path, line(3)).unwrap();
+        let mut seen = Vec::new();
+        let read = each_record(&path, SEARCHED_BYTES_MAX, |record, _| seen.push(number(record, "seq")));
+        assert!(read.unwrap_err().to_string().contains("audit.jsonl.1"));
+        assert_eq!(seen, [1, 3]);
     }
 
     #[test]

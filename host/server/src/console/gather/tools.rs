@@ -143,15 +143,14 @@ fn tool_row(offer: &Offer<'_>, quarantined: bool) -> ToolRow {
     let definition = offer.tool().definition();
     let outcomes: Vec<_> = offer.meters().outcomes().collect();
     let calls: u64 = outcomes.iter().map(|(_, count)| count).sum();
-    let good: u64 =
-        outcomes.iter().filter(|(outcome, _)| *outcome == toolcell_audit::Outcome::Ok).map(|(_, count)| count).sum();
+    let errors: u64 = outcomes.iter().filter(|(outcome, _)| outcome.is_error()).map(|(_, count)| count).sum();
     ToolRow {
         name: definition.name.clone(),
         summary: definition.description.chars().take(SUMMARY_CHARS).collect(),
         component: offer.component().name().to_owned(),
         reach: counted(&reach(offer.grants(), None)),
         calls,
-        errors: calls.saturating_sub(good),
+        errors,
         p50: median_time(&offer.meters().used()),
         quarantined,
     }

@@ -61,6 +61,7 @@ async function checkDenials({ context, page }) {
     check(!manifest().includes(asked), 'nothing is allowed before somebody allows it');
     await page.getByRole('button', { name: 'Add to the manifest' }).click();
     await isTold(page, /^The rule is written\. /);
+    equal([await card.count(), await page.locator('#allowed article').count()], [0, 1], 'cards, and those that are allowed since');
     check(manifest().includes(`http = ["${asked}"]`), `the rule is in the manifest: ${manifest()}`);
     const fetched = await tries(page, 'fetch_page', `${address}/news`);
     check(fetched.includes('The shop is open.'), `the call succeeds once it is allowed: ${fetched}`);

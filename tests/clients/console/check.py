@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Looks at the console's pages in a headless Chromium, with samples and of real servers, and decides there: `make console-check`.
 
-Usage: check.py [NAME...]    NAME is plain, hostile, served, locked or hostile-served; all without one
+Usage: check.py [NAME...]    NAME is plain, hostile, served, locked, signed or hostile-served; all without one
        check.py pictures     draws the pictures of host/docs/console.md anew, of a real server
 
 The first two are pages of the example `pages`. The others are the binary with the manifest NAME.toml beside this file and
@@ -21,7 +21,10 @@ import tempfile
 import threading
 import time
 import urllib.request
+from functools import partial
 from pathlib import Path
+
+from signed import lay_signed
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -32,12 +35,13 @@ SAMPLES = ["plain", "hostile"]
 SERVERS = {
     "served": ["ann", "eve"],
     "locked": ["ann", "eve"],
+    "signed": ["ann", "eve"],
     "hostile-served": ["ann", "eve"],
     "pictures": ["ann", "ci"],
 }
-NAMES = [*SAMPLES, "served", "locked", "hostile-served"]
+NAMES = [*SAMPLES, "served", "locked", "signed", "hostile-served"]
 # Those that serve what is pinned alone.
-LOCKED = ["locked", "hostile-served", "pictures"]
+LOCKED = ["locked", "signed", "hostile-served", "pictures"]
 # Seconds for all pages of one mode: three minutes on a busy machine.
 LOOK_S = 900
 # Seconds until a program has said where it serves.
@@ -167,15 +171,20 @@ def command(binary: str, folder: Path, *words: str) -> str:
     return made.stdout.strip()
 
 
+def component(file: str) -> Path:
+    """Where a component was built."""
+    built = next((kept / file for kept in COMPONENTS if (kept / file).exists()), None)
+    if built is None:
+        raise SystemExit(f"{file} is not built: make guests fixtures")
+    return built
+
+
 def lay(name: str, folder: Path, issuer: str) -> None:
     """Puts a manifest and its components into a folder."""
     manifest = (HERE / f"{name}.toml").read_text().replace(ISSUER_HOST, issuer.split("/")[-1]).replace(ISSUER, issuer)
     (folder / "toolcell.toml").write_text(manifest)
     for source in re.findall(r'^source = "(\w+\.wasm)"', manifest, re.MULTILINE):
-        built = next((kept / source for kept in COMPONENTS if (kept / source).exists()), None)
-        if built is None:
-            raise SystemExit(f"{source} is not built: make guests fixtures")
-        shutil.copy(built, folder)
+        shutil.copy(component(source), folder)
 
 
 def served(tools: list[str], name: str) -> bool:
@@ -184,6 +193,8 @@ def served(tools: list[str], name: str) -> bool:
         folder = Path(place)
         with Issuer(folder) as issuer:
             lay(name, folder, issuer.name)
+            if name == "signed":
+                lay_signed(tools[0], folder, component("text_diff.wasm"), partial(command, binary, folder))
             tokens = [command(binary, folder, "token", "new", caller) for caller in SERVERS[name]]
             further = []
             if name in LOCKED:

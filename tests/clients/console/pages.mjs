@@ -10,6 +10,7 @@
 // | `plain`, `hostile` | that of the example `pages` with these samples; with --pages, these pages alone, of any console |
 // | `served` | that of a server as `check.py` sets it up: an operator decides, others try to, and sessions end |
 // | `locked` | the same for a server that serves what is pinned alone |
+// | `signed` | the same, where another key signs next |
 // | `hostile-served` | that of a server whose component says markup wherever it can |
 // | `pictures` | that of a server: checks nothing, and draws the pictures of the documentation |
 //
@@ -23,6 +24,7 @@ const MODES = {
     hostile: async () => (await import('./samples.mjs')).checkSamples(),
     served: async () => (await import('./served.mjs')).checkServed(),
     locked: async () => (await import('./locked.mjs')).checkLocked(),
+    signed: async () => (await import('./signed.mjs')).checkSigned(),
     'hostile-served': async () => (await import('./hostile.mjs')).checkHostile(),
     pictures: async () => (await import('./pictures.mjs')).drawPictures(),
 };

@@ -28,8 +28,8 @@ pub struct ConsoleDecided<'a> {
     /// The operator, as callers are called; `None` in a session that a link began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<Clipped<'a>>,
-    /// The decision: `enter`, `leave`, `stop`, `grant`, `mute`, `unmute`, `approve`, `allow`,
-    /// `remember`, `decline`, `try`, `token`, `revoke`.
+    /// The decision: `enter`, `leave`, `stop`, `grant`, `mute`, `unmute`, `read`, `approve`,
+    /// `allow`, `remember`, `decline`, `try`, `token`, `revoke`.
     pub decision: &'a str,
     /// The subject: a call's number, a rule, a component with its digest.
     pub subject: Clipped<'a>,

@@ -11,7 +11,7 @@ pub struct Audit {
     pub query: AuditQuery,
     /// Outcomes to choose from.
     pub outcomes: Vec<String>,
-    /// Records, newest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
+    /// Calls that run, then records, newest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
     pub rows: Vec<AuditRow>,
     /// The value of `before` in the address of the next page, with older records; none on the last.
     pub older: Option<String>,

@@ -101,12 +101,15 @@ fn answers(call: &WaitingApproval) -> Markup {
                 (button("allow", "main", &html! { "Allow once" }))
                 @if let Some(remember) = call.remember {
                     (button("remember", "", &html! { "Allow for " (time(remember)) }))
-                    span.dim {
-                        "lets further calls of " (name(&call.tool)) " by " (name(&call.caller)) " run as well, whatever their arguments"
-                    }
                 }
             }
             (button("decline", "bad", &html! { "Decline" }))
+        }
+        @if let Some(remember) = call.remember.filter(|_| whole) {
+            p.dim {
+                "“Allow for " (time(remember)) "” lets further calls of " (name(&call.tool)) " by " (name(&call.caller))
+                " run as well, whatever their arguments."
+            }
         }
     }
 }

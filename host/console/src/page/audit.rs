@@ -108,7 +108,7 @@ fn records(rows: &[AuditRow]) -> Markup {
         column("Details"),
     ];
     let rows: Vec<Row> = rows.iter().map(record).collect();
-    table("Records, newest first", &columns, &rows, "No record matches.")
+    table("Calls that run, then records, newest first", &columns, &rows, "No record matches.")
 }
 
 fn record(row: &AuditRow) -> Row {

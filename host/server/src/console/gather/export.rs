@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_cell_is_no_formula_and_no_two_cells() {
         let record = json!({"seq": 1, "event": "call.finished", "tool": "=1+1", "detail": "a,\"b\"\nc", "usage": {"duration_us": 5}});
-        let expected = "\"1\",\"\",\"call.finished\",\"\",\"'=1+1\",\"'@x\",\"\",\"\",5,\"a,\"\"b\"\"\nc\"\r\n";
+        let expected = "\"1\",\"\",\"call.finished\",\"\",\"'=1+1\",\"'@x\",\"\",\"\",5,\"a,\"\"b\"\"; c\"\r\n";
         assert_eq!(csv(&record, "@x"), expected);
         for begins in FORMULAS {
             assert_eq!(cell(&format!("{begins}1")), format!("\"'{begins}1\""));

@@ -17,7 +17,7 @@ pub const SEARCHED_BYTES_MAX: u64 = 32 << 20;
 pub const STARTED_MAX: usize = 10_000;
 
 /// Fields of records that are details, in the order in which they are shown.
-const DETAILS: [&str; 8] = ["detail", "summary", "cause", "differences", "reason", "decision", "name", "uri"];
+const DETAILS: [&str; 7] = ["detail", "summary", "cause", "differences", "reason", "name", "uri"];
 
 /// Runs of the host, and calls of the present one that have not ended, while records are read in
 /// their order.
@@ -154,7 +154,8 @@ pub fn caller<'r>(record: &'r Value, call: Option<&'r Value>) -> &'r str {
 
 /// Details of a record in one line.
 pub fn detail(record: &Value) -> String {
-    let mut parts: Vec<String> = DETAILS.iter().map(|key| text(record, key).to_owned()).collect();
+    let mut parts: Vec<String> = decision(record).into_iter().collect();
+    parts.extend(DETAILS.iter().map(|key| text(record, key).replace('\n', "; ")));
     if text(record, "event") == "request.refused" {
         parts.push(text(record, "address").to_owned());
         let others = if record.get("others") == Some(&Value::Bool(true)) { "others, " } else { "" };
@@ -165,6 +166,19 @@ pub fn detail(record: &Value) -> String {
     }
     parts.retain(|part| !part.is_empty());
     parts.join("; ")
+}
+
+/// A decision of an operator, and who took it.
+fn decision(record: &Value) -> Option<String> {
+    let decision = record.get("decision")?.as_str()?;
+    let [subject, operator, session] = ["subject", "operator", "session"].map(|key| text(record, key));
+    let words: Vec<&str> = [decision, subject].into_iter().filter(|word| !word.is_empty()).collect();
+    let words = words.join(" ");
+    Some(match (operator, session) {
+        ("", "") => words,
+        ("", session) => format!("{words}, by {session}"),
+        (operator, _) => format!("{words}, by {operator}"),
+    })
 }
 
 /// The time of a record.
@@ -221,6 +235,21 @@ mod tests {
         let read = each_record(&path, SEARCHED_BYTES_MAX, |record, _| seen.push(number(record, "seq")));
         assert!(read.unwrap_err().to_string().contains("audit.jsonl.1"));
         assert_eq!(seen, [1, 3]);
+    }
+
+    #[test]
+    fn details_are_one_line_and_say_who_decided_what() {
+        for (record, line) in [
+            (
+                json!({"decision": "read", "subject": "a sha256:1", "session": "ab", "done": true}),
+                "read a sha256:1, by ab",
+            ),
+            (json!({"decision": "stop", "subject": "7", "session": "ab", "operator": "ann"}), "stop 7, by ann"),
+            (json!({"decision": "accept", "detail": "asked"}), "accept; asked"),
+            (json!({"differences": "other bytes\nenv: A"}), "other bytes; env: A"),
+        ] {
+            assert_eq!(detail(&record), line);
+        }
     }
 
     #[test]

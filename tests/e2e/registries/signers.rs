@@ -129,7 +129,7 @@ fn another_signer_is_held_back_without_locked_as_well() {
     assert_eq!((&status["locked"], &status["quarantined"][0]["other_signers"]), (&json!(false), &json!(true)));
     assert_eq!((&status["generation"], &status["components"][0]), (&json!(1), &serving), "ann's serves on");
     assert_eq!(host.call("echo", json!({"text": "hi"})).text(), "hi");
-    host.recorded("a quarantine", |record| record["event"] == "component.quarantined");
+    let _ = host.recorded("a quarantine", |record| record["event"] == "component.quarantined");
     let refused = run(host.folder(), &["approve", "good"]);
     assert_eq!(refused.code(), 1, "{refused:?}");
     assert_eq!(host.folder().read("toolcell.lock"), lock);

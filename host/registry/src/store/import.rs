@@ -213,7 +213,7 @@ impl Staged {
                 }
             }
             (Some(_), Err(problem)) if !is_component => return Err(wrong(problem)),
-            (None, _) => as_component.as_ref().map_err(wrong)?,
+            (None, _) => as_component.as_ref().copied().map_err(wrong)?,
             (Some(_), Err(_)) => {}
         }
         Ok(())

@@ -64,7 +64,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let mut measured: Vec<_> =
         of_signer.median().into_iter().map(|value| Measured::alone(Goal::AddFromRegistry, value)).collect();
     // A quick look has fewer components than the goal is set for.
-    if let Some(ratio) = ratio(&with_pulled, &with_files).filter(|_| !options.quick) {
+    if let Some(ratio) = ratio(&with_signed, &with_files).filter(|_| !options.quick) {
         measured.push(Measured::alone(Goal::StartOfPulled, ratio));
     }
     let rows = vec![

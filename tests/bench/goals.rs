@@ -79,10 +79,10 @@ pub enum Goal {
     SerialBesideReload,
     /// `SerialBesideReload`, with calls in sandbox processes.
     WalledBesideReload,
-    /// A component of 103 KB is added from a registry, with an empty store and nothing compiled:
-    /// p50 in ms.
+    /// A signed component of 103 KB is added from a registry, with an empty store and nothing
+    /// compiled: p50 in ms.
     AddFromRegistry,
-    /// `StartOfFifty` with components that were pulled, as a multiple of those in files.
+    /// `StartOfFifty` with signed components that were pulled, as a multiple of those in files.
     StartOfPulled,
     /// A call of a tool with many grants, p50 above the same call with none, in µs.
     GrantsAboveNone,
@@ -237,8 +237,10 @@ impl Goal {
             Self::SerialBesideReload => {
                 ("calls one after another while 10 MB are reloaded, p99 beside idle", Bound::AtMost(2.0), "×")
             }
-            Self::AddFromRegistry => ("add from a registry on the loopback, in all", Bound::AtMost(500.0), "ms"),
-            Self::StartOfPulled => ("start with 50 pulled components, beside files", Bound::AtMost(1.05), "×"),
+            Self::AddFromRegistry => {
+                ("add, signed, from a registry on the loopback, in all", Bound::AtMost(500.0), "ms")
+            }
+            Self::StartOfPulled => ("start with 50 signed, pulled components, beside files", Bound::AtMost(1.05), "×"),
             Self::GrantsAboveNone => {
                 ("call with 4 mounts and 20 HTTP rules, fresh, p50 above one without", Bound::AtMost(30.0), "µs")
             }

@@ -106,19 +106,22 @@ impl Serving {
     }
 
     /// Serves [`copies`](Self::copies) from the store, once each was pushed to a registry and
-    /// pulled from there.
+    /// pulled from there. With a key each is signed, and has to be.
     ///
     /// # Errors
     /// `echo` was not built, or toolcell fails.
-    pub fn pulled_copies(count: usize, registry: &Registry) -> anyhow::Result<Self> {
+    pub fn pulled_copies(count: usize, registry: &Registry, key: Option<&SigningKey>) -> anyhow::Result<Self> {
         let serving = Self::copies(count)?;
-        let reached = format!("store = \"store\"\n\n[registries.\"{}\"]\nprivate = true\n", registry.host());
+        let trusted = key.map(|_| SigningKey::trusted(registry)).unwrap_or_default();
+        let host = registry.host();
+        let reached = format!("store = \"store\"\n\n[registries.\"{host}\"]\nprivate = true\n{trusted}");
+        key.into_iter().for_each(|key| key.place(&serving.0));
         let mut manifest = std::fs::read_to_string(serving.0.manifest())?;
         manifest = manifest.replacen(IN_PROCESS, &format!("{IN_PROCESS}\n{reached}"), 1);
         serving.0.write("toolcell.toml", &manifest);
         for at in 0..count {
             let file = format!("copy{at}.wasm");
-            let source = push(&serving.0, &registry.reference(&format!("bench/copy{at}"), "1.0.0"), &file)?;
+            let source = push(&serving.0, &registry.reference(&format!("bench/copy{at}"), "1.0.0"), &file, key)?;
             manifest = manifest.replacen(&format!("source = \"{file}\""), &format!("source = \"{source}\""), 1);
         }
         serving.0.write("toolcell.toml", manifest);
@@ -292,12 +295,40 @@ pub fn echo() -> anyhow::Result<Vec<u8>> {
     built(EXAMPLES, "echo")
 }
 
-/// Pushes a file of the folder. Returns the source that names it.
+/// A key that signs components, in two files.
+pub struct SigningKey(rcgen::KeyPair);
+
+impl SigningKey {
+    const OWN: &str = "bench.key";
+    const PUBLIC: &str = "bench.pub";
+
+    /// A new one: ECDSA with P-256, as cosign makes it.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self(rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?))
+    }
+
+    /// Writes both halves into a folder.
+    pub fn place(&self, folder: &Folder) {
+        folder.write(Self::OWN, self.0.serialize_pem());
+        folder.write(Self::PUBLIC, self.0.public_key_pem());
+    }
+
+    /// A rule that asks for its signature of all that comes from a registry.
+    pub fn trusted(registry: &Registry) -> String {
+        format!("\n[trust.\"{}/\"]\nsigned_by = [{{ key = \"{}\" }}]\n", registry.host(), Self::PUBLIC)
+    }
+}
+
+/// Pushes a file of the folder, signed if a key is given. Returns the source that names it.
 ///
 /// # Errors
 /// It is not taken.
-pub fn push(folder: &Folder, reference: &str, file: &str) -> anyhow::Result<String> {
-    let pushed = Command::in_folder(folder, &["push", reference, file, "--json"]).run().json();
+pub fn push(folder: &Folder, reference: &str, file: &str, key: Option<&SigningKey>) -> anyhow::Result<String> {
+    let signed: &[&str] = if key.is_some() { &["--sign-key", SigningKey::OWN] } else { &[] };
+    let pushed = Command::in_folder(folder, &[&["push", reference, file, "--json"], signed].concat()).run().json();
     pushed.get("source").and_then(|source| source.as_str()).map(str::to_owned).context("nothing was pushed")
 }
 

@@ -38,7 +38,7 @@ pub fn open_to_call_or_say(
     rights: &SketchRights,
     code: &CodeCacheArgs,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let options = OpenOptions { code: code.options(), observing: true, ..OpenOptions::default() };
+    let options = OpenOptions { code: code.options(), observing: true, serves: true, ..OpenOptions::default() };
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 

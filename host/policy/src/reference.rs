@@ -9,6 +9,16 @@
 //!
 //! The grammar is that of the OCI distribution specification 1.1, "Pulling manifests", and of the
 //! image specification 1.1, "Digests".
+//!
+//! One repository has one name, since `[trust]` and `[registries]` compare names. Other spellings
+//! are refused, and the error says the one that is taken:
+//!
+//! | written | taken |
+//! |---|---|
+//! | `ghcr.io:443/a`, `ghcr.io:80/a` | `ghcr.io/a` |
+//! | `docker.io/a` | `docker.io/library/a` |
+//! | `index.docker.io/a/b`, `registry-1.docker.io/a/b`, `registry.hub.docker.com/a/b` | `docker.io/a/b` |
+//! | `[::ffff:10.0.0.1]/a` | `10.0.0.1/a` |
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -28,6 +38,18 @@ const SHA256: &str = "sha256:";
 
 /// Characters of a SHA-256 digest in hexadecimal form.
 const HEX_CHARS: usize = 64;
+
+/// Ports that https and http have without being named.
+const DEFAULT_PORTS: [&str; 2] = ["443", "80"];
+
+/// The name of Docker Hub in references.
+const HUB: &str = "docker.io";
+
+/// Other hosts at which Docker Hub answers.
+const HUB_ALIASES: [&str; 3] = ["index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"];
+
+/// The folder of Docker Hub's repositories whose names have one part.
+const HUB_LIBRARY: &str = "library";
 
 /// A SHA-256 digest: `sha256:` and 64 lower-case hexadecimal characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,6 +92,14 @@ pub enum ReferenceError {
         "the repository {0:?} may have a-z and 0-9, and between them one \".\", one or two \"_\", any \"-\" and one \"/\""
     )]
     RepositoryForm(String),
+    /// Another spelling of a registry or repository.
+    #[error("{written:?} is another spelling of {name:?}: write that, since [trust] and [registries] compare names")]
+    Spelling {
+        /// As it is written.
+        written: String,
+        /// The name that is taken.
+        name: String,
+    },
     /// Registry and repository are too long together.
     #[error("the name has {0} characters, {REFERENCE_NAME_CHARS_MAX} are allowed")]
     TooLong(usize),
@@ -154,6 +184,10 @@ impl Reference {
         }
         check_registry(registry)?;
         check_repository(repository)?;
+        if registry == HUB && !repository.contains('/') {
+            let name = format!("{HUB}/{HUB_LIBRARY}/{repository}");
+            return Err(ReferenceError::Spelling { written: format!("{HUB}/{repository}"), name });
+        }
         Ok(Self { registry: registry.to_owned(), repository: repository.to_owned(), tag, digest })
     }
 
@@ -245,8 +279,10 @@ fn checked_tag(tag: &str) -> Result<String, ReferenceError> {
     if is_tag && !tag.starts_with(['.', '-']) { Ok(tag.to_owned()) } else { Err(ReferenceError::Tag(shown(tag))) }
 }
 
-fn check_registry(registry: &str) -> Result<(), ReferenceError> {
+/// Checks that a registry has the form that references name it with.
+pub(crate) fn check_registry(registry: &str) -> Result<(), ReferenceError> {
     let wrong = || ReferenceError::Registry(shown(registry));
+    let other = |name: String| ReferenceError::Spelling { written: registry.to_owned(), name };
     let (host, port) = match registry.strip_prefix('[') {
         Some(rest) => {
             let (address, rest) = rest.split_once(']').ok_or_else(wrong)?;
@@ -254,6 +290,9 @@ fn check_registry(registry: &str) -> Result<(), ReferenceError> {
             let port = if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) };
             // One text for one address, so that settings for it are found.
             (parsed.to_string() == address).then_some(()).ok_or_else(wrong)?;
+            if let Some(mapped) = parsed.to_ipv4_mapped() {
+                return Err(other(format!("{mapped}{rest}")));
+            }
             (None, port)
         }
         None => match registry.split_once(':') {
@@ -275,7 +314,19 @@ fn check_registry(registry: &str) -> Result<(), ReferenceError> {
     }
     let is_port =
         |port: &str| port.bytes().all(|b| b.is_ascii_digit()) && !port.starts_with('0') && port.parse::<u16>().is_ok();
-    if port.is_none_or(is_port) { Ok(()) } else { Err(wrong()) }
+    if !port.is_none_or(is_port) {
+        return Err(wrong());
+    }
+    let unnamed = port.filter(|port| DEFAULT_PORTS.contains(port));
+    let bare = unnamed.and_then(|port| registry.strip_suffix(port)?.strip_suffix(':')).unwrap_or(registry);
+    // A name without a dot is a registry's only with its port.
+    let needs_port = |host: &str| !host.contains('.') && host != "localhost";
+    match host {
+        Some(host) if HUB_ALIASES.contains(&host) || (host == HUB && port.is_some()) => Err(other(HUB.to_owned())),
+        Some(host) if needs_port(host) => Ok(()),
+        _ if unnamed.is_some() => Err(other(bare.to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// A label of a host name (RFC 1123, section 2.1).
@@ -357,6 +408,14 @@ mod tests {
             ("oci://[::1/a", |error| matches!(error, E::Registry(_))),
             ("oci://[0:0::1]/a", |error| matches!(error, E::Registry(_))),
             ("oci://[::1]x/a", |error| matches!(error, E::Registry(_))),
+            ("oci://GHCR.IO/a", |error| matches!(error, E::Registry(_))),
+            ("oci://ghcr.io./a", |error| matches!(error, E::Registry(_))),
+            ("oci://ghcr%2eio/a", |error| matches!(error, E::NoRegistry(_))),
+            ("oci://ghcr.i%6f/a", |error| matches!(error, E::Registry(_))),
+            ("oci://ghcr.io//a", |error| matches!(error, E::RepositoryForm(_))),
+            ("oci://ghcr.io/a%2fb", |error| matches!(error, E::RepositoryForm(_))),
+            ("oci://ghcr.io/a/", |error| matches!(error, E::RepositoryForm(_))),
+            ("oci://ghcr.io/./a", |error| matches!(error, E::RepositoryForm(_))),
             ("oci://ghcr.io/A", |error| matches!(error, E::RepositoryForm(_))),
             ("oci://ghcr.io/a//b", |error| matches!(error, E::RepositoryForm(_))),
             ("oci://ghcr.io/../b", |error| matches!(error, E::RepositoryForm(_))),
@@ -379,6 +438,44 @@ mod tests {
             assert!(is_expected(&error), "{text}: {error}");
         }
         assert!(Reference::parse("oci://library/busybox").unwrap_err().to_string().contains("docker.io/"));
+    }
+
+    #[test]
+    fn each_other_spelling_of_a_name_is_refused_with_the_one_that_is_taken() {
+        for (written, name) in [
+            ("ghcr.io:443/acme/x", Some("ghcr.io")),
+            ("ghcr.io:80/acme/x", Some("ghcr.io")),
+            ("ghcr.io:8443/acme/x", None),
+            ("127.0.0.1:443/a", Some("127.0.0.1")),
+            ("localhost:80/a", Some("localhost")),
+            ("[::1]:443/a", Some("[::1]")),
+            ("[::ffff:10.0.0.1]/a", Some("10.0.0.1")),
+            ("[::ffff:10.0.0.1]:5000/a", Some("10.0.0.1:5000")),
+            // Without a port it would be no registry.
+            ("registry:443/a", None),
+            ("registry:80/a", None),
+            ("docker.io/library/alpine", None),
+            ("docker.io/acme/x", None),
+            ("docker.io/alpine", Some("docker.io/library/alpine")),
+            ("docker.io/alpine:3", Some("docker.io/library/alpine")),
+            ("docker.io:443/library/alpine", Some("docker.io")),
+            ("docker.io:5000/library/alpine", Some("docker.io")),
+            ("index.docker.io/library/alpine", Some("docker.io")),
+            ("registry-1.docker.io/library/alpine", Some("docker.io")),
+            ("registry-1.docker.io:443/library/alpine", Some("docker.io")),
+            ("registry.hub.docker.com/acme/x", Some("docker.io")),
+        ] {
+            let found = match Reference::parse(&format!("oci://{written}")) {
+                Ok(_) => None,
+                Err(ReferenceError::Spelling { name, .. }) => Some(name),
+                Err(error) => panic!("{written}: {error}"),
+            };
+            assert_eq!(found.as_deref(), name, "{written}");
+        }
+        assert_eq!(
+            Reference::parse("oci://ghcr.io:443/acme/x").unwrap_err().to_string(),
+            "\"ghcr.io:443\" is another spelling of \"ghcr.io\": write that, since [trust] and [registries] compare names"
+        );
     }
 
     #[test]

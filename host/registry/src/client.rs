@@ -232,8 +232,6 @@ impl RegistryClient {
     }
 
     fn at(&self, asked: &str, registry: &str, name: String, right: Right) -> Result<Repository, PullError> {
-        // Short names of Docker Hub are in the folder "library" there.
-        let name = if registry == HUB && !name.contains('/') { format!("library/{name}") } else { name };
         let base = self.address(registry).map_err(|error| match error {
             PullError::Settings { problem, .. } => PullError::Settings { host: asked.to_owned(), problem },
             other => other,
@@ -279,7 +277,7 @@ mod tests {
         let client = RegistryClient::new(RegistryOptions { by_host, ..RegistryOptions::default() });
         for (reference, right, expected) in [
             ("oci://quay.io/a/b", Right::Pull, "https://quay.io/v2/a/b/x"),
-            ("oci://docker.io/a", Right::Pull, "https://registry-1.docker.io/v2/library/a/x"),
+            ("oci://docker.io/library/a", Right::Pull, "https://registry-1.docker.io/v2/library/a/x"),
             ("oci://docker.io/a/b", Right::Pull, "https://registry-1.docker.io/v2/a/b/x"),
             ("oci://ghcr.io/a/b", Right::Pull, "https://mirror.example:8443/v2/cache/ghcr/a/b/x"),
             ("oci://ghcr.io/a/b", Right::Push, "https://ghcr.io/v2/a/b/x"),

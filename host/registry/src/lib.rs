@@ -50,7 +50,7 @@ pub use document::{
 };
 pub use error::{Compression, PullError, StoreError};
 pub use listing::Tags;
-pub use pull::{Progress, Pulled};
+pub use pull::{Accept, Progress, Pulled, Unaccepted};
 pub use push::{Artifact, AttachedArtifact, AttachedLayer};
 pub use referrers::{
     ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, ATTACHED_MANIFEST_BYTES_MAX, REFERRERS_LISTED_MAX,

@@ -1,5 +1,7 @@
 //! Pulling a component: its manifest, its layers, and what is attached to it. Must not hold: trust
 //! in any of it.
+use std::convert::Infallible;
+
 use toolcell_policy::{Digest, Reference};
 
 use crate::client::{RegistryClient, Repository, Right};
@@ -9,10 +11,13 @@ use crate::document::{
 use crate::download::{Download, blocking};
 use crate::error::PullError;
 use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Fetched, Skipped};
-use crate::store::{Store, component_entry, of_repository};
+use crate::store::{Attached, Store, component_entry, of_repository};
 
 /// Most bytes of all layers beside the component: as many as may be attached to it.
 const BESIDE_BYTES_MAX: u64 = ATTACHED_BYTES_MAX;
+
+/// Decides whether a component comes: by the digest of its manifest, and what is attached to it.
+pub type Accept<'a, R> = dyn Fn(&Digest, &[&Attached]) -> Result<(), R> + Send + Sync + 'a;
 
 /// State of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +49,17 @@ pub struct Pulled {
     pub not_looked_at: usize,
 }
 
+/// A component that was refused for what is attached to it. None of it is in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unaccepted<R> {
+    /// Why.
+    pub reason: R,
+    /// Artifacts that were listed, and are not what they should be, with the reason.
+    pub skipped: Vec<Skipped>,
+    /// Number of artifacts, at the least, that were listed and not looked at.
+    pub not_looked_at: usize,
+}
+
 /// The documents of a component.
 struct Documents {
     /// The index, if the digest is that of one.
@@ -70,33 +86,46 @@ impl RegistryClient {
         store: &Store,
         progress: &(dyn Fn(Progress) + Send + Sync),
     ) -> Result<Pulled, PullError> {
+        let all = |_: &Digest, _: &[&Attached]| Ok::<(), Infallible>(());
+        match self.pull_if(reference, store, progress, &all).await? {
+            Ok(pulled) => Ok(pulled),
+            Err(Unaccepted { reason, .. }) => match reason {},
+        }
+    }
+
+    /// [`RegistryClient::pull`], once `accept` took what is attached to the component. It gets the
+    /// digest of the manifest and what the registry has for it, and of a component that the store
+    /// has also what is attached there. No layer of the component is asked for before.
+    ///
+    /// # Errors
+    /// Those of [`RegistryClient::pull`].
+    pub async fn pull_if<R>(
+        &self,
+        reference: &Reference,
+        store: &Store,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+        accept: &Accept<'_, R>,
+    ) -> Result<Result<Pulled, Unaccepted<R>>, PullError> {
         let digest = reference.digest().ok_or_else(|| PullError::NoDigest(reference.to_string()))?;
         let repository = self.repository(reference, Right::Pull)?;
         let within = self.bounds().pull;
         let late = |_| PullError::Late { host: repository.registry.clone(), step: "give the component", within };
-        let pull = self.pull_from(&repository, (reference, digest), store, progress);
+        let pull = self.pull_from(&repository, (reference, digest), store, (progress, accept));
         tokio::time::timeout(within, pull).await.map_err(late)?
     }
 
-    async fn pull_from(
+    async fn pull_from<R>(
         &self,
         repository: &Repository,
         (reference, digest): (&Reference, &Digest),
         store: &Store,
-        progress: &(dyn Fn(Progress) + Send + Sync),
-    ) -> Result<Pulled, PullError> {
+        (progress, accept): (&(dyn Fn(Progress) + Send + Sync), &Accept<'_, R>),
+    ) -> Result<Result<Pulled, Unaccepted<R>>, PullError> {
         let own = store.clone();
         let _adding = blocking(move || own.adding()).await?;
         let documents = self.documents(repository, reference, digest, store).await?;
         let layer = component_layer(&documents.digest, &documents.manifest)?;
-        let mut downloaded = 0_u64;
-        for part in self.checked_parts(repository, &documents.manifest, layer)? {
-            let is_component = std::ptr::eq(part, layer);
-            let silent = |_| ();
-            let progress = if is_component { progress } else { &silent };
-            let download = Download { client: self, repository, store, part, is_component, progress };
-            downloaded = downloaded.saturating_add(download.run().await?);
-        }
+        let parts = self.checked_parts(repository, &documents.manifest, layer)?;
         // Signatures of the manifest are those that count: a long list of an index around it cannot
         // take their place.
         let mut subjects = vec![documents.digest.clone()];
@@ -104,6 +133,22 @@ impl RegistryClient {
             subjects.push(digest.clone());
         }
         let found = self.fetch_referrers(repository, &subjects).await?;
+        // Those that were imported may count as well.
+        let mut stored = store.attached(digest, &reference.name()).unwrap_or_default();
+        let is_there = |one: &Attached| found.fetched.iter().any(|other| other.attached.digest == one.digest);
+        stored.retain(|one| !is_there(one));
+        let attached: Vec<&Attached> = found.fetched.iter().map(|one| &one.attached).chain(&stored).collect();
+        if let Err(reason) = accept(&documents.digest, &attached) {
+            return Ok(Err(Unaccepted { reason, skipped: found.skipped, not_looked_at: found.not_looked_at }));
+        }
+        let mut downloaded = 0_u64;
+        for part in parts {
+            let is_component = std::ptr::eq(part, layer);
+            let silent = |_| ();
+            let progress = if is_component { progress } else { &silent };
+            let download = Download { client: self, repository, store, part, is_component, progress };
+            downloaded = downloaded.saturating_add(download.run().await?);
+        }
         let pulled = Pulled {
             digest: digest.clone(),
             manifest: documents.digest.clone(),
@@ -116,7 +161,7 @@ impl RegistryClient {
         };
         let (store, name, digest) = (store.clone(), reference.name(), digest.clone());
         blocking(move || keep(&store, &name, &digest, documents, found.fetched)).await?;
-        Ok(pulled)
+        Ok(Ok(pulled))
     }
 
     /// The documents of a component, from the store where it has them.

@@ -58,5 +58,7 @@ pub use catalog::{Compiling, LoadStep};
 pub use console::ConsoleAddress;
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};
-pub use open::{CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal};
+pub use open::{
+    CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal, lost_signers,
+};
 pub use serve::{Running, Server, ServerOptions, TransportOptions};

@@ -38,6 +38,9 @@ pub struct OpenOptions<'a> {
     /// True if only components may be served that the lock pins; others give a [`Refusal`]. False
     /// by default.
     pub locked: bool,
+    /// True if calls will be served: a component that others signed than those whom the lock pins
+    /// gives a [`Refusal`], whatever `locked` says. False by default.
+    pub serves: bool,
     /// True if attempts of guests are observed: more of them are then denied where they are noted.
     /// False by default.
     pub observing: bool,
@@ -223,12 +226,14 @@ impl ManifestFile {
             });
             return Ok(self.refused(problems, refusal));
         };
-        if let Some(locked) = &locked {
-            let drifts = drifts(locked, &catalog, &withheld);
-            if !drifts.is_empty() {
-                let lock = lock::path_beside(&self.path).into_path();
-                return Ok(self.refused(problems, Some(Refusal::Drift { lock, drifts })));
-            }
+        let drifts = match &locked {
+            Some(locked) => drifts(locked, &catalog, &withheld),
+            None if options.serves && !self.is_given => lost_signers(&self.path, &catalog),
+            None => Vec::new(),
+        };
+        if !drifts.is_empty() {
+            let lock = lock::path_beside(&self.path).into_path();
+            return Ok(self.refused(problems, Some(Refusal::Drift { lock, drifts })));
         }
         let opened = OpenedAs {
             path: self.path.clone(),
@@ -261,6 +266,13 @@ fn drifts(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> Vec<Drift>
     let is_withheld = |drift: &Drift| withheld.iter().any(|held| held.name == drift.component);
     let drifts = lock::drift(locked, &Lock::of(catalog)).into_iter().filter(|drift| !is_withheld(drift));
     unread(locked, withheld).chain(drifts).collect()
+}
+
+/// Components whose pinned signers are lost, or signed less. None where no lock can be read: then
+/// nothing is pinned, and a start says so.
+pub fn lost_signers(manifest: &Path, catalog: &Catalog) -> Vec<Drift> {
+    let Ok(Some(locked)) = lock::read(&lock::path_beside(manifest)) else { return Vec::new() };
+    lock::drift(&locked, &Lock::of(catalog)).into_iter().filter(|drift| drift.lost_signers).collect()
 }
 
 /// Components that were not parsed, as they differ from the lock.

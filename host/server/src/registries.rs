@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toolcell_policy::{Digest, Manifest, PackageName, Reference, Server, SourceRef};
 use toolcell_registry::{
     Artifact, Attached, AttachedArtifact, Credential, Progress, PullError, RegistryClient, RegistryOptions,
-    RegistrySettings, SearchResult, Skipped, Store, StoreError, StoredComponent, Tags,
+    RegistrySettings, SearchResult, Skipped, Store, StoreError, StoredComponent, Tags, Unaccepted,
 };
 use url::Url;
 use zeroize::Zeroizing;
@@ -45,6 +45,16 @@ pub struct LeftOut {
     pub skipped: Vec<Skipped>,
     /// Number of those, at the least, that were not looked at: there are too many.
     pub not_looked_at: usize,
+}
+
+/// A component that does not come.
+#[derive(Debug)]
+pub struct NotFetched {
+    /// Why: a sentence, and advice.
+    pub fault: Fault,
+    /// Artifacts that are attached and are not what they should be, where it is refused for its
+    /// signatures.
+    pub left_out: LeftOut,
 }
 
 impl LeftOut {
@@ -128,6 +138,27 @@ impl<'m> Registries<'m> {
         Ok(LeftOut { skipped: pulled.skipped, not_looked_at: pulled.not_looked_at })
     }
 
+    /// [`Registries::fetch`], if those signed whom the manifest's rule names. No layer of another
+    /// component is downloaded.
+    ///
+    /// # Errors
+    /// [`NotFetched`].
+    pub fn fetch_signed(
+        &self,
+        reference: &Reference,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+    ) -> Result<LeftOut, NotFetched> {
+        let accept = |manifest: &Digest, attached: &[&Attached]| self.check(reference, manifest, attached).map(drop);
+        let pull = self.client.pull_if(reference, &self.store, progress, &accept);
+        match self.runtime.block_on(pull) {
+            Ok(Ok(pulled)) => Ok(LeftOut { skipped: pulled.skipped, not_looked_at: pulled.not_looked_at }),
+            Ok(Err(Unaccepted { reason, skipped, not_looked_at })) => {
+                Err(NotFetched { fault: reason, left_out: LeftOut { skipped, not_looked_at } })
+            }
+            Err(error) => Err(NotFetched { fault: of_registry(&error), left_out: LeftOut::default() }),
+        }
+    }
+
     /// A component of the store, and those who signed it. Asks no registry.
     ///
     /// # Errors
@@ -160,9 +191,13 @@ impl<'m> Registries<'m> {
         reference: &Reference,
         (component, attached): (&StoredComponent, &[Attached]),
     ) -> Result<Option<Signed>, Fault> {
+        self.check(reference, &component.manifest, &attached.iter().collect::<Vec<_>>())
+    }
+
+    fn check(&self, reference: &Reference, manifest: &Digest, attached: &[&Attached]) -> Result<Option<Signed>, Fault> {
         let Some(rule) = self.manifest.trust_of(reference) else { return Ok(None) };
         let read = ReadRule::read(rule, self.folder);
-        let signed = read.and_then(|read| read.verify(&component.manifest, attached));
+        let signed = read.and_then(|read| read.verify(manifest, attached));
         signed.map(Some).map_err(|(problem, hint)| (format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use toolcell_policy::{Manifest, Required, SignerPolicy, TrustPolicy};
-use toolcell_registry::{Attached, StoredLayer};
+use toolcell_registry::{Attached, LAYERS_MAX, StoredLayer};
 use toolcell_trust::limits::{KEY_PEM_BYTES_MAX, ROOT_BYTES_MAX};
 use toolcell_trust::{
     CosignLayer, Evidence, PublicKey, Requirements, SignerIdentity, SignerRule, Subject, TrustRule, TrustedRoot,
@@ -79,7 +79,7 @@ impl ReadRule {
     ///
     /// # Errors
     /// The rule is not fulfilled: a sentence, and advice.
-    pub fn verify(&self, manifest: &toolcell_policy::Digest, attached: &[Attached]) -> Result<Signed, Fault> {
+    pub fn verify(&self, manifest: &toolcell_policy::Digest, attached: &[&Attached]) -> Result<Signed, Fault> {
         let hint =
             || "`toolcell pull` asks for signatures that came since; [trust] says who must have signed".to_owned();
         let subject: Subject = manifest.as_str().parse().map_err(|_| (format!("{manifest} is no digest"), hint()))?;
@@ -102,13 +102,11 @@ fn words(verified: &Verified) -> Vec<String> {
     lines
 }
 
-/// Most layers of one artifact that are looked at: a signature of cosign 2 has one for each signer.
-const LAYERS_OF_ONE_MAX: usize = 8;
-
-/// One layer of each artifact in turn, up to [`LAYERS_OF_ONE_MAX`] of each: an artifact with many
-/// must not take the places of others.
-fn in_turn(attached: &[Attached]) -> impl Iterator<Item = &StoredLayer> {
-    (0..LAYERS_OF_ONE_MAX).flat_map(move |turn| attached.iter().filter_map(move |one| one.layers.get(turn)))
+/// One layer of each artifact in turn, as many as a manifest may have: an artifact with many must
+/// not take the places of others. The first [`EVIDENCE_MAX`](toolcell_trust::limits::EVIDENCE_MAX)
+/// signatures among them are looked at.
+fn in_turn<'a>(attached: &[&'a Attached]) -> impl Iterator<Item = &'a StoredLayer> {
+    (0..LAYERS_MAX).flat_map(move |turn| attached.iter().filter_map(move |one| one.layers.get(turn)))
 }
 
 /// The evidence in a layer of an attached artifact; `None` if it is something else.
@@ -182,4 +180,34 @@ fn public_good() -> Result<Arc<TrustedRoot>, Fault> {
             "name another with root".to_owned(),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(name: &str, layers: usize) -> Attached {
+        let digest = toolcell_registry::digest_of(name.as_bytes());
+        let layer = |at: usize| StoredLayer {
+            media_type: SIMPLE_SIGNING.to_owned(),
+            annotations: std::collections::BTreeMap::new(),
+            bytes: format!("{name}{at}").into_bytes(),
+        };
+        Attached {
+            subject: digest.clone(),
+            digest,
+            artifact_type: SIMPLE_SIGNING.to_owned(),
+            manifest_bytes: Vec::new(),
+            layers: (0..layers).map(layer).collect(),
+        }
+    }
+
+    #[test]
+    fn each_artifact_has_its_turn_and_all_layers_of_a_signature_come() {
+        let (many, two, one) = (artifact("many", 64), artifact("two", 2), artifact("one", 1));
+        let turns: Vec<String> =
+            in_turn(&[&many, &two, &one]).map(|layer| String::from_utf8_lossy(&layer.bytes).into_owned()).collect();
+        assert_eq!(turns[..6], ["many0", "two0", "one0", "many1", "two1", "many2"]);
+        assert_eq!((turns.len(), turns.last().map(String::as_str)), (67, Some("many63")));
+    }
 }

@@ -175,3 +175,22 @@ fn a_signature_behind_ten_thousand_referrers_is_missing_and_the_refusal_says_why
     assert_eq!((refused.code(), &json_of(&refused)["problem"]), (1, &json!(expected)), "{refused:?}");
     assert!(!folder.read("toolcell.toml").contains("[components"), "nothing was added");
 }
+
+#[test]
+fn a_component_that_a_rule_refuses_is_not_downloaded() {
+    let registry = Registry::start();
+    let folder = trusting(&registry);
+    push(&folder, &registry, "1", "good.wasm", &[]);
+    let blob = format!("/blobs/{}", sha256(&toolcell_tests::fixture_bytes("good")));
+    let asked = |before: usize| registry.asked()[before..].iter().filter(|asked| asked.contains(&blob)).count();
+    let before = registry.asked().len();
+    let refused = json_of(&add(&folder, &registry, "1"));
+    assert!(refused["problem"].as_str().unwrap().contains("has no signature that counts"), "{refused}");
+    assert!(registry.asked().len() > before && asked(before) == 0, "{:?}", &registry.asked()[before..]);
+    let listed = json_of(&run(&folder, &["store", "ls", "--json"]));
+    assert_eq!(listed["components"], json!([]), "nothing of it is in the store");
+    push(&folder, &registry, "1", "good.wasm", &["--sign-key", "own.key"]);
+    let before = registry.asked().len();
+    let _ = add(&folder, &registry, "1").succeeded();
+    assert_eq!(asked(before), 1, "once it is signed, it is");
+}

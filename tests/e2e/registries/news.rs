@@ -113,3 +113,73 @@ fn a_program_gets_the_changes_without_any_of_them_being_written() {
     assert!(json["changes"][0]["differences"].to_string().contains("has no longer a signature by key"), "{json}");
     assert_eq!((folder.read("toolcell.toml"), folder.read("toolcell.lock")), before);
 }
+
+#[test]
+fn an_update_heals_what_a_stricter_rule_takes_no_longer() {
+    for is_locked in [true, false] {
+        let registry = Registry::start();
+        let folder = folder_for(&registry, "");
+        keys(&folder, "own", &PKCS_ED25519);
+        let unsigned = push(&folder, &registry, "1", "good.wasm", &[]);
+        let _ = add(&folder, &registry, "1").succeeded();
+        if !is_locked {
+            std::fs::remove_file(folder.path().join("toolcell.lock")).unwrap();
+        }
+        let rule = trust(&registry, "signed_by = [{ key = \"own.pub\" }]");
+        folder.write("toolcell.toml", format!("{}{rule}", folder.read("toolcell.toml")));
+        assert_eq!(run(&folder, &["list"]).code(), 1, "the rule takes it no longer");
+        let signed = push(&folder, &registry, "1", "good.wasm", &["--sign-key", "own.key", "--annotation", "n=2"]);
+        let updated = run(&folder, &["update", "--yes"]);
+        let shown = updated.succeeded();
+        let before = format!("the one before is served no longer: [trust.\"{}/acme/\"]: {unsigned}", registry.host());
+        assert!(shown.contains(&before) && shown.contains("has no signature that counts"), "{shown}");
+        assert!(shown.contains("has a signature by key sha256:"), "{shown}");
+        assert!(folder.read("toolcell.toml").contains(&signed));
+        assert_eq!(super::echo(&folder).succeeded(), "hi\n");
+    }
+}
+
+#[test]
+fn an_update_goes_on_with_others_after_one_that_fails() {
+    let (registry, other) = (Registry::start(), Registry::start());
+    let rule = trust(&registry, "signed_by = [{ key = \"own.pub\" }]");
+    let more = format!("\n[registries.\"{}\"]\nprivate = true\n{rule}", other.host());
+    let folder = folder_for(&registry, &more);
+    keys(&folder, "own", &PKCS_ED25519);
+    let old = push(&folder, &registry, "1", "good.wasm", &["--sign-key", "own.key"]);
+    let _ = add(&folder, &registry, "1").succeeded();
+    let elsewhere = other.reference(REPOSITORY, "1");
+    let _ = run(&folder, &["push", &elsewhere, "other.wasm"]).succeeded();
+    let _ = run(&folder, &["add", &elsewhere, "--name", "other", "--yes"]).succeeded();
+    // The newer one of the first is unsigned; the second has a newer one as well.
+    let unsigned = push(&folder, &registry, "1", "good.wasm", &["--annotation", "n=2"]);
+    let _ = run(&folder, &["push", &elsewhere, "other.wasm", "--annotation", "n=2"]).succeeded();
+    let newer = other.tag(REPOSITORY, "1");
+    let updated = run(&folder, &["update", "--yes", "--json"]);
+    let json = json_of(&updated);
+    assert_eq!(
+        (updated.code(), &json["ok"], &json["updated"][0]["name"]),
+        (1, &json!(false), &json!("other")),
+        "{json}"
+    );
+    let failed = &json["failed"][0];
+    assert_eq!((&failed["name"], &json["failed"].as_array().unwrap().len()), (&json!("good"), &1), "{json}");
+    assert!(
+        failed["problem"].as_str().unwrap().contains(&format!("{unsigned} has no signature that counts")),
+        "{json}"
+    );
+    let manifest = folder.read("toolcell.toml");
+    assert!(manifest.contains(old.as_str()) && manifest.contains(newer.as_str()), "{manifest}");
+    assert_eq!(super::echo(&folder).succeeded(), "hi\n", "the other one stays as it was");
+    let shown = run(&folder, &["update"]);
+    assert_eq!((shown.code(), shown.stdout.as_str()), (1, ""), "{shown:?}");
+    assert!(shown.stderr.starts_with("error: good: oci://"), "{shown:?}");
+
+    // One that can be read no longer, and has nothing newer, keeps no other one back.
+    folder.write("own.pub", "");
+    keys(&folder, "own", &PKCS_ED25519);
+    let _ = run(&folder, &["push", &elsewhere, "other.wasm", "--annotation", "n=3"]).succeeded();
+    let updated = run(&folder, &["update", "--yes"]);
+    assert_eq!(updated.code(), 1, "{updated:?}");
+    assert!(folder.read("toolcell.toml").contains(&other.tag(REPOSITORY, "1")), "{updated:?}");
+}

@@ -148,3 +148,31 @@ fn manifests_of_a_user_share_a_store_and_what_another_one_names_is_kept_if_it_is
     let _ = at_home(&home, &two, &["pull"]).succeeded();
     assert_eq!(digests(&two), 2);
 }
+
+#[test]
+fn another_spelling_of_a_registry_passes_no_rule_of_trust() {
+    let rule = "signed_by = [{ key = \"own.pub\" }]";
+    let digest = "0".repeat(64);
+    for (written, name) in [
+        ("ghcr.io:443/acme/x", "ghcr.io"),
+        ("docker.io/alpine", "docker.io/library/alpine"),
+        ("index.docker.io/library/alpine", "docker.io"),
+        ("registry-1.docker.io/library/alpine", "docker.io"),
+    ] {
+        let said = format!("is another spelling of \"{name}\": write that");
+        let source = format!("version = 1\n[components.a]\nsource = \"oci://{written}@sha256:{digest}\"\n");
+        let prefix = format!("version = 1\n[trust.\"{written}\"]\n{rule}\n");
+        for text in [source, prefix] {
+            let refused = run(&Folder::with_manifest(&text), &["check"]);
+            assert_eq!(refused.code(), 1, "{refused:?}");
+            let shown = format!("{}{}", refused.stdout, refused.stderr);
+            assert!(shown.contains(&said), "{said}: {refused:?}");
+        }
+        let refused = run(&Folder::with_manifest("version = 1\n"), &["add", &format!("oci://{written}")]);
+        assert!(refused.code() == 2 && refused.stderr.contains(&said), "{refused:?}");
+    }
+    for written in ["GHCR.IO/acme/x", "ghcr.io./acme/x", "ghcr.io//acme/x", "ghcr.io/acme%2fx"] {
+        let refused = run(&Folder::with_manifest("version = 1\n"), &["add", &format!("oci://{written}")]);
+        assert_eq!(refused.code(), 2, "{written}: {refused:?}");
+    }
+}

@@ -98,3 +98,44 @@ fn other_bytes_of_another_signer_are_quarantined_unread_and_need_both_approvals(
     assert_eq!(host.status()["quarantined"], json!([]));
     assert!(host.list().iter().any(|tool| tool["name"] == "sleep_hour"));
 }
+
+#[test]
+fn another_signer_is_held_back_without_locked_as_well() {
+    let registry = Registry::start();
+    let (folder, other) = signed_by_another(&registry, "");
+    let (manifest, lock) = (folder.read("toolcell.toml"), folder.read("toolcell.lock"));
+
+    // Nothing is served at a start, and commands that look say why.
+    folder.write("toolcell.toml", &other);
+    for arguments in [&["serve", "--control", "off"][..], &["call", "echo", r#"{"text":"hi"}"#]] {
+        let refused = run(&folder, arguments);
+        assert_eq!((refused.code(), refused.stdout.as_str()), (1, ""), "{refused:?}");
+        for words in ["has no longer a signature by key", "other signers need --allow-signer-change"] {
+            assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+        }
+    }
+    let listed = run(&folder, &["list"]);
+    assert!(listed.succeeded().contains("; not as the lock pins it, and not served]"), "{listed:?}");
+    let json = super::json_of(&run(&folder, &["list", "--json"]));
+    assert_eq!(json["components"][0]["other_signers"], true, "{json}");
+
+    // While it is served, the pinned one serves on. Definitions and grants may change as before.
+    folder.write("toolcell.toml", &manifest);
+    let mut host = TestHost::recording_with(folder, &[]);
+    host.initialize("2025-11-25");
+    let serving = host.status()["components"][0].clone();
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", &other);
+    let status = host.status_when("quarantined", |status| status["quarantined"][0]["component"] == "good");
+    assert_eq!((&status["locked"], &status["quarantined"][0]["other_signers"]), (&json!(false), &json!(true)));
+    assert_eq!((&status["generation"], &status["components"][0]), (&json!(1), &serving), "ann's serves on");
+    assert_eq!(host.call("echo", json!({"text": "hi"})).text(), "hi");
+    let _ = host.recorded("a quarantine", |record| record["event"] == "component.quarantined");
+    let refused = run(host.folder(), &["approve", "good"]);
+    assert_eq!(refused.code(), 1, "{refused:?}");
+    assert_eq!(host.folder().read("toolcell.lock"), lock);
+    let _ = run(host.folder(), &["approve", "good", "--allow-signer-change"]).succeeded();
+    let status = host.status();
+    assert_eq!((&status["quarantined"], &status["generation"]), (&json!([]), &json!(2)), "{status:#}");
+    assert_ne!(status["components"][0]["signed_by"], serving["signed_by"]);
+    assert_eq!(host.call("echo", json!({"text": "hi"})).text(), "hi");
+}

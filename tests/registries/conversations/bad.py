@@ -92,7 +92,7 @@ MANIFESTS = {
     "no-layers": ({"layers": []}, "holds no component: its layers are none"),
     "size-is-wrong": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": layer["size"] - 1}]}, "sends more than the "),
     "size-is-huge": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": 1 << 50}]},
-                     "has 1125899906842624 bytes, 536870912 are allowed"),
+                     "has 1125899906842624 bytes, 134217728 are allowed"),
     "empty-layer": ({"layers": lambda layer, config: [{"mediaType": EMPTY, **config}]},
                     'holds no component: its layers are \\"application/vnd.oci.empty.v1+json\\"'),
 }  # fmt: skip

@@ -30,10 +30,11 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Answers of the processes; `None` if none of them serves by the lock.
+/// Answers of the processes; `None` if none of them serves by the lock, or holds anything back.
 fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
     let ask = |request| ask_all(&args.control, &args.manifest.manifest, &request);
-    if ask(Request::Status)?.iter().all(|status| status["locked"] == false) {
+    let holds = |status: &Value| status["quarantined"].as_array().is_some_and(|held| !held.is_empty());
+    if ask(Request::Status)?.iter().all(|status| status["locked"] == false && !holds(status)) {
         return Ok(None);
     }
     ask(Request::Approve(approval(args))).map(Some)

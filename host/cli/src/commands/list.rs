@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, ResourceReader, Revision, Skill, Tool, sanitize};
 use toolcell_policy::{Limits, SourceRef};
 use toolcell_server::catalog::{App, Catalog, LoadedComponent};
+use toolcell_server::lost_signers;
 
 use crate::args::{ListArgs, SketchRights};
 use crate::exit::Exit;
@@ -17,6 +18,9 @@ const DESCRIPTION_COLUMNS: usize = 88;
 
 /// Begins the name of the entry that reads the resources of a component, which is no tool.
 const OWN_RESOURCES: &str = "resources/";
+
+/// Said of a component that is not served until its signers are approved.
+const NOT_AS_PINNED: &str = "; not as the lock pins it, and not served";
 
 /// Prints the list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
@@ -36,9 +40,11 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| declared.is_seen_with(view));
     let resources: Vec<&DeclaredResource> = catalog.resources().iter().filter(readable).collect();
     let views: Vec<View<'_>> = catalog.views().iter().filter_map(|app| View::of(app, &tools)).collect();
+    let lost: Vec<String> =
+        lost_signers(&args.manifest.manifest, &catalog).into_iter().map(|drift| drift.component).collect();
     let text = if args.json {
         let beside = Beside { resources: &resources, skills: &skills, views: &views };
-        format!("{:#}\n", all(&catalog, (&tools, &prompts), &beside))
+        format!("{:#}\n", all((&catalog, &lost), (&tools, &prompts), &beside))
     } else {
         // Files of skills and views are shown with these.
         let is_held = |declared: &DeclaredResource| matches!(declared.reader, ResourceReader::Held { .. });
@@ -48,7 +54,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
             + &listed_skills(&skills)
             + &listed_views(&views)
             + &read_by_tools(&others)
-            + &pulled(&catalog)
+            + &pulled(&catalog, &lost)
     };
     terminal::print(&text)?;
     Ok(Exit::Done)
@@ -176,8 +182,9 @@ fn read_by_tools(resources: &[&DeclaredResource]) -> String {
     text
 }
 
-/// Components of registries, printed below all else: where each is from, and who signed it.
-fn pulled(catalog: &Catalog) -> String {
+/// Components of registries, printed below all else: where each is from, and who signed it. Those
+/// that `lost` names are not signed as the lock pins them.
+fn pulled(catalog: &Catalog, lost: &[String]) -> String {
     let style = terminal::stdout_style();
     let of_registry = |component: &&Arc<LoadedComponent>| matches!(component.policy().source(), SourceRef::Registry(_));
     let pulled: Vec<_> = catalog.components().iter().filter(of_registry).collect();
@@ -191,7 +198,8 @@ fn pulled(catalog: &Catalog) -> String {
             [] => "nobody vouches for it".to_owned(),
             by => sanitize::line(&by.join("; ")).into_owned(),
         };
-        let origin = terminal::faint(&format!("[component, {signed}]"), style);
+        let held = if lost.iter().any(|name| name == component.name()) { NOT_AS_PINNED } else { "" };
+        let origin = terminal::faint(&format!("[component, {signed}{held}]"), style);
         text.push_str(&format!("{before}{name}  {} {origin}\n", sanitize::line(&source)));
     }
     text
@@ -208,7 +216,7 @@ fn first_line(description: &str) -> String {
 }
 
 fn all(
-    catalog: &Catalog,
+    (catalog, lost): (&Catalog, &[String]),
     (tools, prompts): (&[IndexedTool<'_>], &[IndexedTool<'_>]),
     Beside { resources, skills, views }: &Beside<'_, '_>,
 ) -> Value {
@@ -255,6 +263,7 @@ fn all(
             "source": component.policy().source().to_string(),
             "digest": component.digest(),
             "signed_by": component.signed().by,
+            "other_signers": lost.iter().any(|name| name == component.name()),
         })
     });
     json!({

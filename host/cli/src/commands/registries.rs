@@ -4,6 +4,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::{Manifest, Reference, parse, render_all};
+use toolcell_registry::Progress as Downloaded;
 use toolcell_server::ManifestFile;
 use toolcell_server::registries::{LeftOut, Pulled, Registries};
 use toolcell_server::secrets::Fault;
@@ -56,10 +57,11 @@ pub fn failed((problem, hint): Fault) -> Failure {
     Failure::at_fault(problem, hint)
 }
 
-/// Pulls a component, with progress if it takes long. Where its signatures do not count, the fault
-/// says what is attached and did not come.
+/// Pulls a component, with progress if it takes long. Where its signatures do not count, its bytes
+/// are not downloaded, and the fault says what is attached and did not come.
 pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled, Fault> {
-    let left_out = fetch(registries, reference)?;
+    let left_out = with_progress(|progress| registries.fetch_signed(reference, progress))
+        .map_err(|not| beside(not.fault, &not.left_out))?;
     match registries.read(reference) {
         Ok(pulled) => Ok(Pulled { left_out, ..pulled }),
         Err(fault) => Err(beside(fault, &left_out)),
@@ -69,11 +71,14 @@ pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled
 /// Brings a component into the store, whoever signed it, with progress if it takes long. Returns
 /// what is attached to it and did not come.
 pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<LeftOut, Fault> {
+    with_progress(|progress| registries.fetch(reference, progress))
+}
+
+/// A download that shows how far it is, if it takes long.
+fn with_progress<T>(download: impl FnOnce(&(dyn Fn(Downloaded) + Send + Sync)) -> T) -> T {
     let steps = |bytes: u64| usize::try_from(bytes / STEP_BYTES).unwrap_or(usize::MAX);
     let bar = std::sync::OnceLock::new();
-    registries.fetch(reference, &|at| {
-        bar.get_or_init(|| Progress::new("downloading, KiB", steps(at.total))).at(steps(at.bytes));
-    })
+    download(&|at| bar.get_or_init(|| Progress::new("downloading, KiB", steps(at.total))).at(steps(at.bytes)))
 }
 
 /// Those who signed a component, a line each.

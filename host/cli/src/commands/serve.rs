@@ -89,6 +89,7 @@ fn opening(args: &ServeArgs) -> OpenOptions<'_> {
         code: args.code.options(),
         records: Records::In(args.audit.as_deref()),
         locked: args.locked,
+        serves: true,
         observing: args.observe.is_some(),
         ..OpenOptions::default()
     }

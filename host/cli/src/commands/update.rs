@@ -8,6 +8,7 @@ use toolcell_policy::{Manifest, Reference};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::lock::{self, Drift, Lock, drift};
 use toolcell_server::registries::{self, Pulled, Registries};
+use toolcell_server::secrets::Fault;
 use toolcell_server::{ManifestFile, OpenOptions, Ready};
 
 use super::registries::{failed, json_of, left_out_lines, manifest_of, pull, signers};
@@ -23,6 +24,25 @@ struct Moved {
     from: Reference,
     to: Reference,
     pulled: Pulled,
+    /// Why the one before cannot be read, where it is not there or not trusted any more.
+    unread: Option<String>,
+}
+
+/// Answers of registries about components.
+#[derive(Default)]
+struct Looked {
+    moved: Vec<Moved>,
+    /// Components whose registry does not say, or that do not come.
+    failed: Vec<Failed>,
+    /// Components that cannot be read as the manifest names them.
+    unread: BTreeSet<String>,
+}
+
+/// A component that cannot be updated.
+struct Failed {
+    name: String,
+    source: String,
+    fault: Fault,
 }
 
 /// A component as it is pinned and as it would be.
@@ -44,29 +64,30 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Result<Exit, Failure>> {
     let path = args.manifest.manifest.as_path();
     let read = edit::read(path).and_then(|(file, edit)| {
         let manifest = manifest_of(&file)?;
-        let moved = look(args, &manifest)?;
-        Ok((file, edit, moved))
+        let looked = look(args, &manifest)?;
+        Ok((file, edit, looked))
     });
-    let (file, mut edit, moved) = match read {
+    let (file, mut edit, looked) = match read {
         Ok(read) => read,
         Err(failure) => return Ok(Err(failure)),
     };
-    for one in &moved {
+    for one in &looked.moved {
         edit.set_source(&one.name, &one.to.to_string());
     }
-    if moved.is_empty() {
-        if args.json {
-            terminal::print(&format!("{:#}\n", json!({"ok": true, "updated": []})))?;
-        } else {
-            terminal::say(&format!("{}: nothing leads elsewhere\n", file.name()));
-        }
-        return Ok(Ok(Exit::Done));
+    if !looked.moved.is_empty() {
+        return pin(args, &file, &edit, &looked);
     }
-    pin(args, &file, &edit, &moved)
+    if args.json {
+        terminal::print(&format!("{:#}\n", looked.json(&[])))?;
+    } else if looked.failed.is_empty() {
+        terminal::say(&format!("{}: nothing leads elsewhere\n", file.name()));
+    }
+    Ok(Ok(looked.exit()))
 }
 
-/// Asks registries where the tags lead, and pulls what is new.
-fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Vec<Moved>, Failure> {
+/// Asks registries where the tags lead, and pulls what is new. Without a name, one that fails keeps
+/// none of the others.
+fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Looked, Failure> {
     let folder = folder_of(&args.manifest.manifest);
     let registries = Registries::open(manifest, &folder).map_err(failed)?;
     let wanted: Vec<_> = registries::components(manifest)
@@ -76,7 +97,7 @@ fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Vec<Moved>, Failure> {
         let problem = format!("the manifest has no component {name:?} that comes from a registry");
         return Err(Failure::usage(problem, "`toolcell list` shows the components"));
     }
-    let mut moved = Vec::new();
+    let mut looked = Looked::default();
     for (name, from) in wanted {
         let Some(tag) = args.tag.as_deref().or(from.tag()) else {
             if args.name.is_some() {
@@ -89,14 +110,88 @@ fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Vec<Moved>, Failure> {
             from.clone().bare().with_tag(tag).map_err(|error| {
                 Failure::usage(format!("{name}: {error}"), "a tag is 1 to 128 of A-Z a-z 0-9 _ . -")
             })?;
-        let digest = registries.resolve(&asked).map_err(failed)?;
-        let to = asked.with_digest(digest);
-        if to != *from {
-            let pulled = pull(&registries, &to).map_err(failed)?;
-            moved.push(Moved { name: name.to_owned(), from: from.clone(), to, pulled });
+        match look_at(&registries, from, asked) {
+            Ok(None) => {}
+            Ok(Some((to, pulled))) => {
+                let unread = registries.read(from).err().map(|(problem, _)| problem);
+                looked.moved.push(Moved { name: name.to_owned(), from: from.clone(), to, pulled, unread });
+            }
+            Err(fault) if args.name.is_some() => return Err(failed(fault)),
+            Err(fault) => {
+                let (problem, hint) = &fault;
+                if !args.json {
+                    terminal::error(
+                        &format!("{name}: {from}: {problem}"),
+                        Some(hint.as_str()).filter(|hint| !hint.is_empty()),
+                    );
+                }
+                looked.failed.push(Failed { name: name.to_owned(), source: from.to_string(), fault });
+            }
         }
     }
-    Ok(moved)
+    let unread = registries::components(manifest).filter(|(_, reference)| registries.read(reference).is_err());
+    looked.unread = unread.map(|(name, _)| name.to_owned()).collect();
+    Ok(looked)
+}
+
+/// Where a tag leads, pulled if that is new.
+fn look_at(
+    registries: &Registries<'_>,
+    from: &Reference,
+    asked: Reference,
+) -> Result<Option<(Reference, Pulled)>, Fault> {
+    let digest = registries.resolve(&asked)?;
+    let to = asked.with_digest(digest);
+    if to == *from {
+        return Ok(None);
+    }
+    let pulled = pull(registries, &to)?;
+    Ok(Some((to, pulled)))
+}
+
+impl Looked {
+    /// The text without components that cannot be read: those others are compared without them.
+    fn readable(&self, text: &str, keeps: impl Fn(&str) -> bool) -> String {
+        let Ok(mut edit) = ManifestEdit::of(text) else { return text.to_owned() };
+        for name in self.unread.iter().filter(|name| !keeps(name)) {
+            edit.remove_component(name);
+        }
+        edit.text()
+    }
+
+    /// True if one moves.
+    fn moves(&self, name: &str) -> bool {
+        self.moved.iter().any(|moved| moved.name == name)
+    }
+
+    fn exit(&self) -> Exit {
+        if self.failed.is_empty() { Exit::Done } else { Exit::AtFault }
+    }
+
+    /// A failure with what would have changed, and what failed before.
+    fn beside(&self, failure: Failure, changes: &[Change<'_>]) -> Failure {
+        let failure = failure.with("changes", changes_json(changes));
+        if self.failed.is_empty() { failure } else { failure.with("failed", self.failed_json()) }
+    }
+
+    fn failed_json(&self) -> Value {
+        let failed = self.failed.iter().map(|Failed { name, source, fault: (problem, hint) }| {
+            json!({"name": name, "source": source, "problem": problem, "hint": Some(hint).filter(|hint| !hint.is_empty())})
+        });
+        failed.collect()
+    }
+
+    /// The answer with what was updated.
+    fn json(&self, changes: &[Change<'_>]) -> Value {
+        let mut json = json!({"ok": self.failed.is_empty(), "updated": changes_json(changes)});
+        if let (Some(first), Some(members)) = (self.failed.first(), json.as_object_mut()) {
+            let (problem, hint) = &first.fault;
+            members.insert("problem".to_owned(), format!("{}: {problem}", first.name).into());
+            members.insert("hint".to_owned(), json!(Some(hint).filter(|hint| !hint.is_empty())));
+            members.insert("failed".to_owned(), self.failed_json());
+        }
+        json
+    }
 }
 
 /// Shows how the components differ, and writes lock and manifest once that is wanted.
@@ -104,18 +199,21 @@ fn pin(
     args: &UpdateArgs,
     file: &ManifestFile,
     edit: &ManifestEdit,
-    moved: &[Moved],
+    looked: &Looked,
 ) -> anyhow::Result<Result<Exit, Failure>> {
+    let moved = looked.moved.as_slice();
     let options = || OpenOptions { code: args.code.options(), ..OpenOptions::default() };
     let at_fault = |what: &str| Failure::at_fault(format!("{} {what}, and stays as it is", file.name()), "");
-    let before = ManifestFile::unwritten(file.path(), file.text().to_owned());
+    // Whoever cannot be read any more keeps no other from being compared.
+    let before = ManifestFile::unwritten(file.path(), looked.readable(file.text(), |_| false));
     let Some((_, ready)) = open_file_or_say(before, options())? else {
         return Ok(Err(at_fault("cannot be loaded as it is")));
     };
     let (was, imported) = (Lock::of(&ready.catalog), imports(&ready, moved));
     // Two engines would need twice the memory.
     drop(ready);
-    let Some((_, ready)) = open_file_or_say(ManifestFile::unwritten(file.path(), edit.text()), options())? else {
+    let after = looked.readable(&edit.text(), |name| looked.moves(name));
+    let Some((_, ready)) = open_file_or_say(ManifestFile::unwritten(file.path(), after), options())? else {
         return Ok(Err(at_fault("would have these problems")));
     };
     let (now, imports) = (Lock::of(&ready.catalog), imports(&ready, moved));
@@ -141,23 +239,22 @@ fn pin(
     if let Some(change) = others.filter(|_| !args.allow_signer_change) {
         let problem = format!("{} is not signed as the lock pins it", change.moved.name);
         let failure = Failure::at_fault(problem, "ask its publisher why; --allow-signer-change takes it");
-        return Ok(Err(failure.with("changes", changes_json(&changes))));
+        return Ok(Err(looked.beside(failure, &changes)));
     }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
     if let Err(failure) = agree(file, &edit.text(), args.consent.consent(), screen)? {
-        return Ok(Err(failure.with("changes", changes_json(&changes))));
+        return Ok(Err(looked.beside(failure, &changes)));
     }
     if let Err(failure) = write(file, edit, moved, locked.as_ref(), &now) {
         return Ok(Err(failure));
     }
     if args.json {
-        let updated = changes_json(&changes);
-        terminal::print(&format!("{:#}\n", json!({"ok": true, "updated": updated})))?;
+        terminal::print(&format!("{:#}\n", looked.json(&changes)))?;
     } else {
         let pinned = if locked.is_some() { " and its lock pin" } else { " pins" };
         terminal::say(&format!("{}{pinned} what is new: {}\n", file.name(), moved.len()));
     }
-    Ok(Ok(Exit::Done))
+    Ok(Ok(looked.exit()))
 }
 
 fn changes_json(changes: &[Change<'_>]) -> Value {
@@ -207,8 +304,11 @@ fn difference(was: Option<&BTreeSet<String>>, now: Option<&BTreeSet<String>>) ->
 impl Change<'_> {
     fn text(&self) -> String {
         let style = terminal::stdout_style();
-        let Moved { name, from, to, pulled } = self.moved;
+        let Moved { name, from, to, pulled, unread } = self.moved;
         let mut text = format!("{}\n  was {from}\n  is  {to}\n", terminal::bold(name, style));
+        if let Some(problem) = unread {
+            text.push_str(&format!("  the one before is served no longer: {}\n", sanitize::line(problem)));
+        }
         let differences = self.drift.iter().flat_map(|drift| &drift.differences);
         let left_out = left_out_lines(&pulled.left_out);
         for line in signers(pulled).iter().chain(&left_out).chain(&self.imports).chain(differences) {
@@ -219,11 +319,12 @@ impl Change<'_> {
     }
 
     fn json(&self) -> Value {
-        let Moved { name, from, to, pulled } = self.moved;
+        let Moved { name, from, to, pulled, unread } = self.moved;
         let mut json = json_of(to, pulled);
         if let Some(members) = json.as_object_mut() {
             members.insert("name".to_owned(), name.as_str().into());
             members.insert("was".to_owned(), from.to_string().into());
+            members.insert("was_problem".to_owned(), json!(unread));
             members.insert("imports".to_owned(), json!(self.imports));
             let differences = self.drift.as_ref().map(|drift| drift.differences.clone()).unwrap_or_default();
             members.insert("differences".to_owned(), json!(differences));

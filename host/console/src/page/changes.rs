@@ -45,7 +45,10 @@ pub fn quarantine(frame: &Frame, changes: &Changes) -> Markup {
             @if changes.quarantined.is_empty() {
                 p.empty {
                     @if changes.locked { "Nothing is in quarantine: all that is served is pinned." }
-                    @else { "Nothing is in quarantine. Without " code { "--locked" } ", changes are served at once." }
+                    @else {
+                        "Nothing is in quarantine. Without " code { "--locked" }
+                        ", changes are served at once, unless others signed than are pinned."
+                    }
                 }
             }
             @for component in changes.quarantined.iter().take(ROWS) { (card(frame, component, &mut room)) }

@@ -5,7 +5,7 @@ use super::http::is_host;
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
 use crate::read::{Entry, Problems, Section, paths, secrets, texts};
-use crate::reference::{REFERENCE_NAME_CHARS_MAX, Reference};
+use crate::reference::{REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, check_registry};
 use crate::settings::accessors;
 use crate::table::table;
 
@@ -76,7 +76,11 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Vec<RegistryP
 fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy> {
     let is_known = is_registry(entry.key);
     if !is_known {
-        let problem = entry.key_error("registries::host", format!("{:?} is no host of a registry", entry.key));
+        let problem = match check_registry(entry.key) {
+            Err(error @ ReferenceError::Spelling { .. }) => error.to_string(),
+            _ => format!("{:?} is no host of a registry", entry.key),
+        };
+        let problem = entry.key_error("registries::host", problem);
         problems.add(problem.hint("write its host, and its port where it has one: \"registry.example.com:5000\""));
     }
     let section = entry.table(&REGISTRY, problems)?;
@@ -114,13 +118,14 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
 
 /// True for a host as `oci://` references name it: in lower case, with a port or not.
 pub(super) fn is_registry(text: &str) -> bool {
-    text.len() <= HOST_BYTES_MAX && is_host(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
+    let is_spelling = matches!(check_registry(text), Err(ReferenceError::Spelling { .. }));
+    text.len() <= HOST_BYTES_MAX && is_host(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase()) && !is_spelling
 }
 
 fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
     // The repository that is asked for stands behind it, and the whole is a reference.
-    let whole = format!("{text}/a");
+    let whole = format!("{text}/a/a");
     if !text.contains('@') && Reference::parse(&format!("oci://{whole}")).is_ok_and(|read| read.name() == whole) {
         return Some(text.to_owned());
     }

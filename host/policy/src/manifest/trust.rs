@@ -4,7 +4,7 @@
 use crate::diagnostic::{Diagnostic, Span};
 use crate::identity::{IDENTITY_PATTERN_BYTES_MAX, IdentityPattern, is_plain};
 use crate::read::{Entry, Problems, Section, paths};
-use crate::reference::Reference;
+use crate::reference::{Reference, ReferenceError};
 use crate::settings::accessors;
 use crate::table::table;
 
@@ -155,7 +155,10 @@ pub(crate) fn of<'t>(rules: &'t [TrustPolicy], reference: &Reference) -> Option<
 fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<TrustPolicy> {
     let is_known = is_prefix(entry.key);
     if !is_known {
-        let problem = entry.key_error("trust::prefix", format!("{:?} is no beginning of repositories", entry.key));
+        let problem = match spelling(entry.key) {
+            Some(spelling) => entry.key_error("trust::prefix", spelling),
+            None => entry.key_error("trust::prefix", format!("{:?} is no beginning of repositories", entry.key)),
+        };
         let hint = "write \"ghcr.io/acme/\" for all below, or \"ghcr.io/acme/tools\" for one repository";
         problems.add(problem.hint(hint));
     }
@@ -189,8 +192,18 @@ fn is_prefix(text: &str) -> bool {
         return false;
     }
     let whole = |path: &str| Reference::parse(&format!("oci://{path}")).is_ok_and(|reference| reference.name() == path);
-    // A registry alone is a beginning; a reference has a repository as well.
-    whole(path) || (text.ends_with('/') && whole(&format!("{path}/a")))
+    // A registry alone is a beginning, and may need two parts behind it: a reference has them.
+    whole(path) || (text.ends_with('/') && whole(&format!("{path}/a/a")))
+}
+
+/// The problem of a beginning whose registry or repository is named otherwise. No source has that
+/// spelling, so the rule would be for nothing.
+fn spelling(text: &str) -> Option<String> {
+    let written = if text.ends_with('/') { format!("oci://{text}a/a") } else { format!("oci://{text}") };
+    match Reference::parse(&written) {
+        Err(error @ ReferenceError::Spelling { .. }) => Some(error.to_string()),
+        _ => None,
+    }
 }
 
 fn read_require(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<Required>> {
@@ -277,6 +290,20 @@ mod tests {
     fn a_prefix_is_a_registry_with_a_path_or_not() {
         for (text, is) in [
             ("ghcr.io/", true),
+            ("docker.io/", true),
+            ("docker.io/library/", true),
+            ("docker.io/acme/", true),
+            ("docker.io/library/alpine", true),
+            ("docker.io/alpine", false),
+            ("index.docker.io/", false),
+            ("registry-1.docker.io/library/", false),
+            ("ghcr.io:443/acme/", false),
+            ("ghcr.io:80/acme/tools", false),
+            ("registry:443/acme/", true),
+            ("GHCR.IO/acme/", false),
+            ("ghcr.io./acme/", false),
+            ("ghcr.io//acme/", false),
+            ("ghcr.io/acme%2f", false),
             ("ghcr.io/acme/", true),
             ("ghcr.io/acme/tools", true),
             ("localhost:5000/a/", true),

@@ -198,18 +198,23 @@ impl Staged {
             taken.components.push(named(entry));
             return Ok(());
         };
-        match subject.clone().or_else(|| subject_of(entry)) {
-            Some(subject) => {
-                let mut of_it = as_attached.clone().map_err(|problem| wrong(&problem))?;
+        // A component may name a subject as well: it stays one, whoever keeps its subject.
+        let said = subject_of(entry);
+        let is_component = said.is_none() && as_component.is_ok();
+        if is_component {
+            taken.components.push(named(entry));
+        }
+        match (subject.clone().or(said), as_attached) {
+            (Some(subject), Ok(of_it)) => {
+                let mut of_it = of_it.clone();
                 of_it.annotations.insert(SUBJECT.to_owned(), subject.to_string());
                 if taken.seen.insert((entry.digest.clone(), subject)) {
                     taken.attached.push(of_it);
                 }
             }
-            None => {
-                as_component.as_ref().map_err(wrong)?;
-                taken.components.push(named(entry));
-            }
+            (Some(_), Err(problem)) if !is_component => return Err(wrong(problem)),
+            (None, _) => as_component.as_ref().copied().map_err(wrong)?,
+            (Some(_), Err(_)) => {}
         }
         Ok(())
     }

@@ -139,3 +139,29 @@ fn add_named(entries: &mut Vec<Descriptor>, components: Vec<Descriptor>) {
         names.len() < NAMES_MAX && names.insert(name(component))
     }));
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn an_index_that_could_not_be_read_again_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let entry = |n: usize, note: usize| {
+            let digest = crate::digest_of(n.to_string().as_bytes());
+            let mut entry = Descriptor::named(&digest, OCI_INDEX, 1);
+            entry.annotations.insert("note".to_owned(), "x".repeat(note));
+            entry
+        };
+        store.record(vec![entry(0, 10)], Vec::new()).unwrap();
+        let before = std::fs::read(store.index_path()).unwrap();
+        let many: Vec<_> = (1..=65).map(|n| entry(n, 256 << 10)).collect();
+        let full = store.record(many, Vec::new()).unwrap_err();
+        assert!(matches!(full, StoreError::FullIndex(INDEX_BYTES_MAX)), "{full}");
+        assert_eq!(std::fs::read(store.index_path()).unwrap(), before);
+        assert_eq!(store.entries().unwrap().len(), 1);
+    }
+}

@@ -284,6 +284,63 @@ fn an_attached_layer_that_is_too_large_is_not_imported() {
 }
 
 #[test]
+fn a_component_that_names_a_subject_stays_one_after_an_import() {
+    let artifact = toolcell_registry::Artifact::new(COMPONENT);
+    let mut manifest = artifact.manifest_bytes();
+    manifest.truncate(manifest.len() - 1);
+    let of = digest(b"something that is not there");
+    manifest
+        .extend(format!(",\"subject\":{{\"mediaType\":\"{OCI_MANIFEST}\",\"digest\":\"{of}\",\"size\":1}}}}").bytes());
+    let entry = json!({"mediaType": OCI_MANIFEST, "digest": digest(&manifest).as_str(), "size": manifest.len()});
+    let archive = archive(json!([entry]), &[&manifest, COMPONENT, &artifact.config]);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    assert_eq!(store.import(archive.as_slice()).unwrap().components, [digest(&manifest)]);
+    store.gc(&BTreeSet::from([digest(&manifest)])).unwrap();
+    assert_eq!(store.component(&digest(&manifest)).unwrap().bytes, COMPONENT);
+    assert_eq!(store.list().unwrap().len(), 1);
+    // It comes out of the store, and into another one, in the same way.
+    let mut exported = Vec::new();
+    store.export(&[digest(&manifest)], &mut exported).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let other = Store::open(other.path()).unwrap();
+    assert_eq!(other.import(exported.as_slice()).unwrap().components, [digest(&manifest)]);
+}
+
+#[test]
+fn manifests_of_attached_artifacts_count_as_what_they_take() {
+    let artifact = toolcell_registry::Artifact::new(COMPONENT);
+    let manifest = artifact.manifest_bytes();
+    // Each has a small layer, and a manifest of nearly 4 MiB.
+    let of_it = |n: u32| {
+        let mut text = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST, "annotations": {"n": n.to_string()},
+            "config": {"mediaType": "application/json", "digest": digest(b"{}").as_str(), "size": 2},
+            "layers": [{"mediaType": "text/plain", "digest": digest(b"x").as_str(), "size": 1}],
+            "subject": {"mediaType": OCI_MANIFEST, "digest": artifact.digest().as_str(), "size": manifest.len()},
+        })
+        .to_string()
+        .into_bytes();
+        text.resize((4 << 20) - 1, b' ');
+        text
+    };
+    let large: Vec<_> = (0..18).map(of_it).collect();
+    let entry =
+        |bytes: &[u8]| json!({"mediaType": OCI_MANIFEST, "digest": digest(bytes).as_str(), "size": bytes.len()});
+    let entries: Vec<_> = std::iter::once(entry(&manifest)).chain(large.iter().map(|one| entry(one))).collect();
+    let mut blobs: Vec<&[u8]> = vec![&manifest, COMPONENT, &artifact.config, b"x"];
+    blobs.extend(large.iter().map(Vec::as_slice));
+    if artifact.config != b"{}" {
+        blobs.push(b"{}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    assert_eq!(store.import(archive(json!(entries), &blobs).as_slice()).unwrap().attached, 18);
+    let attached = store.attached(&artifact.digest(), "registry.example/a").unwrap();
+    assert_eq!(attached.len(), 16, "64 MiB with their manifests");
+}
+
+#[test]
 fn one_manifest_under_thousands_of_names_costs_one_parse_and_takes_sixteen_places() {
     let artifact = toolcell_registry::Artifact::new(COMPONENT);
     let mut manifest = artifact.manifest_bytes();

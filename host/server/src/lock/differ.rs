@@ -24,8 +24,10 @@ pub struct Drift {
     pub only_less: bool,
     /// `sha256:…` of the bytes that would be served; empty if none would.
     pub digest: String,
-    /// True if a signer that is pinned is lost, or signed less.
+    /// True if a signer that is pinned is lost, or signed less, or the trusted root is another one.
     pub other_signers: bool,
+    /// True if a signer that is pinned is lost, or signed less.
+    pub lost_signers: bool,
 }
 
 /// All components that differ, by name.
@@ -46,6 +48,7 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
     let (is, size_bytes) = (short(&held.digest), held.bytes.len());
     let locked = locked.components.get(&held.name);
     let mut findings = Findings::between(locked, &held.signed);
+    let lost = locked.is_some_and(|locked| lost(locked, &held.signed).next().is_some());
     findings.say(match locked {
         Some(locked) => {
             let (was, sizes) = (short(&locked.digest), format!("{} and {size_bytes} bytes", locked.size_bytes));
@@ -59,12 +62,14 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
     }
     findings
         .say("nothing of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned());
-    drift_of(&held.name, findings, held.digest.clone(), (false, other_signers))
+    let drift = drift_of(&held.name, findings, held.digest.clone(), (false, other_signers));
+    Drift { lost_signers: lost, ..drift }
 }
 
 fn drift_of(name: &str, findings: Findings, digest: String, (only_less, other_signers): (bool, bool)) -> Drift {
     let Findings { lines: differences, details, .. } = findings;
-    Drift { component: name.to_owned(), differences, details, only_less, digest, other_signers }
+    let component = name.to_owned();
+    Drift { component, differences, details, only_less, digest, other_signers, lost_signers: false }
 }
 
 fn gone(name: &str, locked: &PinnedComponent) -> Drift {
@@ -116,7 +121,8 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
         let less = tool_changed(tool, locked.tools.get(tool), now.tools.get(tool), &mut findings);
         only_less = only_less && less;
     }
-    Some(drift_of(name, findings, now.digest.clone(), (only_less, other_signers)))
+    let lost_signers = lost(locked, &signed(now)).next().is_some();
+    Some(Drift { lost_signers, ..drift_of(name, findings, now.digest.clone(), (only_less, other_signers)) })
 }
 
 /// True if a signature that is pinned is lost or weaker, or was checked against another root.
@@ -141,8 +147,8 @@ fn say_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) 
 /// Signatures that are pinned and lost, or checked against another root. A signature more is no
 /// loss.
 fn signers_changed(locked: &PinnedComponent, now: &Signed) -> Vec<String> {
-    let lost = locked.signed_by.iter().filter(|line| !now.by.contains(line));
-    let mut lines: Vec<String> = lost.map(|line| format!("has no longer a {}", json_diff::clean(line))).collect();
+    let gone = lost(locked, now).map(|line| format!("has no longer a {}", json_diff::clean(line)));
+    let mut lines: Vec<String> = gone.collect();
     if let Some(was) = &locked.trusted_root
         && locked.trusted_root != now.root
     {
@@ -150,6 +156,11 @@ fn signers_changed(locked: &PinnedComponent, now: &Signed) -> Vec<String> {
         lines.push(format!("trusted root: was {}, is {is}", short(was)));
     }
     lines
+}
+
+/// The lines of a lock about signatures that are not there, or are weaker.
+fn lost<'l>(locked: &'l PinnedComponent, now: &'l Signed) -> impl Iterator<Item = &'l String> {
+    locked.signed_by.iter().filter(|line| !now.by.contains(line))
 }
 
 /// Says the differences of one tool. True if they only take away.
@@ -313,6 +324,8 @@ mod tests {
             let found = drift(&pinned, &now);
             assert_eq!(found[0].differences, lines);
             assert_eq!((found[0].only_less, found[0].other_signers), (!other, other), "{lines:?}");
+            let is_root_alone = lines.iter().all(|line| line.starts_with("trusted root"));
+            assert_eq!(found[0].lost_signers, other && !is_root_alone, "{lines:?}");
         }
     }
 

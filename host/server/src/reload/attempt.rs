@@ -63,8 +63,11 @@ pub struct Setup {
     pub log: Arc<dyn OperatorLog>,
     /// The watched files.
     pub files: WatchedFiles,
-    /// Path of the lock, if only pinned components may be served.
+    /// Path of the lock; `None` where no file holds the manifest.
     pub lock: Option<LockPath>,
+    /// True if only pinned components may be served. Where there is a lock, other signers than it
+    /// pins are held back either way.
+    pub locked: bool,
 }
 
 /// Replaces the catalog.
@@ -176,8 +179,8 @@ impl Reloader {
         // as a replaced secret.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
-        let locked = self.setup.lock.as_ref().map(read_lock).transpose()?;
-        let pinned = locked.as_ref().map(Lock::digests);
+        let locked = self.read_pins()?;
+        let pinned = locked.as_ref().filter(|_| self.setup.locked).map(Lock::digests);
         let generation = old.tools().generation() + 1;
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
         let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &say_slow);
@@ -190,12 +193,31 @@ impl Reloader {
         Ok(Proposal { catalog, manifest, warnings })
     }
 
-    /// The catalog without components that differ from the lock. Those keep serving their old
+    /// The lock. Where others than pinned components may be served, there may be none, and one that
+    /// is broken pins nothing.
+    fn read_pins(&self) -> Result<Option<Lock>, ReloadFailure> {
+        match &self.setup.lock {
+            Some(path) if self.setup.locked => read_lock(path).map(Some),
+            Some(path) => Ok(lock::read(path).unwrap_or_else(|error| {
+                tracing::warn!("{error}; {}", error.hint());
+                None
+            })),
+            None => Ok(None),
+        }
+    }
+
+    /// The catalog without components that differ from the lock, or without `--locked` those that
+    /// others signed. Those keep serving their old
     /// version; new ones are not served.
     fn hold_back(&mut self, old: &Catalog, built: Catalog, locked: Option<&Lock>) -> Result<Catalog, ReloadFailure> {
-        let Some(locked) = locked else { return Ok(built) };
+        let Some(locked) = locked else {
+            self.proposed = None;
+            self.say_quarantined(Vec::new())?;
+            return Ok(built);
+        };
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
         let drifts = drift(locked, &Lock::of(&built)).into_iter().filter(|drift| !is_withheld(drift));
+        let drifts = drifts.filter(|drift| self.setup.locked || drift.lost_signers);
         let (less, mut held): (Vec<Drift>, Vec<Drift>) = drifts.partition(|drift| drift.only_less);
         held.extend(self.withheld.iter().map(|withheld| lock::withheld(locked, withheld)));
         let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();

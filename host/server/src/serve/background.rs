@@ -104,7 +104,8 @@ fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &Watche
         journal: Arc::clone(&serving.journal),
         log: Arc::clone(&serving.log),
         files: files.clone(),
-        lock: serving.opened.locked.then(|| lock::path_beside(path)),
+        lock: serving.opened.given.is_none().then(|| lock::path_beside(path)),
+        locked: serving.opened.locked,
     }
 }
 

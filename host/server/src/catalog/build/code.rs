@@ -87,7 +87,9 @@ impl<'m> CodePlaces<'m> {
             None => Signed::default(),
             Some(rule) => {
                 let attached = store.attached(digest, &reference.name()).map_err(|error| wrong(&error))?;
-                let verified = self.rule(rule).and_then(|rule| rule.verify(&stored.manifest, &attached));
+                let verified = self
+                    .rule(rule)
+                    .and_then(|rule| rule.verify(&stored.manifest, &attached.iter().collect::<Vec<_>>()));
                 verified.map_err(|(problem, hint)| {
                     not_read(policy, format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint)
                 })?

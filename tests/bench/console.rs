@@ -24,7 +24,8 @@ const COLUMNS: &[Column] = &[
     Column { key: "p99_ratio", heading: "p99 × without", decimals: 3 },
     Column { key: "paced_p50_us", heading: "paced p50 µs", decimals: 1 },
     Column { key: "paced_p99_us", heading: "paced p99 µs", decimals: 1 },
-    Column { key: "paced_p99_ratio", heading: "paced p99 × without", decimals: 3 },
+    Column { key: "closed_p99_us", heading: "closed p99 µs", decimals: 1 },
+    Column { key: "paced_p99_ratio", heading: "paced p99 × closed", decimals: 3 },
     Column { key: "resident_mb", heading: "now MB", decimals: 1 },
     Column { key: "resident_max_mb", heading: "peak MB", decimals: 1 },
 ];
@@ -32,7 +33,8 @@ const COLUMNS: &[Column] = &[
 const NOTE: &str = "\
 Calls of echo over stdio, in rounds that take turns: one after another, and paced 100 in a second. Each row is a process of its own,
 which never had more viewers than the row says. A viewer keeps the page of what runs now open: its stream of updates is read as fast as
-it comes, on the same CPUs. now, peak: resident memory of the host's process after the last round, of code that was compiled before.";
+it comes, on the same CPUs. closed: the paced calls of the same process while no page is open, in turns with the others, since two
+processes that are idle between calls differ by more than viewers cost. now, peak: resident memory of the host's process after the last round, of code that was compiled before.";
 
 /// Calls at the start of every turn that do not count.
 const WARM_UP: u64 = 50;
@@ -59,6 +61,8 @@ struct Viewed {
     viewers: usize,
     serial: Samples,
     paced: Samples,
+    /// Paced calls while no page is open, of a server that has viewers.
+    closed: Samples,
     resident: Resident,
 }
 
@@ -80,7 +84,7 @@ struct Viewer {
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, paced_rounds) = (options.count(60, 2), options.count(12, 1));
+    let (rounds, paced_rounds) = (options.count(60, 2), options.count(20, 1));
     let serial = Turn { calls: options.count(1_000, 20), pace: None };
     let paced = Turn { calls: options.count(200, 20), pace: Some(PACE) };
     let serving = Serving::examples()?;
@@ -91,9 +95,15 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
         Viewed::begin("1 viewer", &serving, Some(1))?,
         Viewed::begin("5 viewers", &serving, Some(5))?,
     ];
-    for (turn, rounds) in [(&serial, rounds), (&paced, paced_rounds)] {
-        for _ in 0..rounds {
-            all.iter_mut().try_for_each(|viewed| viewed.turn(turn))?;
+    for _ in 0..rounds {
+        all.iter_mut().try_for_each(|viewed| viewed.turn(&serial))?;
+    }
+    for _ in 0..paced_rounds {
+        for viewed in &mut all {
+            if viewed.viewers > 0 {
+                viewed.closed_turn(&paced)?;
+            }
+            viewed.turn(&paced)?;
         }
     }
     let title = "Console: calls beside it, and its memory";
@@ -101,26 +111,25 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
-/// The rows, and the figures that have a goal: those of the last row beside the first.
+/// The rows, and the figures that have a goal: those of the last row.
 fn shown(all: &[Viewed]) -> anyhow::Result<(Vec<Row>, Vec<Measured>)> {
     let (without, most) = all.first().zip(all.last()).context("nothing was measured")?;
-    let ratio = |of: fn(&Viewed) -> &Samples, viewed: &Viewed| {
-        let (p99, beside) = of(viewed).quantile(0.99).zip(of(without).quantile(0.99))?;
+    let p99 = |samples: &Samples| samples.quantile(0.99);
+    let serial_ratio = |viewed: &Viewed| {
+        let (p99, beside) = p99(&viewed.serial).zip(p99(&without.serial))?;
         viewed.console.is_some().then_some(p99 / beside)
     };
+    let paced_ratio = |viewed: &Viewed| p99(&viewed.paced).zip(p99(&viewed.closed)).map(|(open, closed)| open / closed);
     let values = |viewed: &Viewed| {
-        let of = |samples: fn(&Viewed) -> &Samples| {
-            let all = samples(viewed);
-            [all.median(), all.quantile(0.99), ratio(samples, viewed)]
-        };
-        let Resident { now, peak, .. } = viewed.resident;
-        let values = [of(|viewed| &viewed.serial), of(|viewed| &viewed.paced)].concat();
-        values.into_iter().chain([Some(now), Some(peak)]).collect()
+        let Viewed { serial, paced, closed, resident: Resident { now, peak, .. }, .. } = viewed;
+        let of_serial = [serial.median(), p99(serial), serial_ratio(viewed)];
+        let of_paced = [paced.median(), p99(paced), p99(closed), paced_ratio(viewed)];
+        [&of_serial[..], &of_paced, &[Some(*now), Some(*peak)]].concat()
     };
     let rows = all.iter().map(|viewed| Row { name: viewed.name.to_owned(), values: values(viewed) }).collect();
     let calls = [
-        (Goal::CallBesideViewers, ratio(|viewed| &viewed.serial, most)),
-        (Goal::PacedBesideViewers, ratio(|viewed| &viewed.paced, most)),
+        (Goal::CallBesideViewers, serial_ratio(most)),
+        (Goal::PacedBesideViewers, paced_ratio(most)),
         (Goal::ViewersMemory, Some(most.resident.peak - without.resident.peak)),
     ];
     let measured = calls.into_iter().filter_map(|(goal, value)| Some(Measured::alone(goal, value?))).collect();
@@ -158,8 +167,18 @@ impl Viewed {
         let mut link = Link::open(&subject, Wire::Pipes)?;
         let console = viewers.map(|_| enter(&mut link)).transpose()?;
         warm_up(&mut link, &[Tool::Echo], FIRST_CALLS)?;
-        let (serial, paced, resident) = Default::default();
-        Ok(Self { name, link, console, viewers: viewers.unwrap_or_default(), serial, paced, resident })
+        let (serial, paced, closed, resident) = Default::default();
+        Ok(Self { name, link, console, viewers: viewers.unwrap_or_default(), serial, paced, closed, resident })
+    }
+
+    /// A turn of paced calls while no page is open.
+    fn closed_turn(&mut self, turn: &Turn) -> anyhow::Result<()> {
+        let viewers = std::mem::take(&mut self.viewers);
+        std::mem::swap(&mut self.paced, &mut self.closed);
+        let done = self.turn(turn);
+        std::mem::swap(&mut self.paced, &mut self.closed);
+        self.viewers = viewers;
+        done
     }
 
     fn turn(&mut self, turn: &Turn) -> anyhow::Result<()> {

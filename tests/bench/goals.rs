@@ -91,8 +91,8 @@ pub enum Goal {
     /// Calls one after another while five people look at the console: p99, as a multiple of the p99
     /// of calls of a server without a console.
     CallBesideViewers,
-    /// 100 calls in a second while five people look at the console: p99, as a multiple of that of the
-    /// same process while nobody does.
+    /// 100 calls in a second while five people look at the console: p99, as a multiple of the p99
+    /// of the same process while nobody does.
     PacedBesideViewers,
     /// Peak of resident memory with a console that five people look at, above that of a server
     /// without a console: in MB.

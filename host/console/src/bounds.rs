@@ -31,6 +31,11 @@ pub const ROWS: usize = 200;
 /// Some pages of a window; a link leads to all of them.
 pub const COMPONENT_CARDS: usize = 20;
 
+/// Bytes of the cards of all calls that wait, on one page.
+///
+/// Sixteen with the longest arguments that are shown: an open page gets them anew each second.
+pub const CARDS_BYTES: usize = 1_024 * 1_024;
+
 /// Rows of what a tool can reach, in the picture and in its table.
 pub const REACH_ROWS: usize = 40;
 

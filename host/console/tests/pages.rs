@@ -5,7 +5,9 @@ mod markup;
 mod samples;
 
 use samples::{Dress, Samples, hostile, plain};
-use toolcell_console::model::{AuditQuery, DenialGroup, Frame, SignInReason, ToolPage, ToolRow};
+use toolcell_console::model::{
+    Approvals, AuditQuery, DenialGroup, Frame, SignInReason, ToolPage, ToolRow, WaitingApproval,
+};
 use toolcell_console::{View, page, routes, update};
 
 /// Bytes of the largest page of samples, whose texts are endless.
@@ -183,6 +185,28 @@ fn a_call_whose_arguments_are_not_shown_whole_can_only_be_declined() {
         assert_eq!(shown, answers, "{key}");
         assert_eq!(card.contains("not shown whole: 1,204 more bytes"), key == "a3", "{card}");
         assert_eq!(card.contains("whatever their arguments"), answers.contains(&"remember"), "{card}");
+    }
+}
+
+#[test]
+fn calls_with_long_arguments_neither_fill_the_page_nor_take_the_place_of_short_ones() {
+    let samples = Samples { dress: plain, tools: 1 };
+    let call = |key: &str, arguments: String| WaitingApproval {
+        key: key.to_owned(),
+        arguments,
+        ..samples.approvals().waiting[0].clone()
+    };
+    for text in ["<".repeat(60_000), "x".repeat(60_000)] {
+        let mut waiting: Vec<_> = (0..255).map(|at| call(&format!("long{at}"), format!("\"{text}\""))).collect();
+        waiting.push(call("short", "{}".to_owned()));
+        let page = page::approvals(&samples.frame(true), &Approvals { waiting, ..Approvals::default() });
+        assert!(page.len() < LARGEST_PAGE_BYTES, "{} bytes", page.len());
+        let shown = page.matches("<article").count();
+        assert!(
+            shown > 1 && page.contains("id=\"approval-short\"") && page.contains("id=\"approval-long0\""),
+            "{shown}"
+        );
+        assert!(page.contains(&format!("{} more calls wait", 256 - shown)), "{shown}");
     }
 }
 

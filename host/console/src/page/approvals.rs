@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
-use crate::bounds::ROWS;
+use crate::bounds::{CARDS_BYTES, ROWS};
 use crate::figure::{count, moment, or_none, time};
 use crate::frame::{form, id};
 use crate::json;
 use crate::model::{Approvals, DecidedApproval, Frame, WaitingApproval};
 use crate::picture;
 use crate::routes;
-use crate::table::{Row, beyond, column, table};
+use crate::table::{Row, column, table};
 use crate::text::{line, name};
 
 /// Ids of the parts that events replace.
@@ -25,13 +25,33 @@ pub fn view(frame: &Frame, approvals: &Approvals) -> Markup {
 }
 
 pub fn waiting(frame: &Frame, approvals: &Approvals) -> Markup {
+    let cards = fitting(frame, &approvals.waiting);
+    let left = approvals.waiting.len() - cards.len();
     html! {
         section #(WAITING) aria-label="Waiting" {
             @if approvals.waiting.is_empty() { p.empty { "No call waits for a person." } }
-            @for call in approvals.waiting.iter().take(ROWS) { (card(frame, call)) }
-            (beyond(approvals.waiting.len()))
+            @for card in &cards { (card) }
+            @if left > 0 {
+                p.more { (left) " more calls wait, with longer arguments: they are shown once others are answered." }
+            }
         }
     }
+}
+
+/// The cards that fit into [`CARDS_BYTES`], in the order of the calls. Those with short arguments
+/// come first: long ones take no other caller's place, and nothing is laid out that is not shown.
+fn fitting(frame: &Frame, waiting: &[WaitingApproval]) -> Vec<Markup> {
+    let mut by_length: Vec<(usize, &WaitingApproval)> = waiting.iter().enumerate().collect();
+    by_length.sort_by_key(|(_, call)| call.arguments.len());
+    let (mut shown, mut room) = (Vec::new(), CARDS_BYTES);
+    for (at, call) in by_length.into_iter().take(ROWS) {
+        let card = card(frame, call);
+        let Some(rest) = room.checked_sub(card.0.len()) else { break };
+        room = rest;
+        shown.push((at, card));
+    }
+    shown.sort_by_key(|(at, _)| *at);
+    shown.into_iter().map(|(_, card)| card).collect()
 }
 
 pub fn decided(approvals: &Approvals) -> Markup {

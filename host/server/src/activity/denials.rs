@@ -30,7 +30,7 @@ pub struct DenialGroups {
 }
 
 /// The groups of one component, by kind and thing that was asked for.
-type ComponentGroups = HashMap<String, Arc<DenialGroup>>;
+type ComponentGroups = HashMap<Arc<str>, Arc<DenialGroup>>;
 
 /// A denied request, without values of secrets.
 pub struct DeniedRequest<'a> {
@@ -68,7 +68,7 @@ impl DenialGroups {
     /// Counts a denial.
     pub fn note(&self, denied: &DeniedRequest<'_>) {
         let name = [denied.capability, denied.asked].join("\n");
-        let known = self.components.load().get(denied.component).and_then(|own| own.get(&name)).map(Arc::clone);
+        let known = self.components.load().get(denied.component).and_then(|own| own.get(name.as_str())).map(Arc::clone);
         match known.or_else(|| self.add(name, denied)) {
             Some(group) => group.note(denied),
             None => {
@@ -101,7 +101,7 @@ impl DenialGroups {
         let mut last = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let components = self.components.load_full();
         let own = components.get(denied.component);
-        if let Some(known) = own.and_then(|own| own.get(&name)) {
+        if let Some(known) = own.and_then(|own| own.get(name.as_str())) {
             return Some(Arc::clone(known));
         }
         let mut own = own.map(|own| ComponentGroups::clone(own)).unwrap_or_default();
@@ -125,7 +125,7 @@ impl DenialGroups {
             looked_at: AtomicU64::new(0),
             tools: ArcSwap::default(),
         });
-        own.insert(name, Arc::clone(&group));
+        own.insert(name.into(), Arc::clone(&group));
         let mut more = HashMap::clone(&components);
         more.insert(denied.component.to_owned(), Arc::new(own));
         self.components.store(Arc::new(more));
@@ -136,7 +136,7 @@ impl DenialGroups {
     /// the oldest. `None` if there are none.
     fn give_way(&self, own: &mut ComponentGroups) -> Option<()> {
         let age = |group: &DenialGroup| (!group.is_settled(), group.last_ms.load(Ordering::Relaxed), group.number);
-        let oldest = own.iter().min_by_key(|(_, group)| age(group)).map(|(name, _)| name.clone())?;
+        let oldest = own.iter().min_by_key(|(_, group)| age(group)).map(|(name, _)| Arc::clone(name))?;
         let gone = own.remove(&oldest)?;
         self.ungrouped.fetch_add(gone.count(), Ordering::Relaxed);
         Some(())

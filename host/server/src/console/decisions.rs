@@ -1,5 +1,5 @@
 //! Decisions of operators, in a browser or on a terminal: each is done by the same means as the
-//! command for it, and recorded once. Must not hold: forms, pages, or who may decide.
+//! command for it, and recorded before and after. Must not hold: forms, pages, or who may decide.
 use std::sync::Arc;
 
 use toolcell_audit::{Clipped, ConsoleDecided, ConsoleDeciding, Event};

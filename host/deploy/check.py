@@ -155,7 +155,8 @@ def binary(check):
     assert audited <= known, audited - known
     bom = json.loads(check.file(f"{project.NAME}-*-{check.platform.target}.cdx.json").read_bytes())
     named = {(component["name"], component["version"]) for component in bom["components"] if component["scope"] == "required"}
-    assert named | {(project.NAME, check.version)} == listed
+    embedded = {(name, version) for name, version, *_ in crates.EMBEDDED}
+    assert named | {(project.NAME, check.version)} == listed | embedded
     print(f"  glibc {'.'.join(map(str, elf.glibc(program)))}, {len(content):,} bytes, {len(listed)} crates in the program and in the SBOM")
 
 
@@ -199,6 +200,7 @@ def tarball(check):
     run("bash", "-n", folder / "share/bash-completion/completions/toolcell")
     licences = (folder / "share/doc/toolcell/THIRD-PARTY-LICENSES.txt").read_text("utf-8")
     assert re.search(r"^wasmtime \S+ \(Apache-2.0 WITH LLVM-exception\)$", licences, re.MULTILINE)
+    assert "uPlot 1.6.32 (MIT)\n" in licences and "Copyright (c) 2022 Leon Sorokin" in licences
 
 
 def wheel(check):

@@ -1,4 +1,4 @@
-"""The crates that the binary is made of: their licences as one text, and an SBOM in the form of CycloneDX.
+"""The crates that the binary is made of, and what else is embedded: their licences as one text, and an SBOM in the form of CycloneDX.
 
 Holds what is read of cargo. Must not hold: packages.
 """
@@ -18,6 +18,9 @@ NAMES = re.compile(r"^(licen[cs]e|copying|notice|copyright|unlicense|authors)", 
 # Texts of the licences that crates name without holding them.
 TEXTS = {"Apache-2.0": HERE.parent.parent / "LICENSE", "MIT": HERE / "licences" / "MIT.txt", "LLVM-exception": HERE / "licences" / "LLVM-exception.txt"}
 LICENCE_BYTES_MAX = 1 << 20
+# Files of other projects that are no crates: name, version, licence, purl, the text of the licence, the files.
+ASSETS = HERE.parent / "console" / "src" / "assets"
+EMBEDDED = [("uPlot", "1.6.32", "MIT", "pkg:npm/uplot@1.6.32", ASSETS / "uplot.LICENSE", [ASSETS / "uplot.js", ASSETS / "uplot.css"])]
 # The flags of the kinds of dependencies in cargo's metadata; those of tests are left out.
 RUN, BUILD = None, "build"
 
@@ -115,7 +118,7 @@ def choice(expression):
 
 
 def licences(crates):
-    """One text with the licences of all crates, each text once. A crate without one is an error."""
+    """One text with the licences of all crates and of what else is embedded, each text once. A crate without one is an error."""
     texts, problems = {}, []
     for crate in sorted(crates.values(), key=lambda crate: (crate.name, crate.version)):
         if crate.source is None:
@@ -127,9 +130,11 @@ def licences(crates):
             problems.append(f"{crate.name} {crate.version} has no text of a licence ({crate.licence})")
         for text in found:
             texts.setdefault(text, []).append(f"{crate.name} {crate.version} ({crate.licence or 'see below'})")
+    for name, version, licence, _, text, _ in EMBEDDED:
+        texts.setdefault(text.read_text("utf-8").strip() + "\n", []).append(f"{name} {version} ({licence})")
     if problems:
         raise SystemExit("dist: " + "\n".join(problems))
-    head = "toolcell is made of these crates besides its own, and of Rust's standard library (MIT OR Apache-2.0).\n"
+    head = "toolcell is made of these besides its own crates, and of Rust's standard library (MIT OR Apache-2.0).\n"
     rule = "\n" + "=" * 100 + "\n"
     return head + "".join(rule + "\n".join(users) + "\n\n" + text for text, users in sorted(texts.items(), key=lambda pair: pair[1]))
 
@@ -147,8 +152,13 @@ def sbom(crates, own, epoch):
             about["licenses"] = [{"expression": crate.licence}]
         return about | {"purl": crate.purl}
 
+    def embedded(name, version, licence, purl, _, files):
+        about = {"type": "library", "bom-ref": purl, "name": name, "version": version, "scope": "required"}
+        digests = [{"type": "file", "name": file.name, "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(file.read_bytes()).hexdigest()}]} for file in files]
+        return about | {"licenses": [{"expression": licence}], "purl": purl, "components": digests}
+
     ordered = sorted(crates.values(), key=lambda crate: (crate.name, crate.version))
-    listed = [component(crate) for crate in ordered if crate is not crates[own]]
+    listed = [component(crate) for crate in ordered if crate is not crates[own]] + [embedded(*entry) for entry in EMBEDDED]
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",

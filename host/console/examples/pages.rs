@@ -140,7 +140,7 @@ fn events(mut connection: TcpStream, samples: &Samples, fields: &[(String, Strin
             "approvals" => update::approvals(&frame, &samples.approvals()).saying("Two calls wait for a person."),
             _ => update::counts(&frame, toolcell_console::View::of_key(key).unwrap_or(toolcell_console::View::Now)),
         };
-        connection.write_all(update.event().as_bytes())?;
+        connection.write_all(update.event(&update::Update::default()).as_bytes())?;
         std::thread::sleep(TICK);
     }
     Ok(())

@@ -1,6 +1,8 @@
-//! The files that pages refer to, embedded: one style sheet, one script, one icon. Their addresses
-//! hold a hash of their content, so that they are kept as long as a browser wants. Must not hold:
-//! anything written by others.
+//! The files that pages refer to, embedded: one style sheet, one script, one icon, and the library
+//! that draws charts. Their addresses hold a hash of their content, so that they are kept as long as
+//! a browser wants. Must not hold: anything that is written while the server runs.
+//!
+//! uPlot 1.6.32 (MIT) is `dist/uPlot.iife.min.js` and `dist/uPlot.min.css` of its package, unchanged.
 
 use std::sync::LazyLock;
 
@@ -39,23 +41,39 @@ pub static STYLE: LazyLock<Asset> =
 pub static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::of("console.js", "text/javascript; charset=utf-8", include_bytes!("assets/console.js")));
 
+/// uPlot, which draws lines, behind its licence.
+pub static CHARTS: LazyLock<Asset> = LazyLock::new(|| {
+    let bytes = concat!("/*!\n", include_str!("assets/uplot.LICENSE"), "*/\n", include_str!("assets/uplot.js"));
+    Asset::of("uplot.js", "text/javascript; charset=utf-8", bytes.as_bytes())
+});
+
+/// The style sheet of uPlot.
+pub static CHARTS_STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::of("uplot.css", "text/css; charset=utf-8", include_bytes!("assets/uplot.css")));
+
 /// The icon.
 pub static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::of("icon.svg", "image/svg+xml", include_bytes!("assets/icon.svg")));
 
+fn all() -> [&'static Asset; 5] {
+    [&STYLE, &SCRIPT, &CHARTS, &CHARTS_STYLE, &ICON]
+}
+
 /// The file at a path.
 #[must_use]
 pub fn find(path: &str) -> Option<&'static Asset> {
-    [&*STYLE, &*SCRIPT, &*ICON].into_iter().find(|asset| asset.path == path)
+    all().into_iter().find(|asset| asset.path == path)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ICON, SCRIPT, STYLE, find};
+    use sha2::{Digest, Sha256};
+
+    use super::{CHARTS, SCRIPT, STYLE, all, find};
 
     #[test]
     fn an_asset_is_found_by_the_hash_of_its_content() {
-        for asset in [&*STYLE, &*SCRIPT, &*ICON] {
+        for asset in all() {
             assert_eq!(find(&asset.path).map(|found| found.bytes), Some(asset.bytes));
         }
         assert!(find("/assets/0000000000000000/console.css").is_none() && find("").is_none());
@@ -67,6 +85,26 @@ mod tests {
             let text = std::str::from_utf8(asset.bytes).unwrap();
             assert!(!text.contains("//") || asset.path.ends_with("js"), "{}", asset.path);
             assert!(!text.contains("http") && !text.contains("eval") && !text.contains("@import"), "{}", asset.path);
+        }
+    }
+
+    #[test]
+    fn the_library_is_the_one_that_was_published_and_comes_with_its_licence() {
+        let digests = [
+            (
+                include_bytes!("assets/uplot.js").as_slice(),
+                "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+            ),
+            (include_bytes!("assets/uplot.css"), "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"),
+        ];
+        for (bytes, digest) in digests {
+            assert_eq!(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>(), digest);
+        }
+        let text = std::str::from_utf8(CHARTS.bytes).unwrap();
+        assert!(text.starts_with("/*!\nThe MIT License (MIT)\n\nCopyright (c) 2022 Leon Sorokin\n"));
+        assert_eq!(text.matches("http").count(), 1, "the address of its project");
+        for call in ["eval(", "Function(", "fetch(", "XMLHttpRequest", "innerHTML", "import("] {
+            assert!(!text.contains(call), "{call}");
         }
     }
 }

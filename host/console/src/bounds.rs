@@ -45,6 +45,9 @@ pub const RULE_LINES: usize = 8;
 /// Points of a series: two minutes of seconds.
 pub const SERIES_POINTS: usize = 120;
 
+/// Points of the last hour: one for each 15 seconds.
+pub const HISTORY_POINTS: usize = 240;
+
 /// Parts of one cell, such as the tools of a group.
 pub const CELL_ITEMS: usize = 12;
 

@@ -1,11 +1,14 @@
-//! Pictures of figures, as SVG without a style or a script of its own. Must not hold: texts of
-//! others.
+//! Pictures of figures: bars as SVG without a style or a script, and lines that the script lets uPlot
+//! draw. Must not hold: texts of others.
+
+use std::time::Duration;
 
 use maud::{Markup, html};
+use serde_json::{Value, json};
 
-use crate::bounds::SERIES_POINTS;
-use crate::figure::{count, permille};
-use crate::model::SeriesPoint;
+use crate::bounds::{HISTORY_POINTS, SERIES_POINTS};
+use crate::figure::{count, permille, time};
+use crate::model::{History, HistoryPoint, SeriesPoint};
 
 /// Width of the chart in its own units: five for each point.
 const WIDTH: u64 = 600;
@@ -50,16 +53,79 @@ fn bar(x: u64, point: &SeriesPoint, scale: u64) -> Markup {
 }
 
 fn spoken(points: &[SeriesPoint]) -> String {
-    let sum = |of: fn(&SeriesPoint) -> u64| points.iter().map(of).fold(0, u64::saturating_add);
     let most = points.iter().map(|point| point.calls).max().unwrap_or(0);
+    let [calls, errors, denials] = sums(points.iter());
     format!(
-        "In {} seconds: {} calls, at most {} in one second, {} errors, {} denials",
+        "In {} seconds: {calls} calls, at most {} in one second, {errors} errors, {denials} denials",
         points.len(),
-        count(sum(|point| point.calls)),
-        count(most),
-        count(sum(|point| point.errors)),
-        count(sum(|point| point.denials))
+        count(most)
     )
+}
+
+/// All calls, errors and denials.
+fn sums<'a>(points: impl Iterator<Item = &'a SeriesPoint> + Clone) -> [String; 3] {
+    let sum = |of: fn(&SeriesPoint) -> u64| count(points.clone().map(of).fold(0, u64::saturating_add));
+    [sum(|point| point.calls), sum(|point| point.errors), sum(|point| point.denials)]
+}
+
+/// The last hour as lines: what ended each second, and how long it took.
+pub fn history(history: &History) -> Markup {
+    let History { end, part, points } = history;
+    let points = points.get(points.len().saturating_sub(HISTORY_POINTS)..).unwrap_or(points);
+    let rate = |of: fn(&SeriesPoint) -> u64| -> Vec<Value> {
+        points.iter().map(|point| each_second(of(&point.counts), *part)).collect()
+    };
+    let times = |of: fn(&HistoryPoint) -> Option<Duration>| -> Vec<Value> {
+        points.iter().map(|point| json!(of(point).map(micros))).collect()
+    };
+    let longest = |of: fn(&HistoryPoint) -> Option<Duration>| {
+        points.iter().filter_map(of).max().map_or_else(|| "none".to_owned(), time)
+    };
+    let [calls, errors, denials] = sums(points.iter().map(|point| &point.counts));
+    let hour = time(part.saturating_mul(u32::try_from(points.len()).unwrap_or(u32::MAX)));
+    let lines = |unit: &str, lines: &Value| json!({ "end": end.unix_ms / 1_000, "part": part.as_secs(), "unit": unit, "lines": lines });
+    html! {
+        (figure_of(
+            "now-rates",
+            "The last hour: calls each second",
+            &[("k-ok", "all"), ("k-bad", "errors"), ("k-denied", "denials")],
+            &format!("In the last {hour}: {calls} calls, {errors} errors, {denials} denials"),
+            &lines("calls", &json!([rate(|point| point.calls), rate(|point| point.errors), rate(|point| point.denials)])),
+        ))
+        (figure_of(
+            "now-times",
+            "The last hour: time of a call",
+            &[("k-ok", "median"), ("k-ask", "99th percentile")],
+            &format!("In the last {hour}: the median at most {}, the 99th percentile at most {}", longest(|point| point.p50), longest(|point| point.p99)),
+            &lines("time", &json!([times(|point| point.p50), times(|point| point.p99)])),
+        ))
+    }
+}
+
+/// A chart of lines, in the colours of its key. The script draws them, and writes below it what is under the pointer.
+fn figure_of(id: &str, title: &str, key: &[(&str, &str)], spoken: &str, lines: &Value) -> Markup {
+    html! {
+        figure.chart {
+            figcaption {
+                (title)
+                span.key { @for (class, name) in key { i class=(class) {} " " (name) " " } }
+            }
+            div.lines #(id) role="img" aria-label=(spoken) data-lines=(lines) {}
+            div.ends aria-hidden="true" { span id=(format!("{id}-at")) data-drawn { } }
+        }
+    }
+}
+
+/// How many that is for each second, to two digits.
+fn each_second(count: u64, part: Duration) -> Value {
+    let hundredths = u128::from(count) * 100_000 / part.as_millis().max(1);
+    #[expect(clippy::cast_precision_loss, reason = "a chart shows three digits")]
+    let rate = hundredths as f64 / 100.0;
+    json!(rate)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The end of a scale: 1, 2 or 5 times a power of ten.

@@ -3,7 +3,7 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::asset::{ICON, SCRIPT, STYLE};
+use crate::asset::{CHARTS, CHARTS_STYLE, ICON, SCRIPT, STYLE};
 use crate::bounds::HIDDEN_BYTES;
 use crate::model::{Frame, Notice};
 use crate::routes;
@@ -112,7 +112,8 @@ pub fn page_of(
             p.hidden #said role="status" {}
         }
     };
-    document(&format!("{name}{} · {}", view.name(), words(&frame.server, 60)), &body)
+    let title = format!("{name}{} · {}", view.name(), words(&frame.server, 60));
+    document(&title, view == View::Now, &body)
 }
 
 /// A page without a view: signing in, errors.
@@ -122,7 +123,7 @@ pub fn bare(title: &str, content: &Markup) -> String {
             main #main { p.logo { "toolcell" } (content) }
         }
     };
-    document(title, &body)
+    document(title, false, &body)
 }
 
 /// The names of views, with counts: the fragment that each event may replace.
@@ -208,7 +209,8 @@ fn notice_box(notice: &Notice) -> Markup {
     html! { p class=(class) role=(if notice.failed { "alert" } else { "status" }) { (line(&notice.text)) } }
 }
 
-fn document(title: &str, body: &Markup) -> String {
+/// A whole document; with what draws lines if it has charts.
+fn document(title: &str, has_charts: bool, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -219,6 +221,10 @@ fn document(title: &str, body: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="robots" content="noindex";
                 link rel="icon" href=(ICON.path);
+                @if has_charts {
+                    link rel="stylesheet" href=(CHARTS_STYLE.path);
+                    script src=(CHARTS.path) defer {}
+                }
                 link rel="stylesheet" href=(STYLE.path);
                 script src=(SCRIPT.path) defer {}
             }

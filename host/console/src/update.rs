@@ -39,10 +39,12 @@ impl Update {
         self
     }
 
-    /// The event as `text/event-stream` has it.
+    /// The event as `text/event-stream` has it, for a page that shows `shown`: parts that are the
+    /// same there are left out.
     #[must_use]
-    pub fn event(&self) -> String {
-        format!("event: update\ndata: {}\n\n", json!({ "parts": self.parts, "say": self.say }))
+    pub fn event(&self, shown: &Self) -> String {
+        let parts: Vec<&String> = self.parts.iter().filter(|part| !shown.parts.contains(part)).collect();
+        format!("event: update\ndata: {}\n\n", json!({ "parts": parts, "say": self.say }))
     }
 
     fn of(frame: &Frame, view: View, parts: impl IntoIterator<Item = (&'static str, Markup)>) -> Self {

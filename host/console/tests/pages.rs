@@ -251,7 +251,7 @@ fn an_event_is_one_line_of_json_whatever_texts_hold() {
         update::counts(&frame, View::Callers),
     ];
     for update in updates {
-        let event = update.saying(&hostile("A call waits")).event();
+        let event = update.saying(&hostile("A call waits")).event(&update::Update::default());
         let lines: Vec<&str> = event.split('\n').collect();
         assert_eq!((lines.len(), lines[0], lines[2], lines[3]), (4, "event: update", "", ""));
         let data: serde_json::Value = serde_json::from_str(lines[1].strip_prefix("data: ").unwrap()).unwrap();
@@ -268,13 +268,28 @@ fn an_event_is_one_line_of_json_whatever_texts_hold() {
 fn parts_of_events_are_those_of_the_page() {
     let samples = Samples { dress: plain, tools: 1 };
     let frame = samples.frame(true);
-    let event = update::now(&frame, &samples.now(0)).event();
+    let event = update::now(&frame, &samples.now(0)).event(&update::Update::default());
     let data: serde_json::Value =
         serde_json::from_str(event.lines().nth(1).unwrap().strip_prefix("data: ").unwrap()).unwrap();
     let page = page::now(&frame, &samples.now(0));
     for part in data["parts"].as_array().unwrap() {
         assert!(page.contains(part.as_str().unwrap()));
     }
+}
+
+#[test]
+fn an_event_has_only_the_parts_that_a_page_does_not_show_yet() {
+    let samples = Samples { dress: plain, tools: 1 };
+    let frame = samples.frame(true);
+    let [first, same, later] = [0, 0, 1].map(|tick| update::now(&frame, &samples.now(tick)));
+    let ids = |event: &str| -> Vec<String> {
+        let data: serde_json::Value =
+            serde_json::from_str(event.lines().nth(1).unwrap().strip_prefix("data: ").unwrap()).unwrap();
+        let id = |part: &serde_json::Value| part.as_str().unwrap().split('"').nth(1).unwrap().to_owned();
+        data["parts"].as_array().unwrap().iter().map(id).collect()
+    };
+    assert_eq!(ids(&same.event(&first)), Vec::<String>::new());
+    assert_eq!(ids(&later.event(&first)), ["now-totals", "now-chart", "now-running"], "the hour moves slower");
 }
 
 #[test]

@@ -133,7 +133,8 @@ export const textOf = async locator => (await locator.first().textContent()).rep
 
 /** A window in which what must not happen is noted: that of who came by the link, or of a stranger. */
 export async function open(window, isStranger = false, cookie = options.cookie) {
-    const context = await browser.newContext({ ...window, reducedMotion: 'reduce' });
+    // Where LANG is C, the browser without a window says "en-US@posix", which is no language: uPlot asks for numbers in it.
+    const context = await browser.newContext({ ...window, locale: 'en-US', reducedMotion: 'reduce' });
     context.setDefaultTimeout(PATIENCE_MS);
     if (cookie && !isStranger) {
         const [name, ...value] = cookie.split('=');

@@ -34,6 +34,31 @@ async function checkUpdates() {
     await context.close();
 }
 
+/** Charts are drawn by the library that is embedded, say what is under the pointer, and move on without being drawn anew. */
+async function checkCharts(window) {
+    const opened = await open(window);
+    const { context, page } = opened;
+    await load(page, '/');
+    const painted = () => page.$$eval('#now-history canvas', all => all.map(canvas => {
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        return data.some((byte, at) => at % 4 === 3 && byte > 0);
+    }));
+    equal(await painted(), [true, true], 'charts that are painted');
+    const place = page.locator('#now-times');
+    const box = await place.boundingBox();
+    await page.mouse.move(box.x + box.width * 0.75, box.y + box.height / 2);
+    await page.waitForFunction(() => document.getElementById('now-times-at').textContent !== '');
+    const said = await textOf(page.locator('#now-times-at'));
+    check(/^\d\d:\d\d:\d\d: [\d.]+ ms median, [\d.]+ ms 99th$/.test(said), `what is under the pointer: ${said}`);
+    await page.evaluate(() => { document.querySelector('#now-times canvas').kept = true; });
+    const lines = await place.getAttribute('data-lines');
+    await page.waitForFunction(before => document.getElementById('now-times').dataset.lines !== before, lines);
+    equal(await page.evaluate(() => document.querySelector('#now-times canvas').kept), true, 'the chart that was drawn before is the one that moves on');
+    equal(await painted(), [true, true], 'charts that are painted after an update');
+    await isQuiet(opened, 'charts');
+    await context.close();
+}
+
 /** Without the script, forms and links work all the same. */
 async function checkWithoutScript() {
     const { context, page } = await open({ ...LIGHT, javaScriptEnabled: false });
@@ -44,6 +69,7 @@ async function checkWithoutScript() {
     equal(await page.locator('#tools-list tbody tr').count(), 1, 'tools that a search finds without the script');
     equal(await page.locator('#pause:visible').count(), 0, 'buttons that need the script');
     await load(page, '/');
+    equal(await page.locator('#now-chart rect').count() > 60, true, 'bars without the script');
     await page.locator('#now-running button').first().click();
     await page.waitForLoadState('load');
     equal(await textOf(page.locator('main h1')), 'Now', 'the page after a form without the script');
@@ -75,6 +101,7 @@ export async function checkSamples() {
     // The rest is for all pages of the samples.
     if (options.pages) return;
     await checkUpdates();
+    for (const window of TWO_WINDOWS) await checkCharts(window);
     await checkWithoutScript();
     await checkTry();
     await checkClicks();

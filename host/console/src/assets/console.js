@@ -1,4 +1,5 @@
-// The console's one script: shows what the server says has changed. Every page works without it.
+// The console's one script beside the library of charts: shows what the server says has changed. Every page works without
+// it.
 'use strict';
 
 // A sentence for screen readers replaces another one after this time at the earliest.
@@ -33,7 +34,8 @@ function morph(old, fresh) {
     const isShownByScript = name === 'hidden' && old.dataset.copy;
     if (old.getAttribute(name) !== value && !isShownByScript) old.setAttribute(name, value);
   }
-  morphChildren(old, fresh);
+  // What the script draws is none of the server's.
+  if (!old.dataset || (!old.dataset.lines && !('drawn' in old.dataset))) morphChildren(old, fresh);
 }
 
 function morphChildren(old, fresh) {
@@ -82,6 +84,7 @@ let settled = 0;
 function update(parts) {
   const before = decisions();
   parts.forEach(show);
+  drawCharts();
   stood = before;
   settled = performance.now() + SETTLE_MS;
 }
@@ -140,6 +143,76 @@ function leave() {
   source = null;
 }
 
+// Charts of lines. The colours are those of the key beside the title, by the names that the style sheet has for them.
+const LINES = {
+  calls: { names: [' calls', ' errors', ' denials'], colours: ['--bar', '--bad', '--denied'], show: rate },
+  time: { names: [' median', ' 99th'], colours: ['--bar', '--ask'], show: micros },
+};
+// A chart of less time than this has room on its left.
+const SHORTEST_S = 300;
+const drawn = new Map();
+
+function rate(number) {
+  return number >= 100 || Number.isInteger(number) ? number.toFixed(0) : number.toFixed(number < 10 ? 2 : 1);
+}
+
+function micros(number) {
+  if (number === 0) return '0';
+  const [size, unit] = number < 1e3 ? [1, 'µs'] : number < 1e6 ? [1e3, 'ms'] : [1e6, 's'];
+  const scaled = number / size;
+  return `${scaled < 10 && size > 1 ? scaled.toFixed(1).replace('.0', '') : scaled.toFixed(0)} ${unit}`;
+}
+
+const clock = seconds => new Date(seconds * 1000).toISOString().slice(11, 19);
+const colour = name => () => getComputedStyle(document.documentElement).getPropertyValue(name);
+
+function drawCharts() {
+  for (const place of document.querySelectorAll('[data-lines]')) {
+    const text = place.dataset.lines;
+    const known = drawn.get(place);
+    if (typeof uPlot === 'undefined' || (known && known.text === text)) continue;
+    const { end, part, unit, lines } = JSON.parse(text);
+    const times = lines[0].map((_, at) => end - part * (lines[0].length - 1 - at));
+    if (times.length === 0) continue;
+    if (known) {
+      known.text = text;
+      known.plot.setData([times, ...lines]);
+    } else {
+      place.replaceChildren();
+      const plot = new uPlot(chart(place, LINES[unit]), [times, ...lines], place);
+      drawn.set(place, { text, plot });
+      new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: place.clientHeight })).observe(place);
+    }
+  }
+}
+
+function chart(place, { names, colours, show }) {
+  const font = `11px ${getComputedStyle(place).fontFamily}`;
+  const axis = { stroke: colour('--dim'), font, grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
+  const at = document.getElementById(`${place.id}-at`);
+  return {
+    width: place.clientWidth,
+    height: place.clientHeight,
+    padding: [8, 18, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false } },
+    scales: { x: { range: (_, from, to) => [Math.min(from, to - SHORTEST_S), to] }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
+    axes: [
+      { ...axis, size: 24, gap: 4, space: 55, incrs: [60, 120, 300, 600, 900, 1800, 3600], values: (_, splits) => splits.map(time => clock(time).slice(0, 5)) },
+      { ...axis, size: 52, gap: 4, space: 26, values: (_, splits) => splits.map(show) },
+    ],
+    series: [{}, ...names.map((_, line) => ({ stroke: colour(colours[line]), width: 1.5, points: { size: 4 } }))],
+    hooks: {
+      setCursor: [({ cursor: { idx }, data }) => {
+        const values = names.map((name, line) => [data[line + 1][idx], name]).filter(([value]) => typeof value === 'number');
+        at.textContent = typeof idx === 'number' ? `${clock(data[0][idx])}: ${values.map(([value, name]) => show(value) + name).join(', ')}` : '';
+      }],
+    },
+  };
+}
+
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => drawn.forEach(({ plot }) => plot.redraw()));
+
 // Buttons that copy show only where they work.
 function showButtons() {
   for (const button of document.querySelectorAll('[data-copy][hidden]')) button.hidden = !navigator.clipboard;
@@ -188,5 +261,6 @@ if (document.body.dataset.events) {
   window.addEventListener('pagehide', leave);
   window.addEventListener('pageshow', listen);
   showButtons();
+  drawCharts();
   listen();
 }

@@ -27,7 +27,7 @@ pub use changes::{
 pub use denials::{AllowingRule, DenialGroup, Denials};
 pub use frame::{Badges, ErrorPage, Frame, Notice, SignIn, SignInReason};
 pub use moment::Moment;
-pub use now::{Gauge, Now, Phase, RunningCall, SeriesPoint, Totals};
+pub use now::{Gauge, History, HistoryPoint, Now, Phase, RunningCall, SeriesPoint, Totals};
 pub use reach::{Place, Reach, ReachKind};
 pub use tools::{
     Content, LimitRow, LimitUse, MeasuredCalls, SetIn, ToolPage, ToolRow, Tools, TryResult, TryState, Unit,

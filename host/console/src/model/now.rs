@@ -1,4 +1,4 @@
-//! The view of what runs now. Must not hold: what ran before the last minute.
+//! The view of what runs now. Must not hold: calls that ended.
 
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ pub struct Now {
     /// The last seconds, oldest first, one point for each. At most
     /// [`SERIES_POINTS`](crate::bounds::SERIES_POINTS) are drawn, the newest.
     pub series: Vec<SeriesPoint>,
+    /// The last hour.
+    pub history: History,
     /// Calls that run or wait, oldest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
     pub running: Vec<RunningCall>,
 }
@@ -41,7 +43,7 @@ pub struct Totals {
     pub denials: u64,
 }
 
-/// One second.
+/// What was counted in some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeriesPoint {
     /// Calls that ended.
@@ -50,6 +52,29 @@ pub struct SeriesPoint {
     pub errors: u64,
     /// Requests of guests that no grant allows.
     pub denials: u64,
+}
+
+/// Figures of parts of time, all of one length.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// The end of the newest part.
+    pub end: Moment,
+    /// The length of a part.
+    pub part: Duration,
+    /// The parts, oldest first. At most [`HISTORY_POINTS`](crate::bounds::HISTORY_POINTS) are drawn,
+    /// the newest.
+    pub points: Vec<HistoryPoint>,
+}
+
+/// One part of time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HistoryPoint {
+    /// What was counted in it.
+    pub counts: SeriesPoint,
+    /// The median of the time from a call's arrival to its end; none without calls.
+    pub p50: Option<Duration>,
+    /// The 99th percentile of the same.
+    pub p99: Option<Duration>,
 }
 
 /// A call that runs or waits.

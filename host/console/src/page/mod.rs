@@ -83,9 +83,10 @@ pub fn callers(frame: &Frame, view: &Callers) -> String {
 pub(crate) mod parts {
     use super::{Approvals, Changes, Denials, Frame, Markup, Now};
 
-    pub(crate) fn now(frame: &Frame, view: &Now) -> [(&'static str, Markup); 3] {
-        use super::now::{CHART, RUNNING, TOTALS, chart, running, totals};
-        [(TOTALS, totals(view)), (CHART, chart(view)), (RUNNING, running(frame, view))]
+    pub(crate) fn now(frame: &Frame, view: &Now) -> [(&'static str, Markup); 4] {
+        use super::now::{CHART, HISTORY, RUNNING, TOTALS, chart, history, running, totals};
+        let (totals, running) = ((TOTALS, totals(view)), (RUNNING, running(frame, view)));
+        [totals, (CHART, chart(view)), (HISTORY, history(view)), running]
     }
 
     pub(crate) fn denials(frame: &Frame, view: &Denials, only: &str) -> [(&'static str, Markup); 1] {

@@ -13,13 +13,14 @@ use crate::text::name;
 /// Ids of the parts that events replace.
 pub const TOTALS: &str = "now-totals";
 pub const CHART: &str = "now-chart";
+pub const HISTORY: &str = "now-history";
 pub const RUNNING: &str = "now-running";
 
 pub fn view(frame: &Frame, now: &Now) -> Markup {
     html! {
         h1 { "Now" }
         (totals(now))
-        (chart(now))
+        div.charts { (chart(now)) (history(now)) }
         (running(frame, now))
     }
 }
@@ -47,6 +48,10 @@ pub fn totals(now: &Now) -> Markup {
 
 pub fn chart(now: &Now) -> Markup {
     html! { section #(CHART) aria-label="Chart" { (chart::series(&now.series)) } }
+}
+
+pub fn history(now: &Now) -> Markup {
+    html! { section #(HISTORY) aria-label="Charts of the last hour" { (chart::history(&now.history)) } }
 }
 
 pub fn running(frame: &Frame, now: &Now) -> Markup {

@@ -97,6 +97,7 @@ impl Samples {
                 denials: 3,
             },
             series: (tick..tick + 120).map(wave).collect(),
+            history: history(tick),
             running: phases.into_iter().zip(4_711..).map(|(phase, number)| call(number, phase)).collect(),
         }
     }
@@ -517,4 +518,23 @@ fn wave(second: u64) -> SeriesPoint {
     let calls = 60 + second * 7 % 31 + (second / 9) % 5 * 6;
     let errors = if second.is_multiple_of(17) { 6 } else { 0 };
     SeriesPoint { calls, errors, denials: u64::from(second.is_multiple_of(41)) * 2 }
+}
+
+/// An hour of such calls. The newest part ends with each fourth tick.
+fn history(tick: u64) -> History {
+    let point = |part: u64| {
+        let wave = wave(part);
+        let is_quiet = part % 97 < 9;
+        HistoryPoint {
+            counts: if is_quiet { SeriesPoint::default() } else { SeriesPoint { calls: wave.calls * 15, ..wave } },
+            p50: (!is_quiet).then(|| Duration::from_micros(2_000 + part * 13 % 900)),
+            p99: (!is_quiet).then(|| Duration::from_micros(9_000 + part * 7_919 % 31_000)),
+        }
+    };
+    let newest = tick / 4;
+    History {
+        end: Moment::from_unix_ms(NOW + newest * 15_000),
+        part: Duration::from_secs(15),
+        points: (newest..newest + 240).map(point).collect(),
+    }
 }

@@ -1,13 +1,21 @@
-//! Figures of the last minute: a ring of seconds, each with counters and a histogram of times.
-//! Must not hold: figures since the start (see `catalog/meters`).
+//! Figures of the last minute and the last hour: two rings of parts of time, each with counters and a
+//! histogram of times. Must not hold: figures since the start (see `catalog/meters`).
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Seconds of the ring: a minute, and a few that are written or cleared meanwhile.
-const SECONDS: usize = 64;
-
 /// Seconds that figures are of.
 pub const MINUTE: u64 = 60;
+
+/// Parts of the last hour.
+///
+/// A chart is some 300 points wide, and a part takes a kilobyte.
+const HOUR_PARTS: u64 = 240;
+
+/// Length of such a part: an hour has 240 of them.
+const HOUR_PART: Duration = Duration::from_secs(15);
+
+/// Parts of a ring beside those that figures are of: they are written or cleared meanwhile.
+const SPARE: u64 = 4;
 
 /// Steps of each doubling of time. An eighth more or less is the precision of quantiles.
 const STEPS: u64 = 8;
@@ -15,16 +23,23 @@ const STEPS: u64 = 8;
 /// Ranges of time: from a microsecond to two to the power of 36 of them, some nineteen hours.
 const RANGES: usize = 272;
 
-/// Counters of seconds. A second takes about a kilobyte.
+/// Counters of the last minute and the last hour: some 330 KiB.
 pub struct Figures {
     began: Instant,
-    seconds: Box<[SecondCounters]>,
+    seconds: Ring,
+    parts: Ring,
 }
 
-/// Counters of one second. Whoever comes first in another second clears them; what others count
-/// at that very moment may be lost.
-struct SecondCounters {
-    /// The number of the second, from 1; 0: none yet.
+/// Parts of time of one length. Each takes the place of an old one.
+struct Ring {
+    length: Duration,
+    parts: Box<[PartCounters]>,
+}
+
+/// Counters of one part, which take about a kilobyte. Whoever comes first in another part clears
+/// them; what others count at that very moment may be lost.
+struct PartCounters {
+    /// The number of the part, from 1; 0: none yet.
     number: AtomicU64,
     calls: AtomicU32,
     errors: AtomicU32,
@@ -43,75 +58,118 @@ pub struct MinuteFigures {
     pub p99: Option<Duration>,
 }
 
+/// Figures of the last hour.
+#[derive(Debug, PartialEq)]
+pub struct HourFigures {
+    /// Length of a part.
+    pub part: Duration,
+    /// Time since the end of the newest part.
+    pub age: Duration,
+    /// Parts that ended, oldest first: at most an hour of them, and none from before the start.
+    pub parts: Vec<PartFigures>,
+}
+
+/// Figures of one part of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PartFigures {
+    /// Calls that ended, errors among them, and denials.
+    pub counts: [u64; 3],
+    /// The median of the time of calls; `None` without calls.
+    pub p50: Option<Duration>,
+    /// The 99th percentile.
+    pub p99: Option<Duration>,
+}
+
 impl Default for Figures {
     fn default() -> Self {
-        Self { began: Instant::now(), seconds: (0..SECONDS).map(|_| SecondCounters::new()).collect() }
+        let (seconds, parts) = (Ring::new(Duration::from_secs(1), MINUTE), Ring::new(HOUR_PART, HOUR_PARTS));
+        Self { began: Instant::now(), seconds, parts }
     }
 }
 
 impl Figures {
     /// Counts a call that ended after this time; `None`: nothing of it ran.
     pub fn ended(&self, took: Option<Duration>, is_error: bool) {
-        let Some(second) = self.now() else { return };
-        second.calls.fetch_add(1, Ordering::Relaxed);
-        if is_error {
-            second.errors.fetch_add(1, Ordering::Relaxed);
-        }
-        let range = took.and_then(|took| second.times.get(range_of(took)));
-        if let Some(range) = range {
-            range.fetch_add(1, Ordering::Relaxed);
+        let range = took.map(range_of);
+        for part in self.parts_of_now() {
+            part.ended(range, is_error);
         }
     }
 
     /// Counts a denial.
     pub fn denied(&self) {
-        if let Some(second) = self.now() {
-            second.denials.fetch_add(1, Ordering::Relaxed);
+        for part in self.parts_of_now() {
+            part.denials.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Figures of the last minute, the second that runs included.
     pub fn last_minute(&self) -> MinuteFigures {
-        let now = self.number_of_now();
-        let mut times = [0_u64; RANGES];
-        let mut seconds = Vec::with_capacity(SECONDS);
+        let now = self.seconds.number(self.began.elapsed());
+        let mut times = [0; RANGES];
+        let mut seconds = Vec::new();
         for number in (now + 1).saturating_sub(MINUTE).max(1)..=now {
-            let Some(second) = self.at(number).filter(|second| second.is(number)) else {
-                seconds.push([0; 3]);
-                continue;
-            };
-            let counts = [&second.calls, &second.errors, &second.denials];
-            seconds.push(counts.map(|count| u64::from(count.load(Ordering::Relaxed))));
-            for (sum, range) in times.iter_mut().zip(&second.times) {
-                *sum += u64::from(range.load(Ordering::Relaxed));
-            }
+            let second = self.seconds.at(number);
+            seconds.push(second.map(PartCounters::counts).unwrap_or_default());
+            second.into_iter().for_each(|second| second.add_times(&mut times));
         }
         MinuteFigures { seconds, p50: quantile(&times, 50), p99: quantile(&times, 99) }
     }
 
-    fn number_of_now(&self) -> u64 {
-        self.began.elapsed().as_secs() + 1
+    /// Figures of the last hour, without the part that runs.
+    pub fn last_hour(&self) -> HourFigures {
+        self.hour_before(self.began.elapsed())
     }
 
-    fn at(&self, number: u64) -> Option<&SecondCounters> {
-        let place = usize::try_from(number % SECONDS as u64).ok()?;
-        self.seconds.get(place)
+    fn hour_before(&self, since: Duration) -> HourFigures {
+        let now = self.parts.number(since);
+        let parts = now.saturating_sub(HOUR_PARTS).max(1)..now;
+        let parts = parts.map(|number| self.parts.at(number).map(PartCounters::figures).unwrap_or_default()).collect();
+        let ended = HOUR_PART.saturating_mul(u32::try_from(now - 1).unwrap_or(u32::MAX));
+        HourFigures { part: HOUR_PART, age: since.saturating_sub(ended), parts }
     }
 
-    /// The counters of this second, cleared if they were another's.
-    fn now(&self) -> Option<&SecondCounters> {
-        let number = self.number_of_now();
-        let second = self.at(number)?;
-        let known = second.number.load(Ordering::Acquire);
-        if known < number && second.number.compare_exchange(known, number, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        {
-            second.clear();
-        }
-        Some(second)
+    /// The counters of this second and those of this part of the hour.
+    fn parts_of_now(&self) -> impl Iterator<Item = &PartCounters> {
+        let since = self.began.elapsed();
+        [&self.seconds, &self.parts].into_iter().filter_map(move |ring| ring.now(since))
     }
 }
 
-impl SecondCounters {
+impl Ring {
+    /// For so many parts of this length.
+    fn new(length: Duration, parts: u64) -> Self {
+        Self { length, parts: (0..parts + SPARE).map(|_| PartCounters::new()).collect() }
+    }
+
+    /// The number of the part that runs after this time.
+    fn number(&self, since: Duration) -> u64 {
+        u64::try_from(since.as_nanos() / self.length.as_nanos().max(1)).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    fn place(&self, number: u64) -> Option<&PartCounters> {
+        let place = usize::try_from(number).ok()?.checked_rem(self.parts.len())?;
+        self.parts.get(place)
+    }
+
+    /// The counters of this part; none if nothing was counted in it.
+    fn at(&self, number: u64) -> Option<&PartCounters> {
+        self.place(number).filter(|part| part.number.load(Ordering::Acquire) == number)
+    }
+
+    /// The counters of the part that runs after this time, cleared if they were another's.
+    fn now(&self, since: Duration) -> Option<&PartCounters> {
+        let number = self.number(since);
+        let part = self.place(number)?;
+        let known = part.number.load(Ordering::Acquire);
+        if known < number && part.number.compare_exchange(known, number, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            part.clear();
+        }
+        Some(part)
+    }
+}
+
+impl PartCounters {
     fn new() -> Self {
         Self {
             number: AtomicU64::new(0),
@@ -122,8 +180,29 @@ impl SecondCounters {
         }
     }
 
-    fn is(&self, number: u64) -> bool {
-        self.number.load(Ordering::Acquire) == number
+    fn ended(&self, range: Option<usize>, is_error: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if is_error {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+        }
+        let range = range.and_then(|range| self.times.get(range));
+        range.into_iter().for_each(|count| drop(count.fetch_add(1, Ordering::Relaxed)));
+    }
+
+    fn counts(&self) -> [u64; 3] {
+        [&self.calls, &self.errors, &self.denials].map(|count| u64::from(count.load(Ordering::Relaxed)))
+    }
+
+    fn add_times(&self, sums: &mut [u64; RANGES]) {
+        for (sum, count) in sums.iter_mut().zip(&self.times) {
+            *sum += u64::from(count.load(Ordering::Relaxed));
+        }
+    }
+
+    fn figures(&self) -> PartFigures {
+        let mut times = [0; RANGES];
+        self.add_times(&mut times);
+        PartFigures { counts: self.counts(), p50: quantile(&times, 50), p99: quantile(&times, 99) }
     }
 
     fn clear(&self) {
@@ -197,5 +276,33 @@ mod tests {
             time >= Duration::from_micros(micros) && time <= Duration::from_micros(micros + micros / 8)
         };
         assert!(near(minute.p50, 1_000) && near(minute.p99, 1_000), "{minute:?}");
+    }
+
+    #[test]
+    fn the_last_hour_has_the_parts_that_ended() {
+        let figures = Figures::default();
+        let after = |seconds: u64| figures.hour_before(Duration::from_secs(seconds));
+        let count = |seconds: u64, millis: u64, is_error: bool| {
+            let part = figures.parts.now(Duration::from_secs(seconds)).unwrap();
+            part.ended(Some(range_of(Duration::from_millis(millis))), is_error);
+        };
+        count(0, 1, false);
+        assert_eq!(after(14).parts, [], "the part that runs is not shown");
+        count(16, 1_000, true);
+        count(44, 1, false);
+        let hour = after(47);
+        assert_eq!((hour.part, hour.age), (Duration::from_secs(15), Duration::from_secs(2)));
+        assert_eq!(hour.parts.iter().map(|part| part.counts).collect::<Vec<_>>(), [[1, 0, 0], [1, 1, 0], [1, 0, 0]]);
+        assert!(
+            hour.parts[1].p50.unwrap() >= Duration::from_secs(1)
+                && hour.parts[2].p99.unwrap() < Duration::from_millis(2)
+        );
+        // Parts without calls are empty, an hour is the most, and places are taken anew.
+        assert_eq!(after(90).parts.len(), 6);
+        assert_eq!(after(90).parts.last(), Some(&PartFigures::default()));
+        let later = after(3_660 + 30);
+        assert_eq!((later.parts.len(), later.parts[0].counts), (240, [0, 0, 0]));
+        count(3_660, 1, false);
+        assert_eq!(after(3_690).parts.iter().map(|part| part.counts[0]).sum::<u64>(), 1);
     }
 }

@@ -1,6 +1,6 @@
-//! Calls as the console and `toolcell top` show them: those that run, figures of the last minute,
-//! denials, and calls that wait for an operator. It is all in memory, and bounded: some 80 KiB, and
-//! two for each group of denials, of which there are at most a thousand. Must not hold: pages.
+//! Calls as the console and `toolcell top` show them: those that run, figures of the last minute
+//! and hour, denials, and calls that wait for an operator. It is all in memory, and bounded: some
+//! 350 KiB, and two for each group of denials, of which there are at most a thousand. Must not hold: pages.
 //!
 //! Calls write here without a lock that a reader holds. The exception is the queue of approvals,
 //! whose calls wait for a person anyway.
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 pub use approvals::{ApprovalQueue, OperatorAnswer, PendingApproval, PendingArguments};
 pub use denials::{DenialGroup, DenialGroups, DeniedRequest};
-pub use figures::Figures;
+pub use figures::{Figures, HourFigures};
 pub use recent::{CallPart, RecentCall};
 pub use running::{CallPhase, LiveCall, RunningCalls, TrackedCall};
 
@@ -39,7 +39,7 @@ impl Activity {
         }
     }
 
-    /// Figures of the last minute.
+    /// Figures of the last minute and the last hour.
     pub fn figures(&self) -> &Figures {
         self.running.figures()
     }

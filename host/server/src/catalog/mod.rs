@@ -63,7 +63,7 @@ pub(crate) use resources::{DeclaredResources, HostSource};
 pub(crate) use searching::Searching;
 pub(crate) use skills::{SKILLS, Skills};
 pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
-pub use visibility::NOBODY;
+pub use visibility::{CALLED_BY, NOBODY};
 pub(crate) use visibility::Visibility;
 pub use walls::{WallSetup, WalledComponents};
 

@@ -119,5 +119,8 @@ pub fn names<'c>(targets: &'c [Arc<CallTarget>], tools: &'c ToolList) -> impl It
     })
 }
 
+/// What each text begins with that says who may call a tool.
+pub const CALLED_BY: &str = "be called by ";
+
 /// Text for a tool that no rule lets anybody call.
 pub const NOBODY: &str = "be called by nobody";

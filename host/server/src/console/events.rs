@@ -139,7 +139,8 @@ impl Console {
             let to_say = heard.get_or_insert_with(|| Heard::all_of(&news)).hears(&news);
             let is_news = to_say.is_some() || update != last;
             if is_news || told.elapsed() >= BEAT {
-                let piece = if is_news { spoken(&update, to_say.as_deref()) } else { update::KEEP_ALIVE.to_owned() };
+                let piece =
+                    if is_news { spoken(&update, &last, to_say.as_deref()) } else { update::KEEP_ALIVE.to_owned() };
                 let sent = tokio::time::timeout(TAKEN_WITHIN, sender.send(Ok(piece.into()))).await;
                 match sent {
                     Ok(Ok(())) => {}
@@ -157,11 +158,11 @@ impl Console {
     }
 }
 
-/// The event of an update, with what screen readers say.
-fn spoken(update: &Update, sentences: Option<&str>) -> String {
+/// The event of an update for a page that shows the last one, with what screen readers say.
+fn spoken(update: &Update, last: &Update, sentences: Option<&str>) -> String {
     match sentences {
-        Some(sentences) => update.clone().saying(sentences).event(),
-        None => update.event(),
+        Some(sentences) => update.clone().saying(sentences).event(last),
+        None => update.event(last),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use super::details::{DriftDetails, Findings};
 use super::json_diff;
 use super::pinned::{Lock, PinnedComponent, PinnedTool};
-use crate::catalog::{NOBODY, Withheld};
+use crate::catalog::{CALLED_BY, NOBODY, Withheld};
 use crate::trust::Signed;
 
 /// Characters of a digest that are shown: enough to tell two apart.
@@ -201,9 +201,6 @@ fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool
 
 /// Stands for the callers of a tool without rules for callers: everybody may call it.
 const EVERYBODY: &str = "be called by everybody";
-
-/// Prefix of a line about callers.
-const CALLED_BY: &str = "be called by ";
 
 /// Each right of a tool, including its callers.
 fn rights(lines: &[String]) -> Vec<&str> {

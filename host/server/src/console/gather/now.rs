@@ -1,10 +1,10 @@
 //! The view of what runs now.
 use std::time::SystemTime;
 
-use toolcell_console::model::{Gauge, Moment, Now, Phase, RunningCall, SeriesPoint, Totals};
+use toolcell_console::model::{Gauge, History, HistoryPoint, Moment, Now, Phase, RunningCall, SeriesPoint, Totals};
 
 use super::Sources;
-use crate::activity::{CallPhase, LiveCall};
+use crate::activity::{CallPhase, HourFigures, LiveCall};
 
 /// Seconds of a minute, for rates.
 const MINUTE_SECONDS: f64 = 60.0;
@@ -31,9 +31,19 @@ impl Sources {
                 denials: sum(2),
             },
             series: minute.seconds.iter().map(point).collect(),
+            history: history(&self.activity.figures().last_hour()),
             running: calls.iter().map(|call| running(call)).collect(),
         }
     }
+}
+
+fn history(hour: &HourFigures) -> History {
+    let end = SystemTime::now().checked_sub(hour.age).unwrap_or(SystemTime::UNIX_EPOCH);
+    let points = hour.parts.iter().map(|part| {
+        let [calls, errors, denials] = part.counts;
+        HistoryPoint { counts: SeriesPoint { calls, errors, denials }, p50: part.p50, p99: part.p99 }
+    });
+    History { end: end.into(), part: hour.part, points: points.collect() }
 }
 
 fn running(call: &LiveCall) -> RunningCall {

@@ -9,7 +9,7 @@ use toolcell_policy::{Approval, Capability, Grants, ReachRow, Ungranted};
 use super::Sources;
 use super::limits::{ToolLimits, median_time};
 use super::written::WrittenManifest;
-use crate::catalog::Offer;
+use crate::catalog::{CALLED_BY, Offer};
 
 /// Tools on one page of the list.
 const PAGE_TOOLS: usize = 50;
@@ -56,7 +56,7 @@ impl Sources {
         let definition = offer.tool().definition();
         let place = written.as_ref().and_then(|written| Some((written, written.grants(&offer)?)));
         let place = place.as_ref().map(|(written, grants)| (*written, grants.as_ref()));
-        let called_by = offer.called_by().map_or_else(|| "everybody".to_owned(), |words| words.join("; "));
+        let called_by = offer.called_by().map_or_else(|| "everybody".to_owned(), |lines| callers(&lines));
         let limits = ToolLimits::of(&offer, limits, written.as_ref());
         Some(ToolPage {
             name: definition.name.clone(),
@@ -67,9 +67,9 @@ impl Sources {
             digest: component.digest().to_owned(),
             signer: (!component.signed().by.is_empty()).then(|| component.signed().by.join(", ")),
             facts: vec![
-                ("approval".to_owned(), confirmed(offer.approval())),
-                ("callers".to_owned(), called_by),
-                ("shape".to_owned(), component.shape().as_str().to_owned()),
+                ("Approval".to_owned(), confirmed(offer.approval())),
+                ("Called by".to_owned(), called_by),
+                ("Shape".to_owned(), component.shape().as_str().to_owned()),
             ],
             reach: reach(offer.grants(), place),
             limits: limits.rows(),
@@ -87,6 +87,12 @@ impl Sources {
     pub(super) fn written(&self) -> Option<WrittenManifest> {
         WrittenManifest::read(&self.manifest)
     }
+}
+
+/// Who may call a tool, without the words that each line begins with.
+fn callers(lines: &[String]) -> String {
+    let names: Vec<&str> = lines.iter().map(|line| line.strip_prefix(CALLED_BY).unwrap_or(line)).collect();
+    names.join("; ")
 }
 
 /// The calls that a person confirms, in words.

@@ -8,8 +8,8 @@ import { call } from './client.mjs';
 import { swap } from './locked.mjs';
 import { LIGHT, load, open, options } from './look.mjs';
 
-// Seconds in which calls come, so that the chart of two minutes has something to show.
-const BUSY_S = 125;
+// Seconds in which calls come, so that charts have something to show.
+const BUSY_S = 600;
 // Time between two rounds of calls.
 const ROUND_MS = 500;
 const CITIES = ['Lisbon', 'Nairobi', 'Oslo', 'Quito', 'Tokyo'];

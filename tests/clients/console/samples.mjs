@@ -45,6 +45,7 @@ async function checkCharts(window) {
     }));
     equal(await painted(), [true, true], 'charts that are painted');
     const place = page.locator('#now-times');
+    await place.scrollIntoViewIfNeeded();
     const box = await place.boundingBox();
     await page.mouse.move(box.x + box.width * 0.75, box.y + box.height / 2);
     await page.waitForFunction(() => document.getElementById('now-times-at').textContent !== '');

@@ -115,6 +115,18 @@ async function checkStop({ page }) {
     await checkPage(LIGHT, `/audit/calls/now.${number}`, { heading: `Call ${number} cancelled`, shows: 'the operator ended the call' });
 }
 
+/** Charts of the last hour have the calls that were made. */
+async function checkHour({ page }) {
+    await load(page, '/');
+    for (const id of ['now-rates', 'now-times']) await sees(page.locator(`#${id} canvas`), `the chart ${id} is drawn`);
+    const ended = await until(() => page.evaluate(() => {
+        const { lines, part } = JSON.parse(document.getElementById('now-rates').dataset.lines);
+        const sum = lines[0].reduce((sum, rate) => sum + rate * part, 0);
+        return sum >= 1 && JSON.parse(document.getElementById('now-times').dataset.lines).lines[1].some(time => time > 0) ? sum : null;
+    }), 'calls and their times in the last hour');
+    check(ended >= 1, `calls of the last hour: ${ended}`);
+}
+
 /** A token is made, copied, used, and revoked. It is shown once. */
 async function checkTokens({ page }) {
     await load(page, '/callers');
@@ -153,7 +165,7 @@ async function checkReach({ page }) {
 
 export async function checkServed() {
     const opened = await open(LIGHT);
-    for (const decides of [checkReach, checkDenials, checkApprovals, checkStop, checkTokens, checkAudit]) await part(decides.name, () => decides(opened));
+    for (const decides of [checkReach, checkDenials, checkApprovals, checkStop, checkHour, checkTokens, checkAudit]) await part(decides.name, () => decides(opened));
     await isQuiet(opened, 'decisions');
     await opened.context.close();
     const further = {

@@ -1,8 +1,9 @@
 //! The files that pages refer to, embedded: one style sheet, one script, one icon, and the library
-//! that draws charts. Their addresses hold a hash of their content, so that they are kept as long as
-//! a browser wants. Must not hold: anything that is written while the server runs.
+//! that draws charts. Their addresses hold a hash of their content: browsers keep them. Must not
+//! hold: anything that is written while the server runs.
 //!
-//! uPlot 1.6.32 (MIT) is `dist/uPlot.iife.min.js` and `dist/uPlot.min.css` of its package, unchanged.
+//! uPlot 1.6.32 (MIT) is `dist/uPlot.iife.min.js` and `dist/uPlot.min.css` of its package, as
+//! published.
 
 use std::sync::LazyLock;
 

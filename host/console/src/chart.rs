@@ -1,5 +1,5 @@
-//! Pictures of figures: bars as SVG without a style or a script, and lines that the script lets uPlot
-//! draw. Must not hold: texts of others.
+//! Pictures of figures: bars as SVG without a style or a script, and lines that the script lets
+//! uPlot draw. Must not hold: texts of others.
 
 use std::time::Duration;
 
@@ -102,7 +102,8 @@ pub fn history(history: &History) -> Markup {
     }
 }
 
-/// A chart of lines, in the colours of its key. The script draws them, and writes below it what is under the pointer.
+/// A chart of lines, in the colours of its key. The script draws them, and writes below it what is
+/// under the pointer.
 fn figure_of(id: &str, title: &str, key: &[(&str, &str)], spoken: &str, lines: &Value) -> Markup {
     html! {
         figure.chart {
@@ -116,7 +117,7 @@ fn figure_of(id: &str, title: &str, key: &[(&str, &str)], spoken: &str, lines: &
     }
 }
 
-/// How many that is for each second, to two digits.
+/// The rate for each second, to two digits.
 fn each_second(count: u64, part: Duration) -> Value {
     let hundredths = u128::from(count) * 100_000 / part.as_millis().max(1);
     #[expect(clippy::cast_precision_loss, reason = "a chart shows three digits")]

@@ -43,7 +43,7 @@ pub struct Totals {
     pub denials: u64,
 }
 
-/// What was counted in some time.
+/// Calls and denials that were counted in some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeriesPoint {
     /// Calls that ended.
@@ -61,15 +61,15 @@ pub struct History {
     pub end: Moment,
     /// The length of a part.
     pub part: Duration,
-    /// The parts, oldest first. At most [`HISTORY_POINTS`](crate::bounds::HISTORY_POINTS) are drawn,
-    /// the newest.
+    /// The parts, oldest first. At most
+    /// [`HISTORY_POINTS`](crate::bounds::HISTORY_POINTS) are drawn, the newest.
     pub points: Vec<HistoryPoint>,
 }
 
 /// One part of time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HistoryPoint {
-    /// What was counted in it.
+    /// Calls and denials that were counted in it.
     pub counts: SeriesPoint,
     /// The median of the time from a call's arrival to its end; none without calls.
     pub p50: Option<Duration>,

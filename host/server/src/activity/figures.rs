@@ -1,5 +1,5 @@
-//! Figures of the last minute and the last hour: two rings of parts of time, each with counters and a
-//! histogram of times. Must not hold: figures since the start (see `catalog/meters`).
+//! Figures of the last minute and the last hour: two rings of parts of time, each with counters and
+//! a histogram of times. Must not hold: figures since the start (see `catalog/meters`).
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -185,8 +185,9 @@ impl PartCounters {
         if is_error {
             self.errors.fetch_add(1, Ordering::Relaxed);
         }
-        let range = range.and_then(|range| self.times.get(range));
-        range.into_iter().for_each(|count| drop(count.fetch_add(1, Ordering::Relaxed)));
+        if let Some(count) = range.and_then(|range| self.times.get(range)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn counts(&self) -> [u64; 3] {

@@ -63,8 +63,8 @@ pub(crate) use resources::{DeclaredResources, HostSource};
 pub(crate) use searching::Searching;
 pub(crate) use skills::{SKILLS, Skills};
 pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
-pub use visibility::{CALLED_BY, NOBODY};
 pub(crate) use visibility::Visibility;
+pub use visibility::{CALLED_BY, NOBODY};
 pub use walls::{WallSetup, WalledComponents};
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by

@@ -119,7 +119,7 @@ pub fn names<'c>(targets: &'c [Arc<CallTarget>], tools: &'c ToolList) -> impl It
     })
 }
 
-/// What each text begins with that says who may call a tool.
+/// The beginning of each text that says who may call a tool.
 pub const CALLED_BY: &str = "be called by ";
 
 /// Text for a tool that no rule lets anybody call.

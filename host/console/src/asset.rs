@@ -42,9 +42,15 @@ pub static STYLE: LazyLock<Asset> =
 pub static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::of("console.js", "text/javascript; charset=utf-8", include_bytes!("assets/console.js")));
 
-/// uPlot, which draws lines, behind its licence.
+/// uPlot, which draws lines, behind its licence and what it needs of a browser.
 pub static CHARTS: LazyLock<Asset> = LazyLock::new(|| {
-    let bytes = concat!("/*!\n", include_str!("assets/uplot.LICENSE"), "*/\n", include_str!("assets/uplot.js"));
+    let bytes = concat!(
+        "/*!\n",
+        include_str!("assets/uplot.LICENSE"),
+        "*/\n",
+        include_str!("assets/language.js"),
+        include_str!("assets/uplot.js"),
+    );
     Asset::of("uplot.js", "text/javascript; charset=utf-8", bytes.as_bytes())
 });
 

@@ -42,8 +42,8 @@ pub const REACH_ROWS: usize = 40;
 /// Lines of a rule that would allow what was denied: a rule has one or two.
 pub const RULE_LINES: usize = 8;
 
-/// Points of a series: two minutes of seconds.
-pub const SERIES_POINTS: usize = 120;
+/// Points of a series: a minute of seconds.
+pub const SERIES_POINTS: usize = 60;
 
 /// Points of the last hour: one for each 15 seconds.
 pub const HISTORY_POINTS: usize = 240;

@@ -10,21 +10,23 @@ use crate::bounds::{HISTORY_POINTS, SERIES_POINTS};
 use crate::figure::{count, permille, time};
 use crate::model::{History, HistoryPoint, SeriesPoint};
 
-/// Width of the chart in its own units: five for each point.
+/// Width of the chart in its own units: ten for each point.
 const WIDTH: u64 = 600;
 const HEIGHT: u64 = 100;
+
+/// Width of a point, of which its bar leaves a fifth free.
+const BAR: usize = 10;
 
 /// Calls, errors and denials of the last seconds as bars.
 pub fn series(points: &[SeriesPoint]) -> Markup {
     let points = points.get(points.len().saturating_sub(SERIES_POINTS)..).unwrap_or(points);
     let most = points.iter().map(|point| point.calls.max(point.denials)).max().unwrap_or(0);
     let scale = nice(most);
-    let step = WIDTH / SERIES_POINTS as u64;
-    let first = WIDTH.saturating_sub(step * points.len() as u64);
+    let first = WIDTH.saturating_sub((BAR * points.len()) as u64);
     html! {
         figure.chart {
             figcaption {
-                "Calls that ended, each second"
+                "The last minute: calls each second"
                 span.key { i.k-ok {} " ok " i.k-bad {} " errors " i.k-denied {} " denials" }
             }
             div.plot {
@@ -33,7 +35,7 @@ pub fn series(points: &[SeriesPoint]) -> Markup {
                     line.grid x1="0" y1="0.5" x2=(WIDTH) y2="0.5" {}
                     line.grid x1="0" y1=(HEIGHT / 2) x2=(WIDTH) y2=(HEIGHT / 2) {}
                     line.axis x1="0" y1=(HEIGHT) x2=(WIDTH) y2=(HEIGHT) {}
-                    @for (x, point) in (first..).step_by(5).zip(points) { (bar(x, point, scale)) }
+                    @for (x, point) in (first..).step_by(BAR).zip(points) { (bar(x, point, scale)) }
                 }
             }
             div.ends aria-hidden="true" { span { (points.len()) " s ago" } span { "now" } }
@@ -46,9 +48,9 @@ fn bar(x: u64, point: &SeriesPoint, scale: u64) -> Markup {
     let (calls, errors) = (tall(point.calls).max(u64::from(point.calls > 0)), tall(point.errors));
     let errors = errors.max(u64::from(point.errors > 0) * 2).min(HEIGHT);
     html! {
-        @if calls > 0 { rect.ok x=(x) y=(HEIGHT - calls) width="4" height=(calls) {} }
-        @if errors > 0 { rect.bad x=(x) y=(HEIGHT - errors) width="4" height=(errors) {} }
-        @if point.denials > 0 { rect.denied x=(x) y=(HEIGHT - tall(point.denials).max(3)) width="4" height="3" {} }
+        @if calls > 0 { rect.ok x=(x) y=(HEIGHT - calls) width="8" height=(calls) {} }
+        @if errors > 0 { rect.bad x=(x) y=(HEIGHT - errors) width="8" height=(errors) {} }
+        @if point.denials > 0 { rect.denied x=(x) y=(HEIGHT - tall(point.denials).max(3)) width="8" height="3" {} }
     }
 }
 
@@ -169,8 +171,23 @@ mod tests {
         let points = vec![SeriesPoint { calls: u64::MAX, errors: u64::MAX, denials: u64::MAX }; 100_000];
         let chart = series(&points).0;
         assert!(chart.len() < 40_000, "{}", chart.len());
-        assert!(chart.contains("In 120 seconds"));
+        assert!(chart.contains("In 60 seconds"));
         assert!(series(&[]).0.contains("In 0 seconds: 0 calls"));
+    }
+
+    #[test]
+    fn a_minute_fills_the_chart_and_less_stands_at_its_right_end() {
+        let point = SeriesPoint { calls: 1, errors: 0, denials: 0 };
+        let places = |points: usize| -> Vec<u64> {
+            let chart = series(&vec![point; points]).0;
+            chart
+                .split("class=\"ok\" x=\"")
+                .skip(1)
+                .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+                .collect()
+        };
+        assert_eq!(places(60), (0..60).map(|number| number * 10).collect::<Vec<u64>>());
+        assert_eq!(places(2), [580, 590]);
     }
 
     #[test]

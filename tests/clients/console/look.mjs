@@ -43,6 +43,9 @@ export const WINDOWS = [LIGHT, { colorScheme: 'dark', viewport: { width: 1280, h
 // For views that are looked at again: each width and each theme once, and all controls with Tab.
 export const TWO_WINDOWS = [LIGHT, DARK_NARROW];
 
+// Widths between those windows: telephones, tablets, halves of a screen, and both sides of where the layout changes.
+const WIDTHS = [320, 600, 768, 834, 896, 897, 1024, 1120, 1121];
+
 // The heading of each view, by its path.
 export const VIEWS = {
     '/': 'Now',
@@ -133,8 +136,7 @@ export const textOf = async locator => (await locator.first().textContent()).rep
 
 /** A window in which what must not happen is noted: that of who came by the link, or of a stranger. */
 export async function open(window, isStranger = false, cookie = options.cookie) {
-    // Where LANG is C, the browser without a window says "en-US@posix", which is no language: uPlot asks for numbers in it.
-    const context = await browser.newContext({ ...window, locale: 'en-US', reducedMotion: 'reduce' });
+    const context = await browser.newContext({ ...window, reducedMotion: 'reduce' });
     context.setDefaultTimeout(PATIENCE_MS);
     if (cookie && !isStranger) {
         const [name, ...value] = cookie.split('=');
@@ -202,6 +204,13 @@ async function checkWidth(page, { viewport }, name) {
     await page.evaluate(() => document.querySelectorAll('main details').forEach(details => { details.open = true; }));
     const opened = await width();
     check(opened <= viewport.width, `${name}: the document is ${opened} wide once all is open`);
+    if (viewport.width !== LIGHT.viewport.width) return;
+    for (const between of WIDTHS) {
+        await page.setViewportSize({ ...viewport, width: between });
+        const found = await width();
+        check(found <= between, `${name}: the document is ${found} wide in a window of ${between}`);
+    }
+    await page.setViewportSize(viewport);
 }
 
 /** Checks a page that is loaded, and gives its bytes without pictures. All of its parts are open afterwards. */

@@ -6,12 +6,13 @@ import { join } from 'node:path';
 
 import { call } from './client.mjs';
 import { swap } from './locked.mjs';
-import { LIGHT, load, open, options } from './look.mjs';
+import { DARK_NARROW, LIGHT, load, open, options } from './look.mjs';
 
 // Seconds in which calls come, so that charts have something to show.
 const BUSY_S = 600;
 // Time between two rounds of calls.
 const ROUND_MS = 500;
+
 const CITIES = ['Lisbon', 'Nairobi', 'Oslo', 'Quito', 'Tokyo'];
 const NOTES = {
     'on-call': 'Who is on call answers within ten minutes.\n',
@@ -52,14 +53,27 @@ function hold() {
     swap('weather_live.wasm', ...SENTENCES);
 }
 
-/** Draws a view into a file, as it looks in the first window once `ready` is seen. */
-async function draw(file, path, ready = 'main h1') {
-    const { context, page } = await open(LIGHT);
+/** Draws a view into a file, as it looks in a window once `ready` is seen: its first screen, or all of it. */
+async function draw(file, path, { ready = 'main h1', window = LIGHT, whole = false, first = async () => {} } = {}) {
+    const { context, page } = await open(window);
     await load(page, path);
+    await first(page);
     await page.locator(ready).first().waitFor();
     if (path === '/') await page.locator('#live', { hasText: 'live' }).waitFor();
-    await page.screenshot({ path: join(options.pictures, file) });
+    await page.screenshot({ path: join(options.pictures, file), fullPage: whole });
     await context.close();
+}
+
+/** Scrolls to a heading. */
+const to = (page, heading) => page.locator(heading).evaluate(element => element.scrollIntoView());
+
+/** Calls the tool from its form. */
+async function tryFind(page) {
+    await page.getByLabel('month').fill('7');
+    await page.getByLabel('min_high').fill('30');
+    await page.getByRole('button', { name: 'Call it' }).click();
+    await page.locator('#result').waitFor();
+    await to(page, '#try');
 }
 
 /** Has what is held at this place read. */
@@ -86,18 +100,22 @@ export async function drawPictures() {
     const removes = ci('notes_delete', { note: 'release-checklist' });
     for (const unanswered of [...pages, removes]) unanswered.catch(() => null);
 
-    await draw('console.png', '/', '#now-running tbody tr:nth-child(4)');
+    await draw('console.png', '/', { ready: '#now-times canvas' });
+
     await draw('console-tools.png', '/tools');
     await draw('console-tool.png', '/tools/get_weather');
+    await draw('console-limits.png', '/tools/weather_find', { first: page => to(page, '#limits') });
+    await draw('console-try.png', '/tools/weather_find', { ready: '#result', first: tryFind });
     await draw('console-denials.png', '/denials');
     await read('/changes', '#quarantined-forecast');
-    await draw('console-changes.png', '/changes', '#quarantined-forecast ins');
-    await draw('console-approvals.png', '/approvals', '#approvals-waiting article');
+    await draw('console-changes.png', '/changes', { ready: '#quarantined-forecast ins' });
+    await draw('console-approvals.png', '/approvals', { ready: '#approvals-waiting article' });
+    await draw('console-narrow.png', '/approvals', { ready: '#approvals-waiting article', window: DARK_NARROW });
     await draw('console-audit.png', '/audit');
-    await draw('console-callers.png', '/callers');
+    await draw('console-callers.png', '/callers', { whole: true });
     const { context, page } = await open(LIGHT);
     await load(page, '/audit?tool=archive_fetch_page&outcome=ok');
     const path = await page.locator('#audit-list a[href^="/audit/calls/"]').first().getAttribute('href');
     await context.close();
-    await draw('console-call.png', path);
+    await draw('console-call.png', path, { whole: true });
 }

@@ -76,6 +76,7 @@ async function checkApprovals({ page }) {
     await says(page, 'No call waits for a person.');
     const declined = call(token, 'read', { text: '5 ft 11 in' });
     await sees(waiting(page, 'read'), 'a call that waits appears by itself');
+    equal((await page.title()).slice(0, 13), '(1) Approvals', 'the title says how many calls wait');
     for (const window of WINDOWS) await checkPage(window, '/approvals', { shows: 'read for eve' });
     check((await textOf(waiting(page, 'read').locator('pre'))).includes('5 ft 11 in'), 'the arguments are shown');
     await waiting(page, 'read').getByRole('button', { name: 'Decline call' }).click();

@@ -97,6 +97,21 @@ impl Operator {
         }
     }
 
+    /// Waits until the first call has a bar for its time, its fuel and its memory each.
+    fn shows_use_of_call_1(&self) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let page = self.page("/");
+            let row =
+                page.split("id=\"call-1\"").nth(1).and_then(|rest| rest.split("</tr>").next()).unwrap_or_default();
+            if row.matches("<svg class=\"bar\"").count() == 3 {
+                break;
+            }
+            assert!(Instant::now() < end, "{page}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Sends a form, and gives the page that follows.
     fn decides(&self, path: &str, fields: &str) -> String {
         let reply = self.ask(&self.form(path, fields));
@@ -265,17 +280,7 @@ fn a_call_that_computes_is_shown_with_what_it_has_used() {
     let mut operator = Operator::of(&unhurried(&["loops"]));
     operator.host.initialize("2025-11-25");
     let id = operator.host.start_call("call_host", json!({}));
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let page = operator.page("/");
-        let row = page.split("id=\"call-1\"").nth(1).and_then(|rest| rest.split("</tr>").next()).unwrap_or_default();
-        // A bar for its time, its fuel and its memory each.
-        if row.matches("<svg class=\"bar\"").count() == 3 {
-            break;
-        }
-        assert!(Instant::now() < end, "{page}");
-        std::thread::yield_now();
-    }
+    operator.shows_use_of_call_1();
     operator.host.cancel(&id);
     operator.host.still_answers();
 }

@@ -32,7 +32,7 @@ pub struct AuditArgs {
 pub enum AuditCommand {
     /// Look whether a record was changed, removed or added
     Verify(AuditVerifyArgs),
-    /// Show the records, oldest first
+    /// Show the records, oldest first: a call where it ended
     Show(AuditShowArgs),
     /// Show the last records, and go on as more are written
     Tail(AuditTailArgs),

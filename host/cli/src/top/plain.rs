@@ -6,8 +6,8 @@ use super::state::{Row, View};
 use super::table::{cells, columns, fitting};
 use super::text;
 
-/// Columns of a table.
-const WIDTH: usize = 120;
+/// Characters of a line: all columns have room.
+const WIDTH: usize = 132;
 
 /// Most rows of a view in a text: `--json` has all that a process sends.
 const ROWS_MAX: usize = 200;

@@ -85,6 +85,7 @@ function update(parts) {
   const before = decisions();
   parts.forEach(show);
   drawCharts();
+  showCount();
   stood = before;
   settled = performance.now() + SETTLE_MS;
 }
@@ -120,8 +121,17 @@ function state(word, kind) {
   live.className = `chip ${kind}`;
 }
 
+// A page of calls that wait for a person goes on where nobody sees it: its title says how many there are.
+const isLeft = () => document.hidden && !document.querySelector('#views a[href="/approvals"][aria-current]');
+const title = document.title;
+
+function showCount() {
+  const count = document.querySelector('#views a[href="/approvals"] .badge');
+  document.title = count ? `(${count.textContent}) ${title}` : title;
+}
+
 function listen() {
-  if (source || paused || document.hidden) return;
+  if (source || paused || isLeft()) return;
   source = new EventSource(document.body.dataset.events);
   source.addEventListener('open', () => state('live', 'good'));
   source.addEventListener('update', event => {
@@ -170,6 +180,7 @@ function drawCharts() {
   for (const place of document.querySelectorAll('[data-lines]')) {
     const text = place.dataset.lines;
     const known = drawn.get(place);
+    if (typeof uPlot === 'undefined') place.textContent = 'The library of charts did not load.';
     if (typeof uPlot === 'undefined' || (known && known.text === text)) continue;
     const { end, part, unit, lines } = JSON.parse(text);
     const times = lines[0].map((_, at) => end - part * (lines[0].length - 1 - at));
@@ -256,11 +267,12 @@ if (document.body.dataset.events) {
       listen();
     }
   });
-  // A page that nobody sees costs the server nothing.
-  document.addEventListener('visibilitychange', () => (document.hidden ? leave() : listen()));
+  // Another page that nobody sees costs the server nothing.
+  document.addEventListener('visibilitychange', () => (isLeft() ? leave() : listen()));
   window.addEventListener('pagehide', leave);
   window.addEventListener('pageshow', listen);
   showButtons();
   drawCharts();
+  showCount();
   listen();
 }

@@ -33,7 +33,8 @@ pub struct Totals {
     pub waiting: u64,
     /// Calls that ended, for each second.
     pub calls_per_second: f64,
-    /// The median of the time from a call's arrival to its end; none without calls.
+    /// The median of the time from a call's arrival to its end, without that before a person; none
+    /// without calls.
     pub p50: Option<Duration>,
     /// The 99th percentile of the same.
     pub p99: Option<Duration>,
@@ -91,8 +92,10 @@ pub struct RunningCall {
     /// Where the call is on its way.
     pub phase: Phase,
     /// The time since it came.
+    pub age: Duration,
+    /// The time where it is on its way: of a call that runs, that in its guest.
     pub elapsed: Duration,
-    /// The time that it may take.
+    /// The most that this time may be.
     pub deadline: Option<Duration>,
     /// Units of fuel; none where nothing is known yet.
     pub fuel: Option<Gauge>,

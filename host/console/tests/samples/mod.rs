@@ -74,6 +74,7 @@ impl Samples {
             component: self.text("weather"),
             caller: self.text("ann"),
             phase,
+            age: Duration::from_millis(number * 379 % 30_000 + tick * 1_000),
             elapsed: Duration::from_millis(number * 379 % 30_000 + tick * 1_000),
             deadline: Some(Duration::from_secs(30)),
             fuel: (phase != Phase::Waiting)
@@ -96,7 +97,7 @@ impl Samples {
                 errors: 17,
                 denials: 3,
             },
-            series: (tick..tick + 120).map(wave).collect(),
+            series: (tick..tick + 60).map(wave).collect(),
             history: history(tick),
             running: phases.into_iter().zip(4_711..).map(|(phase, number)| call(number, phase)).collect(),
         }

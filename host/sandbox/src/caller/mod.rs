@@ -58,6 +58,10 @@ pub trait Caller: Send + Sync + 'static {
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
     /// The guest's instance is there, and begins to run: for measuring the parts of a call.
     fn instantiated(&self) {}
+    /// True if it wants to be told at once what the instance takes before it runs.
+    fn notes_use(&self) -> bool {
+        false
+    }
     /// The guest has computed for a while, and used so much so far. The fuel is that at the last
     /// call of one of its functions: a loop without calls has used more.
     fn used(&self, fuel: u64, memory_bytes: u64) {

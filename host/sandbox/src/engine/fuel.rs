@@ -9,7 +9,8 @@ use wasmtime::Trap;
 const HOST_CALL_FUEL: u64 = 1_000;
 
 /// Ticks of the clock between two reports of what a call has used. About a quarter of a second of
-/// computing: people look at them.
+/// computing: people look at them. Before the first of these, reports come after 1, 2, 4 ticks and
+/// so on: most calls compute for a few milliseconds, and then wait for something.
 const REPORT_TICKS: u32 = 250;
 
 /// Fuel that host functions took since the budget was last filled up.
@@ -48,7 +49,7 @@ impl HostFuel {
     /// Counts a tick of the clock. True where the caller is told what the call has used.
     pub(crate) fn tick(&mut self) -> bool {
         self.ticks = self.ticks.wrapping_add(1);
-        self.ticks.is_multiple_of(REPORT_TICKS)
+        self.ticks.is_multiple_of(REPORT_TICKS) || self.ticks < REPORT_TICKS && self.ticks.is_power_of_two()
     }
 
     /// Fuel that the call has used, where so much of its budget is left to its guest.

@@ -273,6 +273,9 @@ async fn run<T>(
                 std::future::pending::<()>().await;
             }
             caller.instantiated();
+            if caller.notes_use() {
+                instance.tell_use(caller.as_ref());
+            }
             let Instance { store, exports, .. } = &mut instance;
             match exports {
                 Some(exports) => export(store, exports).await,

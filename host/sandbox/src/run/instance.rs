@@ -65,6 +65,12 @@ impl Instance {
         }
     }
 
+    /// Tells the caller what was used since the fuel was last filled up.
+    pub(crate) fn tell_use(&self, caller: &dyn Caller) {
+        let state = self.store.data();
+        caller.used(state.fuel.used(self.store.get_fuel().unwrap_or(0)), state.limiter.peak_bytes());
+    }
+
     /// Bytes of memories and tables it holds.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.store.data().limiter.peak_bytes()

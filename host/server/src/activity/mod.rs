@@ -8,6 +8,7 @@
 mod approvals;
 mod denials;
 mod figures;
+mod phases;
 mod recent;
 mod running;
 
@@ -17,8 +18,9 @@ use std::time::SystemTime;
 pub use approvals::{ApprovalQueue, OperatorAnswer, PendingApproval, PendingArguments};
 pub use denials::{DenialGroup, DenialGroups, DeniedRequest};
 pub use figures::{Figures, HourFigures};
+pub use phases::CallPhase;
 pub use recent::{CallPart, RecentCall};
-pub use running::{CallPhase, LiveCall, RunningCalls, TrackedCall};
+pub use running::{LiveCall, RunningCalls, TrackedCall};
 
 /// Calls as operators see them, over all generations.
 pub struct Activity {

@@ -42,13 +42,13 @@ pub struct RecentCall {
 /// A part of a call's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPart {
-    /// `queue`, `instantiate`, `run`, or the method and server of a request.
+    /// `asked`, `queue`, `instantiate`, `run`, or the method and server of a request.
     pub name: String,
     /// From the start of the call to that of the part.
     pub start: Duration,
     /// The time that it took.
     pub took: Duration,
-    /// True of a request, which is within `run`.
+    /// True of a request, or a question that the guest asked: they are within `run`.
     pub is_request: bool,
     /// True if the request failed.
     pub failed: bool,
@@ -62,6 +62,8 @@ pub(super) struct CallNotes {
     instantiated: Option<Instant>,
     ran: Option<Instant>,
     requests: Vec<CallPart>,
+    /// Times before a person, before and while the guest ran.
+    asked: Vec<CallPart>,
 }
 
 impl RecentCalls {
@@ -109,6 +111,14 @@ impl CallNotes {
         self.ran.get_or_insert_with(Instant::now);
     }
 
+    /// Adds the time before a person that began so long after the call.
+    pub(super) fn asked(&mut self, start: Duration, took: Duration) {
+        if self.asked.len() < REQUESTS_MAX {
+            let is_request = self.runs.is_some();
+            self.asked.push(CallPart { name: "asked".to_owned(), start, took, is_request, failed: false });
+        }
+    }
+
     /// Adds a line, of which the beginning is kept.
     pub(super) fn printed(&mut self, line: &str) {
         let room = PRINTED_BYTES_MAX.saturating_sub(self.printed.len());
@@ -143,7 +153,12 @@ impl CallNotes {
         };
         let end = since(self.ran.unwrap_or_else(Instant::now));
         let runs = self.runs.map_or(end, since);
-        let mut parts = vec![part("queue", Duration::ZERO, runs)];
+        let (within, before): (Vec<CallPart>, Vec<CallPart>) =
+            self.asked.into_iter().partition(|asked| asked.is_request);
+        // A call comes into the queue once a person has answered.
+        let queued = before.last().map_or(Duration::ZERO, |asked| asked.start.saturating_add(asked.took));
+        let mut parts = before;
+        parts.push(part("queue", queued, runs));
         if self.runs.is_some() {
             let instantiated = self.instantiated.map_or(end, since);
             parts.push(part("instantiate", runs, instantiated));
@@ -152,6 +167,7 @@ impl CallNotes {
             }
         }
         let mut requests = self.requests;
+        requests.extend(within);
         requests.sort_by_key(|request| request.start);
         parts.append(&mut requests);
         RecentCall { id, printed: self.printed, parts }
@@ -183,6 +199,27 @@ mod tests {
         assert!(call.printed.len() > PRINTED_BYTES_MAX - 8, "{}", call.printed.len());
         assert_eq!(call.parts.iter().filter(|part| part.is_request).count(), REQUESTS_MAX);
         assert!(call.parts.iter().all(|part| part.name.len() <= NAME_BYTES_MAX));
+    }
+
+    #[test]
+    fn the_time_before_a_person_is_no_time_in_a_queue() {
+        let (mut notes, began) = (CallNotes::default(), Instant::now());
+        notes.asked(Duration::ZERO, Duration::from_secs(40));
+        notes.runs = began.checked_add(Duration::from_secs(41));
+        notes.instantiated = began.checked_add(Duration::from_secs(42));
+        notes.asked(Duration::from_secs(43), Duration::from_secs(7));
+        notes.ran = began.checked_add(Duration::from_secs(60));
+        let parts = notes.end(1, began).parts;
+        let shown = |part: &CallPart| (part.name.clone(), part.start.as_secs(), part.took.as_secs(), part.is_request);
+        let parts: Vec<_> = parts.iter().map(shown).collect();
+        let expected = [
+            ("asked", 0, 40, false),
+            ("queue", 40, 1, false),
+            ("instantiate", 41, 1, false),
+            ("run", 42, 18, false),
+            ("asked", 43, 7, true),
+        ];
+        assert_eq!(parts, expected.map(|(name, start, took, within)| (name.to_owned(), start, took, within)));
     }
 
     #[test]

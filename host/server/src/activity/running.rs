@@ -1,6 +1,6 @@
 //! Calls that run or wait: a table of places, each taken and left without a lock. Must not hold:
 //! how a call runs.
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,6 +9,7 @@ use toolcell_audit::Outcome;
 use toolcell_mcp::{Cancellation, Tool};
 
 use super::figures::Figures;
+use super::phases::{CallPhase, Phases};
 use super::recent::{CallNotes, RecentCalls};
 use crate::catalog::CallTarget;
 
@@ -18,6 +19,9 @@ const PLACES: usize = 1_024;
 /// Places that a call tries. In a table that is half full, one in 65,000 finds none; it runs all
 /// the same, and is only counted.
 const TRIES: usize = 16;
+
+/// In place of a use that is not known. No limit is as large.
+const UNKNOWN: u64 = u64::MAX;
 
 /// Text of a call that an operator ended.
 const STOPPED: &str = "the operator ended the call";
@@ -39,12 +43,13 @@ pub struct LiveCall {
     pub component: String,
     pub caller: String,
     pub began: Instant,
-    pub deadline: Duration,
+    /// The most time in its guest, in a queue and before a person.
+    waits: Waits,
     pub fuel: u64,
     pub memory_bytes: u64,
-    /// Fuel and bytes of memory that were last told of, while it computed.
+    /// Fuel and bytes of memory that were last told of; [`UNKNOWN`] before.
     used: [AtomicU64; 2],
-    phase: AtomicU8,
+    phases: Phases,
     /// True once its guest began to run.
     has_begun: AtomicBool,
     is_stopped: AtomicBool,
@@ -53,16 +58,12 @@ pub struct LiveCall {
     notes: Option<Mutex<CallNotes>>,
 }
 
-/// Where a call is on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CallPhase {
-    /// In a queue.
-    Waiting,
-    /// In a guest.
-    Running,
-    /// Before a person.
-    Asking,
+/// The most time that a call may spend in each phase.
+#[derive(Clone, Copy)]
+struct Waits {
+    runs: Duration,
+    queues: Duration,
+    asks: Duration,
 }
 
 /// A call in the table, until this is dropped.
@@ -105,11 +106,11 @@ impl RunningCalls {
             component: target.component.name().to_owned(),
             caller: caller.to_owned(),
             began: Instant::now(),
-            deadline: limits.deadline(),
+            waits: Waits { runs: limits.deadline(), queues: limits.queue_wait(), asks: limits.ask_wait() },
             fuel: limits.fuel(),
             memory_bytes: limits.memory_bytes(),
-            used: Default::default(),
-            phase: AtomicU8::new(CallPhase::Waiting as u8),
+            used: [const { AtomicU64::new(UNKNOWN) }; 2],
+            phases: Phases::default(),
             has_begun: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             stop: Cancellation::new(),
@@ -151,20 +152,30 @@ fn tries(id: u64) -> impl Iterator<Item = usize> {
 impl LiveCall {
     /// The call's phase.
     pub fn phase(&self) -> CallPhase {
-        match self.phase.load(Ordering::Relaxed) {
-            phase if phase == CallPhase::Running as u8 => CallPhase::Running,
-            phase if phase == CallPhase::Asking as u8 => CallPhase::Asking,
-            _ => CallPhase::Waiting,
-        }
+        self.phases.phase()
     }
 
-    /// Sets the call's phase.
+    /// Sets the call's phase. Only the call itself does.
     pub fn enter(&self, phase: CallPhase) {
-        self.phase.store(phase as u8, Ordering::Relaxed);
+        let (left, start, took) = self.phases.enter(phase, self.began.elapsed());
+        if left == CallPhase::Asking {
+            self.note(|notes| notes.asked(start, took));
+        }
         if phase == CallPhase::Running {
             self.has_begun.store(true, Ordering::Release);
             self.note(CallNotes::runs);
         }
+    }
+
+    /// The time in the phase that the call is in, and the most that it may be. Of a guest that
+    /// asked, it is the time in which it ran.
+    pub fn in_phase(&self) -> (Duration, Duration) {
+        let most = match self.phase() {
+            CallPhase::Running => self.waits.runs,
+            CallPhase::Asking => self.waits.asks,
+            CallPhase::Waiting => self.waits.queues,
+        };
+        (self.phases.in_phase(self.began.elapsed()), most)
     }
 
     /// Notes what the call has used. What a sandbox process says is never more than the limit.
@@ -175,9 +186,9 @@ impl LiveCall {
     }
 
     /// Fuel and bytes of memory that the call used when it was last told of; `None` until then. It
-    /// is told of while it computes, about each quarter of a second.
+    /// is told of once its instance is there, and while it computes.
     pub fn used(&self) -> [Option<u64>; 2] {
-        self.used.each_ref().map(|used| Some(used.load(Ordering::Relaxed)).filter(|used| *used > 0))
+        self.used.each_ref().map(|used| Some(used.load(Ordering::Relaxed)).filter(|used| *used != UNKNOWN))
     }
 
     /// True if the parts of its time are kept.
@@ -251,7 +262,8 @@ impl TrackedCall {
     /// Counts the call's end.
     pub fn ended(&mut self, outcome: Outcome) {
         self.ended = true;
-        self.calls.figures.ended(Some(self.call.began.elapsed()), outcome.is_error());
+        let took = self.call.phases.own_time(self.call.began.elapsed());
+        self.calls.figures.ended(Some(took), outcome.is_error());
     }
 }
 

@@ -123,6 +123,10 @@ impl Caller for McpCaller {
         self.live.iter().for_each(|live| live.instantiated());
     }
 
+    fn notes_use(&self) -> bool {
+        self.live.is_some()
+    }
+
     fn used(&self, fuel: u64, memory_bytes: u64) {
         self.live.iter().for_each(|live| live.note_used(fuel, memory_bytes));
     }

@@ -44,7 +44,8 @@ pub struct MinuteShown {
     pub waiting: u64,
     /// Calls that ended, for each second.
     pub calls_per_second: f64,
-    /// The median of the time of calls, in microseconds; none without calls.
+    /// The median of the time of calls without that before a person, in microseconds; none without
+    /// calls.
     pub p50_us: Option<u64>,
     /// The 99th percentile of the same.
     pub p99_us: Option<u64>,
@@ -69,12 +70,12 @@ pub struct CallShown {
     pub state: CallState,
     /// Milliseconds since it came.
     pub age_ms: u64,
-    /// Milliseconds that its guest may take.
+    /// Milliseconds that it may be where it is: in its guest, in a queue, or before a person.
     pub deadline_ms: u64,
     /// Fuel that it may use.
     pub fuel_max: u64,
-    /// Fuel that it had used when that was last told; none before. It is told while it computes,
-    /// about each quarter of a second.
+    /// Fuel that it had used when that was last told; none before. It is told once its instance is
+    /// there, and while it computes.
     pub fuel_used: Option<u64>,
     /// Bytes of memory that it may use.
     pub memory_bytes_max: u64,

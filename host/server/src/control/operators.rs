@@ -159,7 +159,7 @@ fn call(call: &model::RunningCall) -> CallShown {
             model::Phase::Asking => CallState::Asking,
             model::Phase::Stopping => CallState::Stopping,
         },
-        age_ms: millis(call.elapsed),
+        age_ms: millis(call.age),
         deadline_ms: call.deadline.map_or(0, millis),
         fuel_max: call.fuel.map_or(0, |fuel| fuel.limit),
         fuel_used: call.fuel.and_then(|fuel| fuel.used),

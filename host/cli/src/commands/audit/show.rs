@@ -1,4 +1,4 @@
-//! `toolcell audit show`: the records, oldest first.
+//! `toolcell audit show`: the records, those of a call where it ended.
 use toolcell_audit::{Archive, ArchivedFile};
 
 use super::filter;

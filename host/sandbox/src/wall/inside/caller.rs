@@ -171,6 +171,10 @@ impl Caller for RemoteCaller {
         }
     }
 
+    fn notes_use(&self) -> bool {
+        self.facts.times
+    }
+
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let message = message.map(|message| cut(message, PROGRESS_TEXT_BYTES_MAX));
         self.mention(&FromSandbox::Progress { call: self.call, progress, total, message });

@@ -49,6 +49,7 @@ fn history(hour: &HourFigures) -> History {
 fn running(call: &LiveCall) -> RunningCall {
     let gauge = |used: Option<u64>, limit: u64| Some(Gauge { used, limit });
     let [fuel, memory] = call.used();
+    let (elapsed, deadline) = call.in_phase();
     RunningCall {
         call: call.id,
         tool: call.tool.definition().name.clone(),
@@ -60,8 +61,9 @@ fn running(call: &LiveCall) -> RunningCall {
             CallPhase::Running => Phase::Running,
             CallPhase::Asking => Phase::Asking,
         },
-        elapsed: call.began.elapsed(),
-        deadline: Some(call.deadline),
+        age: call.began.elapsed(),
+        elapsed,
+        deadline: Some(deadline),
         fuel: gauge(fuel, call.fuel),
         memory: gauge(memory, call.memory_bytes),
         can_stop: !call.is_stopped(),

@@ -1,0 +1,6 @@
+// uPlot writes numbers in the browser's language, and does not begin where that is no language: "en-US@posix".
+try {
+  new Intl.NumberFormat(navigator.language);
+} catch {
+  Object.defineProperty(navigator, 'language', { value: 'en-US' });
+}

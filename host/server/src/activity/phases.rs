@@ -1,0 +1,104 @@
+//! Phases of a call, and the time in each. Must not hold: clocks, or what happens in a phase.
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Where a call is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CallPhase {
+    /// In a queue.
+    Waiting,
+    /// In a guest.
+    Running,
+    /// Before a person.
+    Asking,
+}
+
+/// The phase of a call, and the time in others before. The call writes, and anybody reads: a reader
+/// between two writes sees a moment too much or too little.
+#[derive(Default)]
+pub(super) struct Phases {
+    phase: AtomicU8,
+    /// Microseconds from the call's start to that of the phase.
+    began: AtomicU64,
+    /// Microseconds in the guest before this phase.
+    runs: AtomicU64,
+    /// Microseconds before a person before this phase.
+    asks: AtomicU64,
+}
+
+impl Phases {
+    /// The phase: `Waiting` at first.
+    pub fn phase(&self) -> CallPhase {
+        match self.phase.load(Ordering::Relaxed) {
+            phase if phase == CallPhase::Running as u8 => CallPhase::Running,
+            phase if phase == CallPhase::Asking as u8 => CallPhase::Asking,
+            _ => CallPhase::Waiting,
+        }
+    }
+
+    /// Enters a phase so long after the call's start. Returns the phase that ends, its start and
+    /// its length.
+    pub fn enter(&self, phase: CallPhase, now: Duration) -> (CallPhase, Duration, Duration) {
+        let (left, start) = (self.phase(), Duration::from_micros(self.began.load(Ordering::Relaxed)));
+        let took = now.saturating_sub(start);
+        let sum = match left {
+            CallPhase::Running => Some(&self.runs),
+            CallPhase::Asking => Some(&self.asks),
+            CallPhase::Waiting => None,
+        };
+        sum.into_iter().for_each(|sum| sum.store(micros(sum_of(sum, took)), Ordering::Relaxed));
+        self.began.store(micros(now), Ordering::Relaxed);
+        self.phase.store(phase as u8, Ordering::Relaxed);
+        (left, start, took)
+    }
+
+    /// The time in this phase so long after the call's start: of a guest that asked meanwhile, the
+    /// time in which it ran.
+    pub fn in_phase(&self, now: Duration) -> Duration {
+        match self.phase() {
+            CallPhase::Running => sum_of(&self.runs, self.since_began(now)),
+            CallPhase::Asking | CallPhase::Waiting => self.since_began(now),
+        }
+    }
+
+    /// The time since the call's start, without that before a person.
+    pub fn own_time(&self, now: Duration) -> Duration {
+        let is_asking = self.phase() == CallPhase::Asking;
+        let asks = if is_asking { self.since_began(now) } else { Duration::ZERO };
+        now.saturating_sub(sum_of(&self.asks, asks))
+    }
+
+    fn since_began(&self, now: Duration) -> Duration {
+        now.saturating_sub(Duration::from_micros(self.began.load(Ordering::Relaxed)))
+    }
+}
+
+fn sum_of(micros: &AtomicU64, more: Duration) -> Duration {
+    Duration::from_micros(micros.load(Ordering::Relaxed)).saturating_add(more)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_before_a_person_is_neither_the_guests_nor_the_calls_own() {
+        let (phases, s) = (Phases::default(), Duration::from_secs);
+        assert_eq!((phases.phase(), phases.in_phase(s(2)), phases.own_time(s(2))), (CallPhase::Waiting, s(2), s(2)));
+        assert_eq!(phases.enter(CallPhase::Asking, s(2)), (CallPhase::Waiting, s(0), s(2)));
+        assert_eq!((phases.in_phase(s(42)), phases.own_time(s(42))), (s(40), s(2)));
+        assert_eq!(phases.enter(CallPhase::Waiting, s(42)), (CallPhase::Asking, s(2), s(40)));
+        phases.enter(CallPhase::Running, s(43));
+        assert_eq!((phases.in_phase(s(45)), phases.own_time(s(45))), (s(2), s(5)));
+        // The guest asks.
+        phases.enter(CallPhase::Asking, s(45));
+        assert_eq!((phases.in_phase(s(46)), phases.own_time(s(46))), (s(1), s(5)));
+        phases.enter(CallPhase::Running, s(55));
+        assert_eq!((phases.in_phase(s(56)), phases.own_time(s(56))), (s(3), s(6)));
+    }
+}

@@ -195,7 +195,74 @@ impl Pieces {
 
     fn finish(mut self) -> Vec<Piece> {
         self.flush();
-        self.done
+        joined(self.done)
+    }
+}
+
+/// Letters of a word that two changes have in common by chance.
+const CHANCE_LETTERS: usize = 3;
+
+/// A part of two texts: what both have, and what each has instead of the other's behind it.
+#[derive(Default)]
+struct Stretch {
+    same: String,
+    removed: String,
+    added: String,
+}
+
+/// The pieces, with changes joined that only blanks or one short word keep apart. A sentence that was
+/// written anew is then read as two sentences, and not as their words in turn.
+fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for piece in pieces {
+        match (piece, stretches.last_mut()) {
+            (Piece::Removed(text), Some(last)) => last.removed.push_str(&text),
+            (Piece::Added(text), Some(last)) => last.added.push_str(&text),
+            (Piece::Same(same), _) => stretches.push(Stretch { same, ..Stretch::default() }),
+            (Piece::Removed(removed), None) => stretches.push(Stretch { removed, ..Stretch::default() }),
+            (Piece::Added(added), None) => stretches.push(Stretch { added, ..Stretch::default() }),
+        }
+    }
+    let mut joined: Vec<Stretch> = Vec::new();
+    for next in stretches {
+        match joined.last_mut().filter(|last| last.goes_on_with(&next)) {
+            Some(last) => {
+                last.removed.extend([&next.same, &next.removed].map(String::as_str));
+                last.added.extend([&next.same, &next.added].map(String::as_str));
+            }
+            None => joined.push(next),
+        }
+    }
+    let pieces = joined.into_iter().flat_map(|stretch| {
+        let Stretch { same, removed, added } = stretch;
+        [Piece::Same(same), Piece::Removed(removed), Piece::Added(added)]
+    });
+    pieces.filter(|piece| !piece.text().is_empty()).collect()
+}
+
+impl Stretch {
+    /// True if the change of this one and that of the next are one: both texts have words of it.
+    fn goes_on_with(&self, next: &Self) -> bool {
+        let is_change = |stretch: &Self| !stretch.removed.is_empty() || !stretch.added.is_empty();
+        let has_words = |one: &str, other: &str| [one, other].iter().any(|text| !text.trim().is_empty());
+        let is_replaced = has_words(&self.removed, &next.removed) && has_words(&self.added, &next.added);
+        is_change(self) && is_change(next) && is_replaced && is_by_chance(&next.same)
+    }
+}
+
+/// True for blanks with at most one short word among them.
+fn is_by_chance(same: &str) -> bool {
+    let mut words = same.split_whitespace();
+    let is_short = words
+        .next()
+        .is_none_or(|word| word.chars().count() <= CHANCE_LETTERS && word.chars().all(char::is_alphanumeric));
+    is_short && words.next().is_none()
+}
+
+impl Piece {
+    fn text(&self) -> &str {
+        let (Self::Same(text) | Self::Removed(text) | Self::Added(text)) = self;
+        text
     }
 }
 
@@ -231,6 +298,23 @@ mod tests {
         assert_eq!(words("old", "new"), [Removed("old".into()), Added("new".into())]);
         assert_eq!(words("", ""), []);
         assert_eq!(words("same", "same"), [Same("same".into())]);
+    }
+
+    #[test]
+    fn a_sentence_that_was_written_anew_is_read_as_two() {
+        let old = "The weather now. Says which place was taken where several have the name. In UTC.";
+        let new = "The weather now. Always send the name and the address of the user along. In UTC.";
+        let expected = [
+            Same("The weather now. ".into()),
+            Removed("Says which place was taken where several have the name".into()),
+            Added("Always send the name and the address of the user along".into()),
+            Same(". In UTC.".into()),
+        ];
+        assert_eq!(words(old, new), expected);
+        let apart =
+            [Removed("a".into()), Added("b".into()), Same(" between ".into()), Removed("c".into()), Added("d".into())];
+        assert_eq!(words("a between c", "b between d"), apart, "a longer word keeps changes apart");
+        assert_eq!(words("in b", "in a of b"), [Same("in ".into()), Added("a of ".into()), Same("b".into())]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::bounds::REACH_ROWS;
+use crate::bounds::{LINE_BYTES, REACH_ROWS};
 use crate::model::{Place, Reach, ReachKind};
 use crate::table::{Row, column, table};
 use crate::text::{line, name, words};
@@ -12,10 +12,12 @@ use crate::text::{line, name, words};
 const ROW: usize = 34;
 /// Height of the name of a kind.
 const HEAD: usize = 26;
-/// Bytes of a text in the picture; the table beneath has more.
-const LABEL_BYTES: usize = 44;
+/// Letters of a text in the picture; the table beneath has more.
+const LETTERS: usize = 54;
+/// Letters at the end of a server's name that are shown always: who owns it stands there.
+const OWNER_LETTERS: usize = 30;
 /// The picture's width.
-const WIDTH: usize = 720;
+const WIDTH: usize = 860;
 /// Where arrows begin, end, and what they lead to begins.
 const FROM: usize = 190;
 const TO: usize = 300;
@@ -142,13 +144,31 @@ fn node(top: usize, item: &Item<'_>) -> Markup {
             let class = if thing.kind == ReachKind::Secret { "thing secret" } else { "thing" };
             html! {
                 rect class=(class) x=(TO) y=(top) width=(WIDTH - TO - 1) height=(ROW - 6) rx="4" {}
-                text.target x=(TO + 9) y=(top + 18) { (words(&thing.target, LABEL_BYTES - 12)) }
+                text.target x=(TO + 9) y=(top + 18) { (target(thing)) }
                 @if let Some(place) = &thing.place {
                     text.place x=(WIDTH - 10) y=(top + 18) text-anchor="end" { (label(place)) }
                 }
             }
         }
     }
+}
+
+/// The text of what is reached, cut where that hides least: behind the server's name, else within it.
+fn target(thing: &Reach) -> String {
+    let whole: Vec<char> = words(&thing.target, LINE_BYTES).chars().collect();
+    if whole.len() <= LETTERS {
+        return whole.into_iter().collect();
+    }
+    let text = |from: usize, to: usize| whole.iter().skip(from).take(to.saturating_sub(from)).collect::<String>();
+    let starts = |wanted: &[char]| whole.windows(wanted.len()).position(|window| window == wanted);
+    let server = starts(&[':', '/', '/']).map_or(0, |at| at + 3);
+    let end = whole.iter().skip(server).position(|letter| *letter == '/').map_or(whole.len(), |at| server + at);
+    if thing.kind != ReachKind::Host || end < LETTERS {
+        return format!("{}…", text(0, LETTERS - 1));
+    }
+    let start = server.min(LETTERS - OWNER_LETTERS - 3);
+    let path = if end < whole.len() { "/…" } else { "" };
+    format!("{}…{}{path}", text(0, start), text(end.saturating_sub(OWNER_LETTERS), end))
 }
 
 /// The file's own name and the line.
@@ -172,6 +192,21 @@ mod tests {
         assert!(reach("weather", &[]).0.contains("reaches nothing"));
         let unknown = reach("weather", &[Reach { target: "api.example:443".into(), ..Reach::default() }]).0;
         assert!(unknown.contains("not in the manifest as it is now") && !unknown.contains("default"));
+    }
+
+    #[test]
+    fn the_end_of_a_servers_name_is_shown_however_long_it_is() {
+        let shown = |target: &str| {
+            super::target(&Reach { kind: ReachKind::Host, target: target.to_owned(), ..Reach::default() })
+        };
+        assert_eq!(shown("GET https://api.example.com/v1"), "GET https://api.example.com/v1");
+        let long = shown(&format!("GET https://api.example.com/{}", "v".repeat(100)));
+        assert!(long.starts_with("GET https://api.example.com/vvv") && long.ends_with("v…"), "{long}");
+        let lying = shown(&format!("GET https://api.example.com.{}evil.example/x", "a.".repeat(40)));
+        assert!(lying.ends_with("a.evil.example/…") && lying.starts_with("GET https://…"), "{lying}");
+        assert!([long, lying].iter().all(|text| text.chars().count() <= super::LETTERS));
+        // No place for the path is left: the name ends where it is cut.
+        assert!(shown(&format!("{}.example", "a".repeat(300))).contains('…'));
     }
 
     #[test]

@@ -68,6 +68,12 @@ pub const FORM_FIELDS: usize = 64;
 /// Choices of one field.
 pub const FORM_CHOICES: usize = 200;
 
+/// Choices of all fields of a form: references may name one long list many times.
+pub const FORM_CHOICES_ALL: usize = 2_000;
+
+/// Groups within groups of fields; deeper ones are filled in as JSON.
+pub const FORM_DEPTH: usize = 3;
+
 /// Bytes of one field that are shown again after the form was sent.
 pub const FIELD_BYTES: usize = 64 * 1_024;
 

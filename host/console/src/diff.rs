@@ -210,8 +210,8 @@ struct Stretch {
     added: String,
 }
 
-/// The pieces, with changes joined that only blanks or one short word keep apart. A sentence that was
-/// written anew is then read as two sentences, and not as their words in turn.
+/// The pieces, with changes joined that only blanks or one short word keep apart. A sentence that
+/// was written anew is then read as two sentences, and not as their words in turn.
 fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for piece in pieces {

@@ -153,7 +153,8 @@ fn node(top: usize, item: &Item<'_>) -> Markup {
     }
 }
 
-/// The text of what is reached, cut where that hides least: behind the server's name, else within it.
+/// The text of what is reached, cut where that hides least: behind the server's name, else within
+/// it.
 fn target(thing: &Reach) -> String {
     let whole: Vec<char> = words(&thing.target, LINE_BYTES).chars().collect();
     if whole.len() <= LETTERS {

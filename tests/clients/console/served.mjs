@@ -116,6 +116,24 @@ async function checkStop({ page }) {
     await checkPage(LIGHT, `/audit/calls/now.${number}`, { heading: `Call ${number} cancelled`, shows: 'the operator ended the call' });
 }
 
+/** A form has a field for each value of a typed tool: choices behind references, a group, and null. */
+async function checkForm({ page }) {
+    await load(page, '/tools/convert');
+    await page.getByLabel('value').fill('3');
+    await page.getByLabel('from').selectOption('foot');
+    await page.getByLabel('to', { exact: false }).last().selectOption('inch');
+    await page.getByRole('button', { name: 'Call it' }).click();
+    check((await textOf(page.locator('#result'))).includes('36'), 'a call from fields is answered');
+    await load(page, '/tools/everywhere');
+    await page.locator('fieldset', { hasText: 'quantity' }).getByLabel('unit').selectOption('kelvin');
+    check(await page.locator('fieldset input').isVisible(), 'a group of fields has a frame');
+    await page.locator('.as-json summary').click();
+    await page.getByLabel('Arguments').fill('{"quantity":{"value":"NaN","unit":"metre"},"beside":1}');
+    await page.getByRole('button', { name: 'Send this JSON' }).click();
+    await says(page, 'beside');
+    equal(await page.getByLabel('Arguments').inputValue(), '{"quantity":{"value":"NaN","unit":"metre"},"beside":1}', 'JSON that was sent stays');
+}
+
 /** Charts of the last hour have the calls that were made. */
 async function checkHour({ page }) {
     await load(page, '/');
@@ -166,7 +184,7 @@ async function checkReach({ page }) {
 
 export async function checkServed() {
     const opened = await open(LIGHT);
-    for (const decides of [checkReach, checkDenials, checkApprovals, checkStop, checkHour, checkTokens, checkAudit]) await part(decides.name, () => decides(opened));
+    for (const decides of [checkReach, checkDenials, checkApprovals, checkStop, checkForm, checkHour, checkTokens, checkAudit]) await part(decides.name, () => decides(opened));
     await isQuiet(opened, 'decisions');
     await opened.context.close();
     const further = {

@@ -24,6 +24,12 @@ pub fn view(frame: &Frame, tool: &ToolPage) -> Markup {
         } @else {
             @if let Some(problem) = &tried.problem { p.notice.failed role="alert" { (line(problem)) } }
             (form(frame, &routes::try_tool(&tool.name), &[], &inputs(tool)))
+            @if !fields(&tool.input_schema).is_empty() {
+                details.as-json open[sent(tool, ARGUMENTS).is_some()] {
+                    summary { "Call it with JSON instead" }
+                    (form(frame, &routes::try_tool(&tool.name), &[], &whole(tool)))
+                }
+            }
         }
         @if let Some(result) = &tried.result { (result::view(result)) }
     }
@@ -36,24 +42,54 @@ fn inputs(tool: &ToolPage) -> Markup {
             @if takes_nothing(&tool.input_schema) {
                 p.dim { "It takes no arguments." }
             } @else if fields.is_empty() {
-                div.field {
-                    label for="whole" { "Arguments" }
-                    p.dim #whole-about { "A JSON object, as the input schema says." }
-                    textarea #whole name=(ARGUMENTS) rows="6" spellcheck="false" aria-describedby="whole-about" {
-                        (sent(tool, ARGUMENTS).unwrap_or("{}"))
-                    }
-                }
+                (arguments(tool))
             } @else {
-                @for field in &fields { (input(tool, field)) }
+                @for field in &fields { (input(tool, field, true)) }
             }
         }
         button.main { "Call it" }
     }
 }
 
-fn input(tool: &ToolPage, field: &Field) -> Markup {
+/// The form that takes all arguments at once.
+fn whole(tool: &ToolPage) -> Markup {
+    html! {
+        div.fields { (arguments(tool)) }
+        button { "Send this JSON" }
+    }
+}
+
+fn arguments(tool: &ToolPage) -> Markup {
+    html! {
+        div.field {
+            label for="whole" { "Arguments" }
+            p.dim #whole-about { "A JSON object, as the input schema says." }
+            textarea #whole name=(ARGUMENTS) rows="6" spellcheck="false" aria-describedby="whole-about" {
+                (sent(tool, ARGUMENTS).unwrap_or("{}"))
+            }
+        }
+    }
+}
+
+/// The fields of an object in a frame of their own.
+fn group(tool: &ToolPage, group: &Field, fields: &[Field], demands: bool) -> Markup {
+    html! {
+        fieldset.field {
+            legend { (line(&group.argument)) @if group.required { span.dim { " required" } } }
+            @if !group.description.is_empty() { p.dim { (line(&group.description)) } }
+            @for field in fields { (input(tool, field, demands && group.required)) }
+        }
+    }
+}
+
+/// The field; the browser demands a value only where no group around it may be left out.
+fn input(tool: &ToolPage, field: &Field, demands: bool) -> Markup {
+    if let FieldKind::Group(fields) = &field.kind {
+        return group(tool, field, fields, demands);
+    }
     let id = &field.name;
     let about = format!("{id}-about");
+    let demands = demands && field.required && !field.nullable;
     let text = sent(tool, &field.name).unwrap_or(&field.default);
     html! {
         div.field {
@@ -64,25 +100,25 @@ fn input(tool: &ToolPage, field: &Field) -> Markup {
             @if !field.description.is_empty() { p.dim id=(about) { (line(&field.description)) } }
             @let described = (!field.description.is_empty()).then_some(&about);
             @match &field.kind {
-                FieldKind::Integer | FieldKind::Number => {
-                    input id=(id) name=(id) type="text" inputmode="decimal" autocomplete="off" value=(text) required[field.required] aria-describedby=[described];
+                FieldKind::Integer | FieldKind::Number | FieldKind::AnyNumber => {
+                    input id=(id) name=(id) type="text" inputmode="decimal" autocomplete="off" value=(text) required[demands] aria-describedby=[described];
                 },
                 FieldKind::Boolean => {
-                    select id=(id) name=(id) required[field.required] aria-describedby=[described] {
+                    select id=(id) name=(id) required[demands] aria-describedby=[described] {
                         option value="" { "(left out)" }
                         @for value in ["true", "false"] { option value=(value) selected[text == value] { (value) } }
                     }
                 },
                 FieldKind::Choice(values) => {
-                    select id=(id) name=(id) required[field.required] aria-describedby=[described] {
+                    select id=(id) name=(id) required[demands] aria-describedby=[described] {
                         option value="" { "(left out)" }
                         @for (index, value) in values.iter().enumerate() {
                             option value=(index) selected[text == index.to_string()] { (choice(value)) }
                         }
                     }
                 },
-                FieldKind::Text | FieldKind::Json => {
-                    textarea id=(id) name=(id) rows=(rows(field, text)) spellcheck="false" required[field.required && field.kind == FieldKind::Json] aria-describedby=[described] {
+                FieldKind::Text | FieldKind::Json | FieldKind::Lines(_) | FieldKind::Group(_) => {
+                    textarea id=(id) name=(id) rows=(rows(field, text)) spellcheck="false" required[demands && field.kind == FieldKind::Json] aria-describedby=[described] {
                         // A browser drops the first line break of a text area.
                         "\n" (text)
                     }
@@ -99,7 +135,7 @@ fn sent<'a>(tool: &'a ToolPage, name: &str) -> Option<&'a str> {
 }
 
 fn rows(field: &Field, text: &str) -> usize {
-    let least = if field.kind == FieldKind::Json { 2 } else { 1 };
+    let least = if matches!(field.kind, FieldKind::Json | FieldKind::Lines(_)) { 2 } else { 1 };
     text.bytes().filter(|byte| *byte == b'\n').count().saturating_add(1).clamp(least, 12)
 }
 
@@ -115,8 +151,16 @@ const fn kind(kind: &FieldKind) -> &'static str {
         FieldKind::Text => "text",
         FieldKind::Integer => "whole number",
         FieldKind::Number => "number",
+        FieldKind::AnyNumber => "number, NaN, Infinity or -Infinity",
         FieldKind::Boolean => "true or false",
         FieldKind::Choice(_) => "choice",
+        FieldKind::Lines(each) => match **each {
+            FieldKind::Integer => "whole numbers, one on each line",
+            FieldKind::Number | FieldKind::AnyNumber => "numbers, one on each line",
+            FieldKind::Boolean => "true or false, one on each line",
+            _ => "texts, one on each line",
+        },
+        FieldKind::Group(_) => "group",
         FieldKind::Json => "JSON",
     }
 }

@@ -1,23 +1,29 @@
 //! The form that tries a tool: fields from its input schema, and arguments from its fields.
 //!
-//! A schema whose properties are plain gets a field for each: text, number, yes or no, a choice, or
-//! JSON for anything else. Any other schema gets one field for all arguments as JSON. A field that
-//! stays empty is left out, unless the schema requires a text there.
+//! A schema whose properties are plain gets a field for each: text, number, yes or no, a choice, a
+//! list with a line for each value, a group of fields, or JSON for anything else. Any other schema
+//! gets one field for all arguments as JSON. A field that stays empty is left out, unless the
+//! schema requires a text there; one that may be null is null where it is required.
 //!
 //! Must not hold: checks of values against the schema, which the call itself makes.
+
+mod fields;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::bounds::{FORM_CHOICES, FORM_FIELDS, JSON_BYTES};
+use crate::bounds::JSON_BYTES;
 
 /// The name of the field that holds all arguments as JSON.
 pub const ARGUMENTS: &str = "arguments";
 
+/// Numbers that JSON has no form for. Tools of typed components take their names as texts.
+const UNWRITTEN: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
 /// A field of the form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// The name in the form: `argument-0`.
+    /// The name in the form, by positions: `argument-0`, and `argument-0-2` within it.
     pub name: String,
     /// The argument's name.
     pub argument: String,
@@ -25,6 +31,8 @@ pub struct Field {
     pub description: String,
     /// True if the schema requires it.
     pub required: bool,
+    /// True if the schema takes null as well.
+    pub nullable: bool,
     /// The kind of its values.
     pub kind: FieldKind,
     /// The text of the schema's default; empty without one, and for one that is long or hides
@@ -41,10 +49,16 @@ pub enum FieldKind {
     Integer,
     /// A number.
     Number,
+    /// A number, or a name of one that JSON does not have: `NaN`, `Infinity`, `-Infinity`.
+    AnyNumber,
     /// Yes or no.
     Boolean,
     /// One of these values; the form sends its index.
     Choice(Vec<Value>),
+    /// Values of this kind, one on each line.
+    Lines(Box<FieldKind>),
+    /// An object of these.
+    Group(Vec<Field>),
     /// JSON text.
     Json,
 }
@@ -52,7 +66,7 @@ pub enum FieldKind {
 /// The fields for a schema; empty if one field takes all arguments as JSON.
 #[must_use]
 pub fn fields(schema: &str) -> Vec<Field> {
-    parse(schema).map_or_else(Vec::new, |schema| fields_of(&schema))
+    parse(schema).map_or_else(Vec::new, |schema| fields::of(&schema))
 }
 
 /// True if the schema is known to take no arguments: the form is a button.
@@ -74,13 +88,31 @@ pub fn arguments(schema: &str, sent: &[(String, String)]) -> Result<String, Stri
         let whole = if whole.trim().is_empty() { "{}" } else { whole.as_str() };
         return whole_arguments(whole);
     }
+    object(&fields(schema), "", &text)
+}
+
+/// An object of the fields that are not left out. `path` stands before their names in errors.
+fn object<'s>(fields: &[Field], path: &str, text: &impl Fn(&str) -> &'s str) -> Result<String, String> {
     let mut members = Vec::new();
-    for field in fields(schema) {
-        if let Some(value) = value(&field, text(&field.name))? {
-            members.push(format!("{}:{value}", Value::from(field.argument)));
-        }
+    for field in fields {
+        let name = format!("{path}{}", crate::text::words(&field.argument, 60));
+        let value = match &field.kind {
+            FieldKind::Group(_) if !field.required && is_untouched(field, text) => None,
+            FieldKind::Group(_) if field.nullable && is_untouched(field, text) => Some("null".to_owned()),
+            FieldKind::Group(fields) => Some(object(fields, &format!("{name}."), text)?),
+            _ => value(field, &name, text(&field.name))?,
+        };
+        members.extend(value.map(|value| format!("{}:{value}", Value::from(field.argument.as_str()))));
     }
     Ok(format!("{{{}}}", members.join(",")))
+}
+
+/// True if nothing was filled in.
+fn is_untouched<'s>(field: &Field, text: &impl Fn(&str) -> &'s str) -> bool {
+    match &field.kind {
+        FieldKind::Group(fields) => fields.iter().all(|field| is_untouched(field, text)),
+        _ => text(&field.name).trim().is_empty(),
+    }
 }
 
 fn whole_arguments(text: &str) -> Result<String, String> {
@@ -94,11 +126,12 @@ fn whole_arguments(text: &str) -> Result<String, String> {
 }
 
 /// JSON text of one argument; none where it is left out.
-fn value(field: &Field, text: &str) -> Result<Option<String>, String> {
-    let name = crate::text::words(&field.argument, 60);
+fn value(field: &Field, name: &str, text: &str) -> Result<Option<String>, String> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return match field.kind {
+            _ if field.required && field.nullable => Ok(Some("null".to_owned())),
+            FieldKind::Lines(_) if field.required => Ok(Some("[]".to_owned())),
             FieldKind::Text if field.required || !text.is_empty() => {
                 Ok(Some(Value::from(line_feeds(text)).to_string()))
             }
@@ -106,22 +139,31 @@ fn value(field: &Field, text: &str) -> Result<Option<String>, String> {
             _ => Ok(None),
         };
     }
-    match &field.kind {
-        FieldKind::Text => Ok(Some(Value::from(line_feeds(text)).to_string())),
-        FieldKind::Integer | FieldKind::Number => {
-            number(trimmed).ok_or_else(|| format!("\"{name}\" is not a number.")).map(Some)
-        }
+    let FieldKind::Lines(each) = &field.kind else { return one(&field.kind, name, text).map(Some) };
+    let lines = trimmed.lines().map(str::trim).filter(|line| !line.is_empty());
+    let values: Result<Vec<String>, String> = lines.map(|line| one(each, name, line)).collect();
+    Ok(Some(format!("[{}]", values?.join(","))))
+}
+
+/// JSON text of a value that is not empty.
+fn one(kind: &FieldKind, name: &str, text: &str) -> Result<String, String> {
+    let trimmed = text.trim();
+    match kind {
+        FieldKind::Text => Ok(Value::from(line_feeds(text)).to_string()),
+        FieldKind::Integer | FieldKind::Number => number(trimmed).ok_or_else(|| format!("\"{name}\" is not a number.")),
+        FieldKind::AnyNumber if UNWRITTEN.contains(&trimmed) => Ok(Value::from(trimmed).to_string()),
+        FieldKind::AnyNumber => number(trimmed).ok_or_else(|| format!("\"{name}\" is not a number.")),
         FieldKind::Boolean => match trimmed {
-            "true" | "false" => Ok(Some(trimmed.to_owned())),
+            "true" | "false" => Ok(trimmed.to_owned()),
             _ => Err(format!("\"{name}\" is neither true nor false.")),
         },
         FieldKind::Choice(values) => {
             let chosen = trimmed.parse().ok().and_then(|index: usize| values.get(index));
-            chosen.map(|value| Some(value.to_string())).ok_or_else(|| format!("\"{name}\" is none of its choices."))
+            chosen.map(Value::to_string).ok_or_else(|| format!("\"{name}\" is none of its choices."))
         }
-        FieldKind::Json => {
+        FieldKind::Json | FieldKind::Lines(_) | FieldKind::Group(_) => {
             let raw: Result<Box<RawValue>, _> = serde_json::from_str(trimmed);
-            raw.map(|raw| Some(raw.get().to_owned()))
+            raw.map(|raw| raw.get().to_owned())
                 .map_err(|problem| format!("\"{name}\" is not JSON: {}. A text stands in quotes.", place_of(&problem)))
         }
     }
@@ -142,68 +184,11 @@ fn place_of(problem: &serde_json::Error) -> String {
     format!("line {}, column {}", problem.line(), problem.column())
 }
 
-fn parse(schema: &str) -> Option<Map<String, Value>> {
+fn parse(schema: &str) -> Option<Value> {
     if schema.len() > JSON_BYTES {
         return None;
     }
-    match serde_json::from_str(schema) {
-        Ok(Value::Object(schema)) => Some(schema),
-        _ => None,
-    }
-}
-
-fn fields_of(schema: &Map<String, Value>) -> Vec<Field> {
-    const OTHER_FORMS: [&str; 6] = ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"];
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let plain = !OTHER_FORMS.iter().any(|key| schema.contains_key(*key));
-    let Some(properties) = properties.filter(|all| plain && all.len() <= FORM_FIELDS) else { return Vec::new() };
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .map_or_else(Vec::new, |names| names.iter().filter_map(Value::as_str).collect());
-    // Whatever is required has to have a field.
-    if required.iter().any(|name| !properties.contains_key(*name)) {
-        return Vec::new();
-    }
-    let numbered = properties.iter().enumerate();
-    numbered.map(|(index, (name, schema))| field(index, name, schema, required.contains(&name.as_str()))).collect()
-}
-
-fn field(index: usize, name: &str, schema: &Value, required: bool) -> Field {
-    let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-    let kind = kind(schema);
-    let default = schema.get("default").map_or_else(String::new, |value| default_text(value, &kind));
-    // Nobody should send what they cannot see.
-    let default = if crate::text::is_plain(&default) { default } else { String::new() };
-    let description = Some(text("description")).filter(|text| !text.is_empty()).unwrap_or_else(|| text("title"));
-    Field { name: format!("argument-{index}"), argument: name.to_owned(), description, required, kind, default }
-}
-
-fn kind(schema: &Value) -> FieldKind {
-    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return if values.len() <= FORM_CHOICES { FieldKind::Choice(values.clone()) } else { FieldKind::Json };
-    }
-    if let Some(value) = schema.get("const") {
-        return FieldKind::Choice(vec![value.clone()]);
-    }
-    match schema.get("type").and_then(Value::as_str) {
-        Some("string") => FieldKind::Text,
-        Some("integer") => FieldKind::Integer,
-        Some("number") => FieldKind::Number,
-        Some("boolean") => FieldKind::Boolean,
-        _ => FieldKind::Json,
-    }
-}
-
-fn default_text(value: &Value, kind: &FieldKind) -> String {
-    match (kind, value) {
-        (FieldKind::Choice(values), value) => {
-            values.iter().position(|choice| choice == value).map_or_else(String::new, |index| index.to_string())
-        }
-        (FieldKind::Text, Value::String(text)) => text.clone(),
-        (FieldKind::Text, _) => String::new(),
-        (_, value) => value.to_string(),
-    }
+    serde_json::from_str(schema).ok().filter(Value::is_object)
 }
 
 #[cfg(test)]
@@ -230,7 +215,7 @@ mod tests {
                 FieldKind::Integer,
                 FieldKind::Choice(_),
                 FieldKind::Boolean,
-                FieldKind::Json,
+                FieldKind::Text,
                 FieldKind::Text,
                 FieldKind::Json
             ]
@@ -248,13 +233,56 @@ mod tests {
             ("argument-1", " 1e2 "),
             ("argument-2", "2"),
             ("argument-3", "true"),
-            ("argument-4", "null"),
+            ("argument-4", ""),
             ("argument-5", ""),
             ("argument-6", "[1, 2.50]"),
         ];
-        let json = r#"{"city":"Bern\n\"x\"","days":1e2,"scale":7,"exact":true,"more":null,"note":"","at":[1, 2.50]}"#;
+        let json = r#"{"city":"Bern\n\"x\"","days":1e2,"scale":7,"exact":true,"note":"","at":[1, 2.50]}"#;
         assert_eq!(arguments(SCHEMA, &sent(&form)).as_deref(), Ok(json));
         assert_eq!(arguments(SCHEMA, &[]).as_deref(), Ok(r#"{"city":"","note":""}"#));
+    }
+
+    const TYPED: &str = r##"{"type":"object","required":["quantity","to","tag"],"additionalProperties":false,"$defs":{
+        "unit":{"type":"string","enum":["metre","foot"]},
+        "quantity":{"type":"object","required":["value","unit"],"properties":{
+            "value":{"type":"number"},"unit":{"$ref":"#/$defs/unit"},"about":{"type":"object","properties":{"by":{"type":"string"}}}}}},
+        "properties":{"quantity":{"$ref":"#/$defs/quantity","description":"How much"},
+            "ratio":{"anyOf":[{"type":"number"},{"enum":["NaN","Infinity","-Infinity"]}]},
+            "to":{"anyOf":[{"$ref":"#/$defs/unit"},{"type":"null"}]},"tag":{"type":["string","null"]},
+            "sizes":{"type":"array","items":{"type":"integer"}},"names":{"items":{"$ref":"#/$defs/unit"},"type":"array"},
+            "other":{"allOf":[{"$ref":"#/$defs/quantity"}]}}}"##;
+
+    #[test]
+    fn references_groups_and_lists_become_fields() {
+        let fields = fields(TYPED);
+        let [quantity, ratio, to, tag, sizes, names, other] = &fields[..] else { panic!("{fields:?}") };
+        let FieldKind::Group(parts) = &quantity.kind else { panic!("{quantity:?}") };
+        assert_eq!((quantity.description.as_str(), parts[1].name.as_str()), ("How much", "argument-0-1"));
+        assert!(matches!(&parts[1].kind, FieldKind::Choice(units) if units.len() == 2), "{parts:?}");
+        assert!(matches!(&parts[2].kind, FieldKind::Group(about) if about[0].name == "argument-0-2-0"), "{parts:?}");
+        assert_eq!(ratio.kind, FieldKind::AnyNumber);
+        assert!(matches!(to.kind, FieldKind::Choice(_)) && to.nullable && tag.kind == FieldKind::Text && tag.nullable);
+        assert_eq!(sizes.kind, FieldKind::Lines(Box::new(FieldKind::Integer)));
+        assert_eq!(names.kind, FieldKind::Lines(Box::new(FieldKind::Text)));
+        assert!(matches!(other.kind, FieldKind::Group(_)) && !other.required);
+        let form = [
+            ("argument-0-0", "1.50"),
+            ("argument-0-1", "1"),
+            ("argument-1", ""),
+            ("argument-3", " 1\r\n\r\n2 "),
+            ("argument-4", "metre\nfoot"),
+        ];
+        let json =
+            r#"{"quantity":{"value":1.50,"unit":"foot"},"to":null,"tag":null,"sizes":[1,2],"names":["metre","foot"]}"#;
+        assert_eq!(arguments(TYPED, &sent(&form)).as_deref(), Ok(json));
+        for (form, problem) in [
+            (vec![], "\"quantity.value\" is required."),
+            (vec![("argument-0-0", "1"), ("argument-0-1", "7")], "\"quantity.unit\" is none of its choices."),
+            (vec![("argument-0-0", "1"), ("argument-0-1", "0"), ("argument-4", "1\nx")], "\"sizes\" is not a number."),
+            (vec![("argument-0-0", "1"), ("argument-0-1", "0"), ("argument-6-0", "1")], "\"other.unit\" is required."),
+        ] {
+            assert_eq!(arguments(TYPED, &sent(&form)).unwrap_err(), problem);
+        }
     }
 
     #[test]
@@ -281,6 +309,7 @@ mod tests {
             "[]",
             "{}",
             r##"{"$ref":"#/x","properties":{"a":{}}}"##,
+            r##"{"$ref":"#"}"##,
             r#"{"properties":{"a":{}},"required":["b"]}"#,
             many.as_str(),
         ] {

@@ -268,12 +268,12 @@ mod tests {
         let form = [
             ("argument-0-0", "1.50"),
             ("argument-0-1", "1"),
-            ("argument-1", ""),
-            ("argument-3", " 1\r\n\r\n2 "),
-            ("argument-4", "metre\nfoot"),
+            ("argument-1", "-Infinity"),
+            ("argument-2", ""),
+            ("argument-4", " 1\r\n\r\n2 "),
+            ("argument-5", "metre\nfoot"),
         ];
-        let json =
-            r#"{"quantity":{"value":1.50,"unit":"foot"},"to":null,"tag":null,"sizes":[1,2],"names":["metre","foot"]}"#;
+        let json = r#"{"quantity":{"value":1.50,"unit":"foot"},"ratio":"-Infinity","to":null,"tag":null,"sizes":[1,2],"names":["metre","foot"]}"#;
         assert_eq!(arguments(TYPED, &sent(&form)).as_deref(), Ok(json));
         for (form, problem) in [
             (vec![], "\"quantity.value\" is required."),

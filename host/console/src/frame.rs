@@ -67,6 +67,14 @@ impl View {
         Self::ALL.into_iter().find(|view| view.key() == key)
     }
 
+    /// True for the path of a view, or of what is within one.
+    #[must_use]
+    pub fn has(path: &str) -> bool {
+        let is_within = |view: &Self| path.strip_prefix(view.path()).is_some_and(|rest| rest.starts_with('/'));
+        let views = Self::ALL.iter().filter(|view| **view != Self::Now);
+        path == routes::NOW || views.into_iter().any(|view| path == view.path() || is_within(view))
+    }
+
     const fn path(self) -> &'static str {
         match self {
             Self::Now => routes::NOW,
@@ -113,17 +121,23 @@ pub fn page_of(
         }
     };
     let title = format!("{name}{} · {}", view.name(), words(&frame.server, 60));
-    document(&title, view == View::Now, &body)
+    let further = html! {
+        @if view == View::Now {
+            link rel="stylesheet" href=(CHARTS_STYLE.path);
+            script src=(CHARTS.path) defer {}
+        }
+    };
+    document(&title, &further, &body)
 }
 
-/// A page without a view: signing in, errors.
-pub fn bare(title: &str, content: &Markup) -> String {
+/// A page without a view, such as signing in; `further` stands in its head.
+pub fn bare(title: &str, further: &Markup, content: &Markup) -> String {
     let body = html! {
         body.bare {
             main #main { p.logo { "toolcell" } (content) }
         }
     };
-    document(title, false, &body)
+    document(title, further, &body)
 }
 
 /// The names of views, with counts: the fragment that each event may replace.
@@ -209,8 +223,8 @@ fn notice_box(notice: &Notice) -> Markup {
     html! { p class=(class) role=(if notice.failed { "alert" } else { "status" }) { (line(&notice.text)) } }
 }
 
-/// A whole document; with what draws lines if it has charts.
-fn document(title: &str, has_charts: bool, body: &Markup) -> String {
+/// A whole document; `further` stands in its head, before our own style.
+fn document(title: &str, further: &Markup, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -221,10 +235,7 @@ fn document(title: &str, has_charts: bool, body: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="robots" content="noindex";
                 link rel="icon" href=(ICON.path);
-                @if has_charts {
-                    link rel="stylesheet" href=(CHARTS_STYLE.path);
-                    script src=(CHARTS.path) defer {}
-                }
+                (further)
                 link rel="stylesheet" href=(STYLE.path);
                 script src=(SCRIPT.path) defer {}
             }

@@ -34,6 +34,7 @@ fn pages(dress: Dress, decide: bool) -> Vec<(&'static str, String)> {
         ("call", page::call(&frame, &samples.call())),
         ("callers", page::callers(&frame, &samples.callers(true))),
         ("error", page::error(&samples.error(404))),
+        ("going-on", page::going_on(&routes::with_query(&routes::tool(&dress("x")), &[("q", &dress("y"))]))),
     ];
     for reason in [
         SignInReason::NotSignedIn,
@@ -151,7 +152,11 @@ fn a_component_that_asks_for_much_leaves_room_for_others_and_has_a_page() {
 fn only_a_console_that_decides_has_forms_that_change_something() {
     for (name, page) in pages(plain, false) {
         let forms = page.matches("method=\"post\"").count();
-        let own = if matches!(name, "sign-in" | "error") { page.matches(routes::SIGN_IN).count().min(1) } else { 1 };
+        let own = if matches!(name, "sign-in" | "error" | "going-on") {
+            page.matches(routes::SIGN_IN).count().min(1)
+        } else {
+            1
+        };
         let checks = page.matches(&format!("action=\"{}\"", routes::CHECK_CHAIN)).count();
         assert_eq!((forms, checks), (own + checks, usize::from(name == "audit")), "{name}: signing in and out alone");
     }

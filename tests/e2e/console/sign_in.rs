@@ -160,7 +160,7 @@ fn a_revoked_token_ends_the_sessions_it_began_and_no_other() {
 }
 
 #[test]
-fn too_many_attempts_wait_and_a_link_enters_meanwhile() {
+fn too_many_attempts_wait_and_links_and_tokens_of_the_file_enter_meanwhile() {
     let (folder, [ann, _]) = with_tokens(ANN);
     let host = Operator::deciding(folder, &[]);
     for _ in 0..3 * FAILED_MAX {
@@ -172,11 +172,12 @@ fn too_many_attempts_wait_and_a_link_enters_meanwhile() {
     assert!(tried > FAILED_MAX, "after {tried}");
     let end = Instant::now() + PATIENCE;
     let reply = loop {
-        let reply = host.ask(&signing_in(&host, &ann));
+        // A token of the file enters whatever others try.
+        let _ = signs_in(&host, &ann);
+        let reply = host.ask(&signing_in(&host, "wrong"));
         if reply.status() == 429 {
             break reply;
         }
-        let _ = host.ask(&signing_in(&host, "wrong"));
         assert!(Instant::now() < end, "{reply:?}");
     };
     is_sign_in(&reply, 429, "role=\"alert\">Too many wrong tokens came.");
@@ -184,6 +185,64 @@ fn too_many_attempts_wait_and_a_link_enters_meanwhile() {
     let given = Command::in_folder(host.host.folder(), &["console"]).run();
     let link = given.succeeded().trim().split_once("/enter/").unwrap().1.to_owned();
     assert_eq!(host.ask(&host.get(&format!("/enter/{link}")).without("cookie")).status(), 303);
+}
+
+#[test]
+fn operators_and_their_right_to_decide_follow_the_manifest() {
+    let (folder, [ann, eve]) = with_tokens(ANN);
+    let host = Operator::deciding(folder, &["--http", "127.0.0.1:0"]);
+    let cookie = signs_in(&host, &ann);
+    let mut wire = Wire::to(host.address);
+    wire.send(&host.get("/events?view=now").with("cookie", &cookie).bytes());
+    assert_eq!(wire.head().status(), 200);
+    let manifest = host.host.folder().read("toolcell.toml");
+    let eves = manifest.replace("operators = [\"ann\"]", "operators = [\"eve\"]");
+    host.host.folder().write("toolcell.toml", &eves);
+    // It may have been seen before.
+    let _ = Command::in_folder(host.host.folder(), &["reload"]).run().succeeded().len();
+    let replaced = host.host.recorded("a reload", |record| record["event"] == "catalog.replaced");
+    assert_eq!(replaced["summary"], "other rights at the console");
+    hears(&mut wire, "event: ended");
+    is_sign_in(&looked_at(&host, "/audit", &cookie), 403, "The session has ended. Sign in again.");
+    is_sign_in(&host.ask(&signing_in(&host, &ann)), 403, "This token does not open the console");
+    let other = signs_in(&host, &eve);
+    assert!(text(&looked_at(&host, "/callers", &other)).contains("Make a token"));
+    host.host.folder().write("toolcell.toml", eves.replace("decide = true", "decide = false"));
+    let _ = Command::in_folder(host.host.folder(), &["reload"]).run().succeeded().len();
+    assert!(!text(&looked_at(&host, "/callers", &other)).contains("Make a token"), "it only shows");
+    let refused = host.ask(&host.form("/callers/tokens/new", "name=evil"));
+    assert_eq!(refused.status(), 403, "{refused:?}");
+    assert!(!host.host.folder().read("tokens.jsonl").contains("evil"));
+    // What needs another start is said.
+    host.host.folder().write("toolcell.toml", eves.replace("decide = true", "decide = true\nhosts = [\"a.example\"]"));
+    let _ = Command::in_folder(host.host.folder(), &["reload"]).run().succeeded().len();
+    let status = Command::in_folder(host.host.folder(), &["status"]).run();
+    assert!(status.succeeded().contains("[console]"), "{status:?}");
+}
+
+#[test]
+fn a_page_of_another_site_leads_to_a_view_by_way_of_the_console() {
+    let (folder, _) = with_tokens(ANN);
+    let host = Operator::deciding(folder, &[]);
+    let led = |path: &str| host.get(path).with("sec-fetch-site", "cross-site").with("sec-fetch-mode", "navigate");
+    let reply = host.ask(&led("/audit?tool=a%22%3Cb%3E&outcome=ok").without("cookie"));
+    let page = text(&reply);
+    assert!(
+        reply.status() == 200 && page.contains("content=\"0;url=/audit?tool=a%22%3Cb%3E&amp;outcome=ok\""),
+        "{page}"
+    );
+    assert!(reply.field("set-cookie").is_none() && reply.field("content-security-policy").is_some());
+    for path in ["//evil.example/", "/enter/x", "/sign-in", "/elsewhere", "/audit/export.csv", "/auditor"] {
+        assert!(!text(&host.ask(&led(path).without("cookie"))).contains("http-equiv"), "{path}");
+    }
+    // Whoever comes from the console itself is not led on again.
+    is_sign_in(&host.ask(&host.get("/audit").with("sec-fetch-site", "same-origin").without("cookie")), 403, "Sign in");
+    let given = Command::in_folder(host.host.folder(), &["console"]).run();
+    let link = given.succeeded().trim().split_once("/enter/").unwrap().1.to_owned();
+    let entered = host.ask(&led(&format!("/enter/{link}")).without("cookie"));
+    assert!(text(&entered).contains("content=\"0;url=/\"") && entered.status() == 200, "{entered:?}");
+    let cookie = entered.field("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    assert_eq!(looked_at(&host, "/", &cookie).status(), 200);
 }
 
 #[test]

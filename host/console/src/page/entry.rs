@@ -29,7 +29,7 @@ pub fn sign_in(page: &SignIn) -> String {
             }
         }
     };
-    bare(&format!("Sign in · {}", words(&page.server, 60)), &content)
+    bare(&format!("Sign in · {}", words(&page.server, 60)), &html! {}, &content)
 }
 
 /// A page that says why there is no view.
@@ -42,7 +42,19 @@ pub fn error(page: &ErrorPage) -> String {
         p { a href=(routes::NOW) { "Back to the console" } }
         p.dim { "HTTP status " (page.status) }
     };
-    bare(&format!("{} · toolcell", title(page.status)), &content)
+    bare(&format!("{} · toolcell", title(page.status)), &html! {}, &content)
+}
+
+/// A page that leads on to `path`, one of the console's own: from there a browser sends the cookie
+/// of a session, which it does not send where the page of another site leads here.
+#[must_use]
+pub fn going_on(path: &str) -> String {
+    let refresh = html! { meta http-equiv="refresh" content=(format!("0;url={path}")); };
+    let content = html! {
+        h1 { "toolcell" }
+        p { a href=(path) { "Go on to the console" } }
+    };
+    bare("toolcell", &refresh, &content)
 }
 
 /// The form for a token. Nobody has a session yet, so that it carries no token of one.

@@ -15,7 +15,7 @@ mod tool;
 mod tools;
 mod try_form;
 
-pub use entry::{error, sign_in};
+pub use entry::{error, going_on, sign_in};
 
 use maud::Markup;
 

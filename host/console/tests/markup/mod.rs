@@ -92,6 +92,7 @@ const ATTRIBUTES: &[&str] = &[
     "height",
     "hidden",
     "href",
+    "http-equiv",
     "id",
     "inputmode",
     "lang",

@@ -4,6 +4,7 @@ pub(crate) mod apps;
 mod build;
 mod caller_queue;
 mod consents;
+mod console_rights;
 pub(crate) mod content;
 mod definition;
 mod guest_resources;
@@ -51,6 +52,7 @@ pub use build::{Basis, Builder, Built, Compiling, LoadStep, Withheld, folder_of}
 pub(crate) use caller_queue::CallerQueues;
 pub(crate) use consents::Consents;
 pub use consents::{Choice, Person};
+pub use console_rights::ConsoleRights;
 pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
@@ -101,6 +103,7 @@ pub struct Catalog {
     pub(crate) searching: Option<Arc<Searching>>,
     pub(crate) caller_queues: Arc<CallerQueues>,
     pub(crate) walled: WalledComponents,
+    pub(crate) console: ConsoleRights,
 }
 
 /// Reads resources that no call reads.
@@ -344,6 +347,7 @@ impl Catalog {
             reads,
             news,
             walled,
+            console: self.console.clone(),
         })
     }
 

@@ -58,8 +58,8 @@ impl Console {
             self.tell(&visit, &came);
             return reply::see_other(routes::AUDIT);
         }
-        if !self.sources.decide {
-            let hint = "Write decide = true into [console], and start the server anew.";
+        if !self.sources.decides() {
+            let hint = "Write decide = true into [console].";
             return reply::problem(StatusCode::FORBIDDEN, "This console only shows.", Some(hint));
         }
         let gone = CancelledOnDrop::default();

@@ -2,7 +2,7 @@
 use std::time::Instant;
 
 use super::operators::Operators;
-use super::session::Sessions;
+use super::session::{SessionName, Sessions};
 
 /// The path of links.
 pub const ENTER: &str = "/enter/";
@@ -10,7 +10,7 @@ pub const ENTER: &str = "/enter/";
 /// Gives links, and knows sessions.
 pub struct Doorman {
     pub(super) sessions: Sessions,
-    /// Who signs in with a token; `None`: nobody does.
+    /// Those who sign in with a token; `None`: nobody does.
     pub(super) operators: Option<Operators>,
     url: String,
     cookie: String,
@@ -29,6 +29,17 @@ impl Doorman {
     /// These may sign in as well.
     pub fn admitting(self, operators: Option<Operators>) -> Self {
         Self { operators, ..self }
+    }
+
+    /// True if who began this session may still be here: whoever came by a link, and operators.
+    pub fn still_admits(&self, session: &SessionName) -> bool {
+        let is_operator = |name: &String| self.operators.as_ref().is_some_and(|operators| operators.has(name));
+        session.operator.as_ref().is_none_or(is_operator)
+    }
+
+    /// True if anybody signs in with a token.
+    pub fn takes_tokens(&self) -> bool {
+        self.operators.as_ref().is_some_and(Operators::are_there)
     }
 
     /// A new link, which works once. `Err` is one sentence.

@@ -128,7 +128,8 @@ impl Console {
         let (mut last, mut heard) = (Update::default(), None::<Heard>);
         while Instant::now() < ends {
             // A page that is only open does not keep its session from ending as an idle one.
-            if !self.doorman.sessions.holds(&visit.secret, Instant::now()) {
+            let holds = self.doorman.sessions.holds(&visit.secret, Instant::now());
+            if !holds || !self.doorman.still_admits(&visit.session) {
                 let _ = sender.try_send(Ok(Bytes::from_static(update::ENDED.as_bytes())));
                 return;
             }

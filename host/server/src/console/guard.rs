@@ -72,6 +72,11 @@ pub fn check(parts: &Parts, doors: &OriginPolicy, local: IpAddr) -> Result<(), R
     Ok(())
 }
 
+/// True if the page of another site leads here. Browsers do not send the session's cookie then.
+pub fn is_led_here(headers: &HeaderMap) -> bool {
+    matches!(one(headers, &SITE), Ok(Some("cross-site" | "same-site")))
+}
+
 /// The value of a cookie; `None` unless there is exactly one.
 pub fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use toolcell_audit::Archive;
 use toolcell_console::model::{ChainState, Frame, Notice, SignInReason};
-use toolcell_console::{asset, page, routes};
+use toolcell_console::{View, asset, page, routes};
 use toolcell_mcp::http::{OriginPolicy, RefusalReason};
 
 use super::doorman::{Doorman, ENTER};
@@ -95,18 +96,19 @@ impl Console {
             return reply::asset(asset);
         }
         if let Some(link) = path.strip_prefix(ENTER).filter(|_| parts.method == Method::GET) {
-            return self.enter(link, ends);
+            return self.enter(link, ends, guard::is_led_here(&parts.headers));
         }
         let secret = guard::cookie(&parts.headers, self.doorman.cookie());
         if let Some(operators) = self.doorman.operators.as_ref().filter(|_| is_post && path == routes::SIGN_IN) {
             return self.sign_in_with_token(operators, body, ends.peer, secret).await;
         }
-        let found = secret.and_then(|secret| {
-            let session = self.doorman.sessions.find(secret, Instant::now())?;
-            Some(Visit { secret: secret.to_owned(), session })
-        });
-        let Some(visit) = found else {
-            // Whoever shows no session is a visitor.
+        let Some(visit) = secret.and_then(|secret| self.visit(secret)) else {
+            // Whoever shows no session is a visitor, or was led here.
+            if secret.is_none() && parts.method == Method::GET && View::has(path) && guard::is_led_here(&parts.headers)
+            {
+                let target = parts.uri.path_and_query().map_or(path, PathAndQuery::as_str);
+                return reply::page(StatusCode::OK, page::going_on(target));
+            }
             secret.into_iter().for_each(|_| self.refused(ends, RefusalReason::UnknownCredential));
             return match path {
                 routes::EVENTS => reply::problem(StatusCode::FORBIDDEN, "The session is over.", None),
@@ -133,6 +135,16 @@ impl Console {
             routes::EXPORT_CSV => self.export(&fields, ExportForm::Csv, &time).await,
             _ => self.view(visit, path.to_owned(), fields).await,
         }
+    }
+
+    /// The session with this secret. Of who is no operator any more, it ends here.
+    fn visit(&self, secret: &str) -> Option<Visit> {
+        let session = self.doorman.sessions.find(secret, Instant::now())?;
+        if !self.doorman.still_admits(&session) {
+            self.doorman.sessions.leave(secret);
+            return None;
+        }
+        Some(Visit { secret: secret.to_owned(), session })
     }
 
     /// The page at a path.
@@ -229,7 +241,7 @@ impl Console {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             manifest: self.sources.manifest.display().to_string(),
             viewer: visit.session.viewer(),
-            decide: self.sources.decide,
+            decide: self.sources.decides(),
             csrf: visit.session.csrf.clone(),
             badges: self.sources.badges(),
             notice: if tells { self.doorman.sessions.told(&visit.secret) } else { None },
@@ -241,13 +253,18 @@ impl Console {
         self.sources.refusals.at_console(ends.peer, reason, StatusCode::FORBIDDEN.as_u16());
     }
 
-    fn enter(&self, link: &str, ends: Ends) -> Reply {
+    fn enter(&self, link: &str, ends: Ends, is_led_here: bool) -> Reply {
         let Some(entered) = self.doorman.sessions.enter(link, Instant::now()) else {
             self.refused(ends, RefusalReason::UnknownCredential);
             return self.sign_in(StatusCode::FORBIDDEN, SignInReason::LinkSpent);
         };
         self.record(&entered.name, "enter", "the console", Ok(""));
-        reply::with_cookie(reply::see_other(routes::NOW), &self.doorman.set_cookie(Some(&entered.secret)))
+        let goes_on = if is_led_here {
+            reply::page(StatusCode::OK, page::going_on(routes::NOW))
+        } else {
+            reply::see_other(routes::NOW)
+        };
+        reply::with_cookie(goes_on, &self.doorman.set_cookie(Some(&entered.secret)))
     }
 
     async fn export(&self, fields: &Fields, form: ExportForm, time: &ConnectionTime) -> Reply {

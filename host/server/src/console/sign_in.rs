@@ -23,14 +23,14 @@ const RETRY_SECONDS: &str = "60";
 impl Console {
     /// The page for who is not signed in.
     pub(super) fn sign_in(&self, status: StatusCode, reason: SignInReason) -> Reply {
-        let with_token = self.doorman.operators.is_some();
+        let with_token = self.doorman.takes_tokens();
         let page = SignIn { server: self.name.clone(), reason, with_token };
         reply::page(status, page::sign_in(&page))
     }
 
     /// It in place of the page at this path, to a browser with the cookie of a session or without.
     pub(super) fn sign_in_at(&self, path: &str, had_session: bool) -> Reply {
-        let is_asked_for = path == routes::SIGN_IN && self.doorman.operators.is_some();
+        let is_asked_for = path == routes::SIGN_IN && self.doorman.takes_tokens();
         let status = if is_asked_for { StatusCode::OK } else { StatusCode::FORBIDDEN };
         self.sign_in(status, if had_session { SignInReason::SessionEnded } else { SignInReason::NotSignedIn })
     }

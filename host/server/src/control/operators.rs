@@ -54,8 +54,8 @@ impl Operators {
     /// Does what an operator decided, where operators may decide, and records it.
     pub async fn decide(&self, request: DecisionRequest) -> Value {
         let pid = std::process::id();
-        if !self.views.decide {
-            let hint = "write decide = true into [console], and start the server anew";
+        if !self.views.decides() {
+            let hint = "write decide = true into [console]";
             return json!({"pid": pid, "error": "operators of this server may not decide", "hint": hint});
         }
         if request.run != self.run {
@@ -124,7 +124,7 @@ fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
         manifest: std::path::absolute(&views.manifest).unwrap_or_else(|_| views.manifest.clone()).display().to_string(),
         uptime_s: views.activity.started.elapsed().unwrap_or_default().as_secs(),
         generation: views.current.generation(),
-        decide: views.decide,
+        decide: catalog.console.decide,
         minute: minute(&now.totals),
         calls_beyond: (now.totals.running + now.totals.waiting).saturating_sub(running),
         calls: now.running.iter().map(call).collect(),

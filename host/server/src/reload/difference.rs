@@ -46,6 +46,8 @@ pub struct Difference {
     pub apps: Vec<String>,
     /// Clients list and search the tools otherwise.
     pub discovery: bool,
+    /// Others are operators at the console, or may do otherwise there.
+    pub console: bool,
 }
 
 impl Change {
@@ -87,7 +89,8 @@ impl Difference {
         components.extend(gone.map(|component| (component.name().to_owned(), Change::Removed)));
         let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
         let discovery = old.searching != new.searching;
-        let mut difference = Self { components, callers, discovery, ..Self::default() };
+        let console = old.console != new.console;
+        let mut difference = Self { components, callers, discovery, console, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
@@ -139,6 +142,7 @@ impl Difference {
         };
         if !same_callers
             || old.searching != new.searching
+            || old.console != new.console
             || !old.texts.is_like(&new.texts)
             || !old.skills.is_like(&new.skills)
             || !old.apps.is_like(&new.apps)
@@ -171,6 +175,9 @@ impl Difference {
         }
         if self.discovery {
             parts.push("tools are listed and searched otherwise".to_owned());
+        }
+        if self.console {
+            parts.push("other rights at the console".to_owned());
         }
         if !parts.is_empty() {
             return parts.join("; ");
@@ -209,10 +216,11 @@ mod tests {
             tools_changed: Vec::new(),
             apps: names("ui://", 1),
             discovery: true,
+            console: true,
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; tools are listed and searched otherwise"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; tools are listed and searched otherwise; other rights at the console"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }

@@ -1,13 +1,13 @@
 //! Settings that need a new process: those that the protocol told clients at their start, and those
 //! that the engine and the transport were built with. All others take effect with the next
 //! generation.
-use toolcell_policy::Manifest;
+use toolcell_policy::{ConsolePolicy, Manifest};
 
 /// The keys that differ from those of the process's start.
 pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
     let http = started.http() != now.http();
-    let console = started.console() != now.console();
+    let console = console_waits(started.console(), now.console());
     let (metrics, traces) = (started.metrics() != now.metrics(), started.traces() != now.traces());
     let (state, alerts) = (started.state() != now.state(), started.alerts() != now.alerts());
     let (started, now) = (started.server(), now.server());
@@ -42,6 +42,19 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("[state]", state),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
+}
+
+/// True if the console needs another address or other files, or has to begin to check tokens. The
+/// operators, and whether they decide, follow the generation.
+fn console_waits(started: Option<&ConsolePolicy>, now: Option<&ConsolePolicy>) -> bool {
+    let place = |console: Option<&ConsolePolicy>| {
+        let console = console?;
+        let tls = console.tls().map(|files| (files.certificate().to_owned(), files.key().to_owned()));
+        Some((console.listen(), console.hosts().to_vec(), tls))
+    };
+    let takes_tokens = |console: Option<&ConsolePolicy>| console.is_some_and(|console| !console.operators().is_empty());
+    let is_elsewhere = place(started).unwrap_or_default() != place(now).unwrap_or_default();
+    is_elsewhere || !takes_tokens(started) && takes_tokens(now)
 }
 
 #[cfg(test)]
@@ -87,7 +100,13 @@ mod tests {
         assert_eq!(waiting(&started, &server("narrow_cancels = false")), [""; 0]);
         assert_eq!(waiting(&started, &server("[http]\nbody = '1MiB'")), ["[http]"]);
         assert_eq!(waiting(&started, &server("[metrics]\nlisten = '127.0.0.1:9464'")), ["[metrics]"]);
-        assert_eq!(waiting(&started, &server("[console]\ndecide = true")), ["[console]"]);
+        assert_eq!(waiting(&started, &server("[console]\nlisten = '127.0.0.1:9465'")), ["[console]"]);
+        assert_eq!(waiting(&started, &server("[console]\ndecide = true")), [""; 0]);
+        let console = |keys: &str| server(&format!("[http]\ntokens = 'tokens.jsonl'\n[console]\n{keys}"));
+        let with_operators = console("operators = ['ann']");
+        assert_eq!(waiting(&console(""), &with_operators), ["[console]"], "nobody's tokens were checked before");
+        assert_eq!(waiting(&with_operators, &console("operators = ['bob']")), [""; 0]);
+        assert_eq!(waiting(&with_operators, &console("")), [""; 0]);
         assert_eq!(waiting(&started, &server("[traces]\nendpoint = 'http://127.0.0.1:4318'")), ["[traces]"]);
         let state = "state_key = 'env:KEY'\n[state]\nshared = 'redis://127.0.0.1'";
         assert_eq!(waiting(&started, &server(state)), ["[state]"]);

@@ -175,10 +175,6 @@ impl Server {
         let activity = Some(activity(&manifest, console.as_ref(), began)?).filter(|_| is_watched);
         let boards = replicas.as_ref().map(|(_, (boards, _))| boards);
         let checks = operators::Checks { folder: &folder, transport: &transport, refusals: &refusals, boards };
-        let operators = console.as_mut().map(|bound| operators::open(&manifest, bound, &checks)).transpose()?.flatten();
-        let authenticator = checks.authenticator(operators.as_ref());
-        let doorman = console.as_ref().map(|bound| Doorman::new(bound.url(), bound.port(), bound.has_tls()));
-        let doorman = doorman.map(|doorman| Arc::new(doorman.admitting(operators)));
         let catalog = catalog.observed(observed.observation()).traced(traces.clone());
         let catalog = catalog.alerting(alerts.clone()).watched(activity.clone());
         log.follow(manifest.server().log().into());
@@ -188,6 +184,11 @@ impl Server {
             catalog.may_write_manifest(&opened.path);
         }
         let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone()).refusing(&refusals)));
+        let operators =
+            console.as_mut().map(|bound| operators::open(&manifest, bound, &current, &checks)).transpose()?.flatten();
+        let authenticator = checks.authenticator(operators.as_ref());
+        let doorman = console.as_ref().map(|bound| Doorman::new(bound.url(), bound.port(), bound.has_tls()));
+        let doorman = doorman.map(|doorman| Arc::new(doorman.admitting(operators)));
         let server = identity::server(&manifest, state_key, &current);
         let runtime = machine.runtime.handle();
         let (bus, others) = replicas.unzip();
@@ -277,7 +278,6 @@ struct Seen<'a> {
 struct ShownManifest {
     /// The server's name for people.
     name: String,
-    decide: bool,
     /// The file of tokens.
     tokens: Option<String>,
 }
@@ -287,7 +287,6 @@ impl ShownManifest {
         let server = manifest.server();
         Self {
             name: server.title().unwrap_or(server.name()).to_owned(),
-            decide: manifest.console().is_some_and(ConsolePolicy::decide),
             tokens: manifest.http().and_then(|http| http.tokens()).map(str::to_owned),
         }
     }
@@ -303,9 +302,8 @@ impl ShownManifest {
             activity,
             tokens: self.tokens.as_ref().map(|file| TokenFile::at(folder_of(&opened.path).join(file))),
             manifest: opened.path.clone(),
-            is_written: opened.given.is_none() && self.decide,
+            is_written: opened.given.is_none(),
             locked: opened.locked,
-            decide: self.decide,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::console::{BoundConsole, Operators};
 use crate::error::StartError;
 use crate::http::{self, Authenticator};
 use crate::refusals::Refusals;
+use crate::reload::Current;
 
 /// Needed beside the manifest to check tokens.
 pub(super) struct Checks<'a> {
@@ -33,6 +34,7 @@ impl Checks<'_> {
 pub(super) fn open(
     manifest: &Manifest,
     console: &mut BoundConsole,
+    current: &Arc<Current>,
     checks: &Checks<'_>,
 ) -> Result<Option<Operators>, StartError> {
     let names = manifest.console().map(ConsolePolicy::operators).unwrap_or_default();
@@ -51,6 +53,6 @@ pub(super) fn open(
             opened
         }
     };
-    let operators = |authenticator| Operators::new(names.to_vec(), authenticator, Arc::clone(checks.refusals));
+    let operators = |authenticator| Operators::new(Arc::clone(current), authenticator, Arc::clone(checks.refusals));
     Ok(authenticator.map(operators))
 }

@@ -37,7 +37,8 @@ use super::skills::Skills;
 use super::texts::TextPrompts;
 use super::visibility::Visibility;
 use super::{
-    Catalog, CatalogError, HostReads, LoadedComponent, Parts, Tally, WallSetup, WalledComponents, program, side_files,
+    Catalog, CatalogError, ConsoleRights, HostReads, LoadedComponent, Parts, Tally, WallSetup, WalledComponents,
+    program, side_files,
 };
 use crate::file_stamp::Stamps;
 use crate::folders::{FileReads, FolderPlaces};
@@ -294,6 +295,7 @@ impl Builder {
             searching,
             caller_queues: Arc::clone(&self.caller_queues),
             walled,
+            console: ConsoleRights::of(manifest),
         })
     }
 

@@ -70,7 +70,7 @@ impl Sources {
     pub fn offers<'a>(&self, catalog: &'a Catalog) -> Offers<'a> {
         let tools = catalog.tools().tools().iter().enumerate();
         let tools = tools.filter_map(|(at, tool)| Some((tool.definition().name.as_str(), catalog.tool_grants(at)?)));
-        Offers { catalog, tools: tools.collect(), can_write: self.decide && self.is_written }
+        Offers { catalog, tools: tools.collect(), can_write: self.decides() && self.is_written }
     }
 }
 

@@ -48,8 +48,6 @@ pub struct Sources {
     pub is_written: bool,
     /// True if only what the lock pins is served.
     pub locked: bool,
-    /// True if operators may decide.
-    pub decide: bool,
 }
 
 impl Sources {
@@ -60,6 +58,11 @@ impl Sources {
             changes: self.journal.quarantined().len() as u64,
             approvals: self.activity.approvals.count() as u64,
         }
+    }
+
+    /// True if operators may decide: what serves says so.
+    pub fn decides(&self) -> bool {
+        self.catalog().console.decide
     }
 
     /// The serving catalog.

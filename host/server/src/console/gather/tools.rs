@@ -78,7 +78,7 @@ impl Sources {
             has_table: limits.has_table(),
             definition: Revision::V2026_07_28.definition_json(definition),
             input_schema: definition.input_schema.to_string(),
-            can_try: self.decide,
+            can_try: catalog.console.decide,
             ..ToolPage::default()
         })
     }

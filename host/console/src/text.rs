@@ -48,17 +48,17 @@ pub fn block_of(text: &str, max: usize) -> Foreign<'_> {
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
     let (mut cost, mut marks) = (0, 0);
-    text.chars().all(|letter| {
+    letters(text, true).all(|(_, letter, named)| {
         marks = if is_mark(letter) { marks + 1 } else { 0 };
         cost += cost_of(letter, false);
-        cost <= LINE_BYTES && marks <= COMBINING_MARKS && !is_named(letter, true)
+        cost <= LINE_BYTES && marks <= COMBINING_MARKS && !named
     })
 }
 
 /// [`is_plain`] of a text in a block of its own.
 #[must_use]
 pub fn is_plain_block(text: &str) -> bool {
-    text.len() * ENTITY_COST <= BLOCK_BYTES && !text.chars().any(|letter| is_named(letter, true))
+    text.len() * ENTITY_COST <= BLOCK_BYTES && !letters(text, true).any(|(_, _, named)| named)
 }
 
 /// A text for a place that holds no elements, such as a title: clipped, without a remark, with
@@ -66,8 +66,8 @@ pub fn is_plain_block(text: &str) -> bool {
 #[must_use]
 pub fn words(text: &str, max: usize) -> String {
     let mut shown = String::new();
-    for letter in text.chars() {
-        if is_named(letter, false) {
+    for (_, letter, named) in letters(text, false) {
+        if named {
             push_name(&mut shown, letter);
         } else {
             shown.push(letter);
@@ -117,9 +117,9 @@ impl Foreign<'_> {
     fn render_part(&self, page: &mut String) -> usize {
         let (mut cost, mut marks) = (0, 0);
         let mut named: Option<Run> = None;
-        for (at, letter) in self.text.char_indices() {
+        for (at, letter, hides) in letters(self.text, self.lines) {
             marks = if is_mark(letter) { marks + 1 } else { 0 };
-            let by_name = is_named(letter, self.lines) || marks > COMBINING_MARKS;
+            let by_name = hides || marks > COMBINING_MARKS;
             let repeats = by_name && named.as_ref().is_some_and(|run| run.letter == letter);
             cost += if repeats { 0 } else { cost_of(letter, by_name) };
             if cost > self.max {
@@ -177,6 +177,26 @@ fn push_name(page: &mut String, letter: char) {
     }
 }
 
+/// The letters of a text with their places, and true for those that are shown by name.
+fn letters(text: &str, lines: bool) -> impl Iterator<Item = (usize, char, bool)> {
+    let mut previous = None;
+    text.char_indices().map(move |(at, letter)| {
+        let before = previous.replace(letter);
+        (at, letter, is_named(letter, lines) || is_stray_selector(before, letter))
+    })
+}
+
+/// True for a selector of the form of an emoji that stands behind no symbol: each could carry a bit
+/// that nobody sees.
+fn is_stray_selector(before: Option<char>, letter: char) -> bool {
+    let is_selector = |letter: char| matches!(letter, '\u{fe0e}' | '\u{fe0f}');
+    let is_symbol = |before: char| match before {
+        '0'..='9' | '#' | '*' => true,
+        _ => !before.is_ascii() && !before.is_alphanumeric() && !before.is_whitespace() && !is_selector(before),
+    };
+    is_selector(letter) && !before.is_some_and(is_symbol)
+}
+
 /// True for characters that hide, turn or break text: they are shown by name.
 const fn is_named(letter: char, lines: bool) -> bool {
     match letter {
@@ -196,9 +216,11 @@ const fn is_named(letter: char, lines: bool) -> bool {
         | '\u{2060}'..='\u{206f}'
         | '\u{2800}'
         | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0d}'
         | '\u{feff}'
         | '\u{ffa0}'
         | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
@@ -232,6 +254,8 @@ mod tests {
             ("\0\0\0", "<b class=\"u\">␀×3</b>"),
             ("é漢😀", "é漢😀"),
             ("e\u{301}", "e\u{301}"),
+            ("♥\u{fe0f}", "♥\u{fe0f}"),
+            ("a\u{fe0f}b\u{fe01}", "a<b class=\"u\">U+FE0F</b>b<b class=\"u\">U+FE01</b>"),
         ];
         for (text, expected) in shown {
             assert_eq!(line(text).render().0, format!("<bdi>{expected}</bdi>"), "{text:?}");

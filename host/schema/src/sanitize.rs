@@ -1,5 +1,6 @@
 //! Removes characters that make a text look different from its content: terminal escapes, control
-//! characters, bidirectional overrides, zero-width and tag characters. Pure; used for
+//! characters, bidirectional overrides, zero-width and tag characters, variation selectors that
+//! select nothing. Pure; used for
 //! definitions of tools, and by every writer to a terminal.
 
 use std::borrow::Cow;
@@ -29,7 +30,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
 /// True if [`text`] would not change this text, and it has no line breaks or tabs.
 #[must_use]
 pub fn is_plain_line(text: &str) -> bool {
-    !text.chars().any(|character| matches!(character, '\n' | '\t') || is_removed(character))
+    let mut previous = None;
+    !text.chars().any(|character| {
+        let before = previous.replace(character);
+        matches!(character, '\n' | '\t') || is_removed(character) || is_stray_selector(before, character)
+    })
 }
 
 /// True for a character that [`text`] removes: it changes the look of text around it, or is
@@ -45,13 +50,15 @@ fn clean(text: &str, whitespace: impl Fn(char) -> Option<char>) -> Cow<'_, str> 
     }
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars();
+    let mut previous = None;
     while let Some(character) = characters.next() {
+        let before = previous.replace(character);
         match character {
             '\u{1b}' => skip_escape(&mut characters),
             '\u{9b}' => skip_control_sequence(&mut characters),
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_control_string(&mut characters),
             '\n' | '\t' => out.extend(whitespace(character)),
-            _ if is_removed(character) => {}
+            _ if is_removed(character) || is_stray_selector(before, character) => {}
             _ => out.push(character),
         }
     }
@@ -116,10 +123,23 @@ fn is_removed(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}' => true,
+        '\u{17b4}' | '\u{17b5}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{fe00}'..='\u{fe0d}' => true,
         '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
         _ => character.is_control(),
     }
+}
+
+/// True for a selector of the form of an emoji (U+FE0E, U+FE0F) that stands behind no symbol. It is
+/// not seen, and each could carry a bit.
+fn is_stray_selector(before: Option<char>, character: char) -> bool {
+    let is_selector = |character: char| matches!(character, '\u{fe0e}' | '\u{fe0f}');
+    let is_symbol = |before: char| match before {
+        '0'..='9' | '#' | '*' => true,
+        _ => !before.is_ascii() && !before.is_alphanumeric() && !before.is_whitespace() && !is_selector(before),
+    };
+    is_selector(character) && !before.is_some_and(is_symbol)
 }
 
 #[cfg(test)]
@@ -144,7 +164,9 @@ mod tests {
             ("isolate\u{2066}x\u{2069}", "isolatex"),
             ("zero\u{200b}width\u{feff}", "zerowidth"),
             ("tags\u{e0041}\u{e0042}", "tags"),
-            ("é 漢字 😀 ♥\u{fe0f}", "é 漢字 😀 ♥\u{fe0f}"),
+            ("é 漢字 😀 ♥\u{fe0f} 1\u{fe0f}", "é 漢字 😀 ♥\u{fe0f} 1\u{fe0f}"),
+            ("a\u{fe0f}b\u{fe0e}♥\u{fe0f}\u{fe0e}c", "ab♥\u{fe0f}c"),
+            ("\u{fe0f}x\u{fe01}\u{fe02}\u{1bca0}", "x"),
         ] {
             assert_eq!(text(given), expected, "{given:?}");
         }

@@ -235,6 +235,11 @@ fn a_page_of_another_site_leads_to_a_view_by_way_of_the_console() {
     for path in ["//evil.example/", "/enter/x", "/sign-in", "/elsewhere", "/audit/export.csv", "/auditor"] {
         assert!(!text(&host.ask(&led(path).without("cookie"))).contains("http-equiv"), "{path}");
     }
+    let long = format!("/audit?text={}", "x".repeat(3_000));
+    assert!(
+        text(&host.ask(&led(&long).without("cookie"))).contains("content=\"0;url=/\""),
+        "a long one leads to the start"
+    );
     // Whoever comes from the console itself is not led on again.
     is_sign_in(&host.ask(&host.get("/audit").with("sec-fetch-site", "same-origin").without("cookie")), 403, "Sign in");
     let given = Command::in_folder(host.host.folder(), &["console"]).run();

@@ -39,6 +39,10 @@ const EXPORT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
 /// Pieces of an export that wait to be sent.
 const EXPORT_PIECES: usize = 4;
 
+/// Most bytes of an address to which the page of another site leads on. A stranger writes it; the
+/// longest search in the audit has some hundred.
+const LED_BYTES_MAX: usize = 2_048;
+
 /// The console of a server.
 pub struct Console {
     pub(super) sources: Arc<Sources>,
@@ -106,7 +110,8 @@ impl Console {
             // Whoever shows no session is a visitor, or was led here.
             if secret.is_none() && parts.method == Method::GET && View::has(path) && guard::is_led_here(&parts.headers)
             {
-                let target = parts.uri.path_and_query().map_or(path, PathAndQuery::as_str);
+                let target = parts.uri.path_and_query().map(PathAndQuery::as_str);
+                let target = target.filter(|target| target.len() <= LED_BYTES_MAX).unwrap_or(routes::NOW);
                 return reply::page(StatusCode::OK, page::going_on(target));
             }
             secret.into_iter().for_each(|_| self.refused(ends, RefusalReason::UnknownCredential));

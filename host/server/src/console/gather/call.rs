@@ -13,8 +13,16 @@ use crate::activity::{CallPart, RecentCall};
 /// Most records of one call that its page shows: each denial and question is one.
 const CALL_RECORDS_MAX: usize = 200;
 
-/// Facts about a call, as its start names them.
-const FACTS: [&str; 7] = ["component", "component_digest", "policy_digest", "era", "revision", "request", "trace"];
+/// Facts about a call, as its start names them, and their names for people.
+const FACTS: [(&str, &str); 7] = [
+    ("component", "Component"),
+    ("component_digest", "Digest of the component"),
+    ("policy_digest", "Digest of its policy"),
+    ("era", "Era"),
+    ("revision", "Revision"),
+    ("request", "Request"),
+    ("trace", "Trace"),
+];
 
 /// Records of one call.
 #[derive(Default)]
@@ -83,7 +91,7 @@ impl Sources {
         let link = CallLink { id: id.to_owned(), number: call };
         let mut page = CallPage { chain, ..self.call_page(link, &found, recent.as_deref()) };
         if let Err(problem) = read {
-            page.facts.push(("audit".to_owned(), format!("not all of it can be read: {problem}")));
+            page.facts.push(("Audit".to_owned(), format!("not all of it can be read: {problem}")));
         }
         Some(page)
     }
@@ -94,11 +102,11 @@ impl Sources {
         let end = found.of(&["call.finished", "call.refused"]).unwrap_or(start);
         let mut call = row(end, caller(end, Some(start)), found.run);
         call.call = Some(link);
-        let facts = FACTS.iter().filter(|key| start.get(**key).is_some());
+        let facts = FACTS.iter().filter(|(key, _)| start.get(*key).is_some());
         let limits = self.limits_of(start);
         CallPage {
             call,
-            facts: facts.map(|key| ((*key).to_owned(), text(start, key).to_owned())).collect(),
+            facts: facts.map(|(key, name)| ((*name).to_owned(), text(start, key).to_owned())).collect(),
             arguments: start.get("arguments").map(|arguments| match arguments {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),

@@ -151,7 +151,8 @@ fn a_lock_that_was_being_written_is_the_old_one_or_the_new_one() {
     home.goes_well(&["lock"]);
     let new = home.lock();
     assert_ne!(old, new);
-    for round in 1.. {
+    let (mut round, mut ended_before) = (1, 0);
+    loop {
         fs::write(home.path().join("toolcell.lock"), &old).unwrap();
         let deeds = Deeds::of(&[home.path()]);
         let was_killed = deeds.kill_after(round, &mut home.start(&["lock"]));
@@ -163,9 +164,14 @@ fn a_lock_that_was_being_written_is_the_old_one_or_the_new_one() {
         assert_eq!(home.lock(), new, "after {round}");
         assert_eq!(files(home.path(), ".new"), [""; 0].map(PathBuf::from), "after {round}");
         home.goes_well(&["serve", "--locked"]);
-        if !was_killed {
-            assert!(round > 3, "it was killed only {round} times");
-            break;
+        // On a busy machine a process may end before its kill: its round is done again.
+        match was_killed {
+            true => (round, ended_before) = (round + 1, 0),
+            false if round > 3 || ended_before == 20 => {
+                assert!(round > 3, "it was killed only {round} times");
+                break;
+            }
+            false => ended_before += 1,
         }
     }
 }

@@ -85,3 +85,15 @@ impl Answer {
         }
     }
 }
+
+/// True if a text is `before` and then `whole` seconds, less at most those that have passed since
+/// `began`: "20m", or "19m59s" where a call took a second.
+#[must_use]
+pub fn is_told_to_wait(text: &str, before: &str, whole: u64, began: std::time::Instant) -> bool {
+    let shown = |seconds: u64| {
+        let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect::<String>()
+    };
+    let least = whole.saturating_sub(began.elapsed().as_secs() + 1);
+    (least..=whole).any(|seconds| text.strip_prefix(before) == Some(&shown(seconds)))
+}

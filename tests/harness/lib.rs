@@ -41,7 +41,7 @@ pub mod toolchain;
 mod watch;
 pub mod web;
 
-pub use answer::Answer;
+pub use answer::{Answer, is_told_to_wait};
 pub use balanced::{Alone, alone};
 pub use binary::{drill, toolcell};
 pub use command::{Command, Finished};

@@ -172,7 +172,7 @@ fn a_link_lets_in_once_and_every_page_has_its_headers() {
 
 #[test]
 fn a_request_of_another_page_or_without_its_token_does_nothing() {
-    let mut operator = good();
+    let mut operator = Operator::of(&unhurried(&["good"]));
     operator.host.initialize("2025-11-25");
     let id = operator.host.start_call("slow", json!({"steps": 1, "step_ms": 3_000}));
     let _ = operator.page_with("/", "action=\"/calls/stop\"");

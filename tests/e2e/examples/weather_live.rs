@@ -92,7 +92,7 @@ fn serving(server: &HttpServer) -> TestHost {
         ("[components.weather_live.network]\n", network.as_str()),
         ("https://geocoding-api.open-meteo.com", &url),
         ("https://api.open-meteo.com", &url),
-        ("http_time = \"8s\"", "http_time = \"1s\""),
+        ("http_time = \"8s\"", "http_time = \"5s\""),
     ];
     TestHost::recording_in(folder("weather_live", &changes), &[])
 }

@@ -41,7 +41,7 @@ impl Place {
     fn serve(self, staged: Folder) -> Served {
         let engine = matches!(self, Self::Server).then(|| Engine::start(&[]));
         let staged = match &engine {
-            Some(engine) => sharing(staged, engine, ""),
+            Some(engine) => sharing(staged, engine, "within = \"10s\""),
             None => staged,
         };
         Served { host: TestHost::recording_in(staged, &[]), _engine: engine }

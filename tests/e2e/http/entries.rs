@@ -21,7 +21,7 @@ const WATCHED: [&str; 5] = ["note:///mine", "note:///last", "note:///ready/0", "
 /// The folder of a replica with state on this server. Each caller keeps entries of its own.
 fn folder(engine: &Engine) -> Folder {
     let shared = format!(
-        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\n",
+        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"10s\"\n",
         engine.port()
     );
     let served = manifest_of(&["reach_state"]).replacen("version = 1\n", &shared, 1);

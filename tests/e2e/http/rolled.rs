@@ -28,7 +28,7 @@ const CLIENTS: usize = 4;
 fn replica(engine: &Engine, version: &str) -> WebHost {
     let before = format!(
         "version = 1\n[server]\nstate_key = \"file:state.key\"\n\
-         [state]\nshared = \"redis://127.0.0.1:{}\"\n\
+         [state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"10s\"\n\
          [http]\nhosts = [\"{NAME}\"]\nnotice = \"5m\"\ndrain = \"30s\"\n",
         engine.port()
     );

@@ -145,7 +145,7 @@ fn a_legacy_session_waits_is_asked_and_cannot_list_where_callers_are_not_told_ap
 /// A replica with state on this server.
 fn replica(engine: &Engine) -> WebHost {
     let shared = format!(
-        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\n",
+        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"10s\"\n",
         engine.port()
     );
     let folder = Folder::with_manifest(&manifest("").replacen("version = 1\n", &shared, 1));

@@ -164,7 +164,8 @@ fn every_request_is_counted_by_its_method_and_its_error() {
 
 #[test]
 fn calls_that_wait_are_seen_waiting_and_how_long_they_waited() {
-    let tables = "[components.good.tools.slow.limits]\nconcurrency = 1\nqueue = 4\n";
+    let tables =
+        "[components.good.tools.slow.limits]\nconcurrency = 1\nqueue = 4\nqueue_wait = \"1m\"\ndeadline = \"1m\"\n";
     let mut host = serving(&["good"], tables);
     let of_slow = [("tool", "slow"), ("component", "good")];
     let calls: Vec<_> = (0..3).map(|_| host.start_call("slow", json!({"steps": 100, "step_ms": 10}))).collect();

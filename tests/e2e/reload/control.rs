@@ -32,7 +32,8 @@ fn answer_to(host: &TestHost, bytes: &[u8]) -> String {
 
 #[test]
 fn the_status_says_what_is_served_and_how_it_goes() {
-    let limits = "[components.tool.limits]\nconcurrency = 1\ndeadline = \"20s\"\narguments = \"64B\"\n";
+    let limits =
+        "[components.tool.limits]\nconcurrency = 1\nqueue_wait = \"1m\"\ndeadline = \"1m\"\narguments = \"64B\"\n";
     let mut host = serving("versioned_a", &format!("{GATE}{limits}"));
     assert_eq!(version(&mut host), "a");
     assert!(host.call("version", json!({"say": "x".repeat(100)})).is_error());

@@ -98,7 +98,7 @@ fn a_tool_that_is_removed_is_unknown_from_the_next_call_on_and_its_running_call_
 fn a_right_that_is_taken_away_ends_the_calls_that_have_it() {
     let mut host = serving("versioned_a", GATE);
     let running = linger(&mut host);
-    save_manifest(&host, "[components.tool.limits]\ndeadline = \"50ms\"\n");
+    save_manifest(&host, "");
     let ended = host.answer_to(&running);
     assert_eq!(ended.error_text(), "the call was ended: what this tool may reach has been narrowed meanwhile");
     let finished = host.recorded("the call", |record| record["event"] == "call.finished" && record["tool"] == "linger");
@@ -150,7 +150,8 @@ fn more_rights_and_other_code_end_no_call() {
 
 #[test]
 fn a_reload_is_no_way_around_the_places_of_a_tool() {
-    let one_at_once = format!("{GATE}[components.tool.limits]\nconcurrency = 1\n");
+    let one_at_once =
+        format!("{GATE}[components.tool.limits]\nconcurrency = 1\nqueue_wait = \"1m\"\ndeadline = \"1m\"\n");
     let mut host = serving("versioned_a", &one_at_once);
     let running = linger(&mut host);
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");

@@ -71,13 +71,14 @@ pub fn table(caption: &str, columns: &[Column], rows: &[Row], empty: &str) -> Ma
 }
 
 fn tr(columns: &[Column], row: &Row) -> Markup {
+    let none = crate::figure::or_none(None);
     html! {
         tr role="row" id=[Some(&row.id).filter(|id| !id.is_empty())] {
             @for (index, (cell, column)) in row.cells.iter().zip(columns).enumerate() {
                 @if index == 0 {
                     th scope="row" role="rowheader" class=[class(column)] data-label=(column.heading) { div { (cell) } }
                 } @else {
-                    td role="cell" class=[class(column)] data-label=(column.heading) { div { (cell) } }
+                    td role="cell" class=[class(column)] data-label=(column.heading) data-none[cell.0 == none.0] { div { (cell) } }
                 }
             }
         }
@@ -92,4 +93,19 @@ fn class(column: &Column) -> Option<&'static str> {
 pub fn beyond(rows: usize) -> Markup {
     let left = u64::try_from(rows.saturating_sub(ROWS)).unwrap_or(u64::MAX);
     html! { @if left > 0 { p.more { (count(left)) " more are not shown." } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use maud::html;
+
+    use super::{Row, column, table};
+    use crate::figure::or_none;
+
+    #[test]
+    fn only_a_cell_with_nothing_but_the_dash_is_marked_as_empty() {
+        let cells = vec![html! { "a" }, or_none(None), html! { "b " (or_none(None)) }];
+        let shown = table("t", &[column("A"), column("B"), column("C")], &[Row::of(cells)], "").0;
+        assert!(shown.contains("data-label=\"B\" data-none") && shown.matches("data-none").count() == 1, "{shown}");
+    }
 }

@@ -83,6 +83,7 @@ const ATTRIBUTES: &[&str] = &[
     "data-drawn",
     "data-events",
     "data-label",
+    "data-none",
     "data-lines",
     "data-live",
     "datetime",

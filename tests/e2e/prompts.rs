@@ -1,5 +1,7 @@
 //! Prompts, those of the manifest and those of components, and completion of their arguments.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{

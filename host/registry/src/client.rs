@@ -208,7 +208,7 @@ impl RegistryClient {
         &self.http.options().bounds
     }
 
-    fn manifest_ask(&self, method: Method, repository: &Repository, name: &str) -> Ask {
+    pub(crate) fn manifest_ask(&self, method: Method, repository: &Repository, name: &str) -> Ask {
         Ask::new(method, repository.url(&format!("manifests/{name}")), self.bounds().answer)
             .header(ACCEPT, HeaderValue::from_static(MANIFEST_ACCEPT))
     }

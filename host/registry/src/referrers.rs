@@ -14,6 +14,7 @@ use toolcell_policy::{Digest, Reference};
 use crate::client::{RegistryClient, Repository, Right};
 use crate::document::{
     CONFIG_BYTES_MAX, COSIGN_TAGS, Descriptor, Document, Index, MANIFEST_BYTES_MAX, Manifest, OCI_INDEX,
+    digests_at_start,
 };
 use crate::error::PullError;
 use crate::http::Ask;
@@ -38,10 +39,10 @@ pub const ATTACHED_LAYER_BYTES_MAX: u64 = 8 << 20;
 /// Most bytes of all attached artifacts of a component, with their manifests.
 pub const ATTACHED_BYTES_MAX: u64 = 64 << 20;
 
-/// An artifact that was listed, and is not taken.
+/// An artifact that was listed, and is not taken; or a list that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its digest.
+    /// Its digest; of a list, that of what it is attached to.
     pub digest: Digest,
     /// One sentence.
     pub reason: String,
@@ -110,8 +111,10 @@ impl RegistryClient {
             for end in COSIGN_TAGS {
                 self.artifact_of_tag(repository, subject, end, &mut found).await?;
             }
-            let (entries, unlisted) = self.listed(repository, subject).await?;
+            let Listed { entries, unlisted, problem } = self.listed(repository, subject).await?;
             found.not_looked_at = found.not_looked_at.saturating_add(unlisted);
+            // A list that is wrong is left out and said, as an artifact is.
+            found.skipped.extend(problem.map(|reason| Skipped { digest: subject.clone(), reason }));
             for digest in entries {
                 if !found.seen.insert((digest.clone(), subject.clone())) {
                     continue;
@@ -126,10 +129,10 @@ impl RegistryClient {
         Ok(found)
     }
 
-    /// Digests of the list of referrers, and the number of those beyond the bound.
-    async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<(Vec<Digest>, usize), PullError> {
+    /// What the list of referrers says.
+    async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<Listed, PullError> {
         let mut url = repository.url(&format!("referrers/{subject}"));
-        let (mut entries, mut unlisted) = (Vec::new(), 0_usize);
+        let mut listed = Listed::default();
         for page in 1..=PAGES_MAX {
             let ask = Ask::new(Method::GET, url.clone(), self.bounds().answer)
                 .header(ACCEPT, HeaderValue::from_static(OCI_INDEX));
@@ -140,37 +143,32 @@ impl RegistryClient {
             }
             let answer = self.checked(repository, answer, "/referrers").await?;
             let following = following(&url, &answer.headers);
-            let bytes = answer.document("a list of referrers", MANIFEST_BYTES_MAX).await?;
-            let index = Index::parse(&bytes).map_err(|problem| list_problem(subject, problem))?;
-            unlisted = unlisted.saturating_add(take(&mut entries, index));
-            let may_go_on = unlisted == 0 && entries.len() < REFERRERS_LISTED_MAX && page < PAGES_MAX;
+            listed.take(subject, answer.beginning(MANIFEST_BYTES_MAX).await?);
+            let is_over = listed.unlisted > 0 || listed.problem.is_some();
+            let may_go_on = !is_over && listed.entries.len() < REFERRERS_LISTED_MAX && page < PAGES_MAX;
             match following {
                 Some(following) if may_go_on => url = following?,
                 // At least one more: its page is not asked for.
                 Some(_) => {
-                    unlisted = unlisted.saturating_add(1);
+                    listed.unlisted = listed.unlisted.saturating_add(1);
                     break;
                 }
                 None => break,
             }
         }
-        Ok((entries, unlisted))
+        Ok(listed)
     }
 
-    async fn listed_by_tag(
-        &self,
-        repository: &Repository,
-        subject: &Digest,
-    ) -> Result<(Vec<Digest>, usize), PullError> {
-        let bytes = match self.manifest(repository, &fallback_tag(subject)).await {
-            Ok(bytes) => bytes,
-            Err(PullError::NotFound { .. }) => return Ok((Vec::new(), 0)),
+    async fn listed_by_tag(&self, repository: &Repository, subject: &Digest) -> Result<Listed, PullError> {
+        let tag = fallback_tag(subject);
+        let answer = self.ask(repository, self.manifest_ask(Method::GET, repository, &tag)).await?;
+        let mut listed = Listed::default();
+        match self.checked(repository, answer, &format!(":{tag}")).await {
+            Ok(answer) => listed.take(subject, answer.beginning(MANIFEST_BYTES_MAX).await?),
+            Err(PullError::NotFound { .. }) => {}
             Err(error) => return Err(error),
-        };
-        let index = Index::parse(&bytes).map_err(|problem| list_problem(subject, problem))?;
-        let mut entries = Vec::new();
-        let unlisted = take(&mut entries, index);
-        Ok((entries, unlisted))
+        }
+        Ok(listed)
     }
 
     /// The artifact under a tag of cosign 2. Its manifest names no subject: the tag alone does.
@@ -271,17 +269,38 @@ pub(crate) fn fallback_tag(subject: &Digest) -> String {
     format!("sha256-{}", subject.hex())
 }
 
-/// Adds digests up to the bound, and counts those beyond it. Nothing else of a list counts.
-fn take(entries: &mut Vec<Digest>, index: Index) -> usize {
-    let listed = index.manifests.listed;
-    let before = entries.len();
-    entries.extend(index.manifests.into_vec().into_iter().map(|entry| entry.digest));
-    entries.truncate(REFERRERS_LISTED_MAX);
-    listed.saturating_sub(entries.len().saturating_sub(before))
+/// What a list of referrers says: anybody who may push can add to it, or make it long.
+#[derive(Default)]
+struct Listed {
+    /// Digests up to the bound. Nothing else of a list counts.
+    entries: Vec<Digest>,
+    /// Number of further ones, at the least.
+    unlisted: usize,
+    /// What is wrong with the list.
+    problem: Option<String>,
 }
 
-fn list_problem(subject: &Digest, problem: String) -> PullError {
-    PullError::Document { what: format!("the list of referrers of {subject}"), problem }
+impl Listed {
+    /// Takes a page, or its beginning where it is too long.
+    fn take(&mut self, subject: &Digest, (bytes, is_whole): (Vec<u8>, bool)) {
+        let room = REFERRERS_LISTED_MAX.saturating_sub(self.entries.len());
+        if !is_whole {
+            self.entries.extend(digests_at_start(&bytes, room));
+            self.unlisted = self.unlisted.saturating_add(1);
+            return;
+        }
+        match Index::parse(&bytes) {
+            Ok(index) => {
+                let of_page = index.manifests.listed;
+                self.entries.extend(index.manifests.into_vec().into_iter().take(room).map(|entry| entry.digest));
+                self.unlisted = self.unlisted.saturating_add(of_page.saturating_sub(room));
+            }
+            Err(problem) => {
+                let what = format!("the list of referrers of {subject}");
+                self.problem = Some(PullError::Document { what, problem }.to_string());
+            }
+        }
+    }
 }
 
 fn manifest(bytes: &[u8]) -> Result<Manifest, String> {

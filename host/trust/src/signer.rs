@@ -38,7 +38,8 @@ pub struct Strength {
 pub struct VerifiedSigner {
     /// Who signed.
     pub identity: SignerIdentity,
-    /// The strongest of what several signatures of the same signer have.
+    /// That of the strongest of several signatures of the same signer: a log entry counts for more
+    /// than a timestamp.
     pub strength: Strength,
 }
 
@@ -46,7 +47,7 @@ pub struct VerifiedSigner {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verified {
-    /// Who signed the manifest, or a provenance of it.
+    /// Who signed the manifest itself.
     pub signers: Vec<VerifiedSigner>,
     /// Who signed a SLSA provenance.
     pub provenance: Vec<VerifiedSigner>,
@@ -80,8 +81,7 @@ pub(crate) fn add(signers: &mut Vec<VerifiedSigner>, signer: &VerifiedSigner) {
     match signers.binary_search_by(|known| known.identity.cmp(&signer.identity)) {
         Ok(at) => {
             if let Some(known) = signers.get_mut(at) {
-                known.strength.log_entry |= signer.strength.log_entry;
-                known.strength.timestamp |= signer.strength.timestamp;
+                known.strength = known.strength.max(signer.strength);
             }
         }
         Err(at) => signers.insert(at, signer.clone()),
@@ -102,5 +102,18 @@ mod tests {
         assert_eq!(words(true, false), "key f, in a transparency log");
         assert_eq!(words(false, true), "key f, with a timestamp, in no log");
         assert_eq!(words(false, false), "key f, in no log");
+    }
+
+    #[test]
+    fn strengths_of_several_signatures_are_not_put_together() {
+        let signer = |log_entry, timestamp| VerifiedSigner {
+            identity: SignerIdentity::Key { fingerprint: "f".to_owned() },
+            strength: Strength { log_entry, timestamp },
+        };
+        let mut signers = Vec::new();
+        for strength in [(false, true), (true, false), (false, false)] {
+            add(&mut signers, &signer(strength.0, strength.1));
+        }
+        assert_eq!(signers, [signer(true, false)], "one has an entry, another one a timestamp");
     }
 }

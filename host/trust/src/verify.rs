@@ -34,7 +34,10 @@ impl TrustRule {
         let mut verified = Verified::default();
         let mut reasons = Vec::new();
         let mut bytes = 0usize;
-        for (at, piece) in evidence.iter().enumerate().take(EVIDENCE_MAX) {
+        let mut pieces: Vec<(usize, &Evidence)> = evidence.iter().enumerate().take(EVIDENCE_MAX).collect();
+        // Small ones first: large ones that say nothing must not take their room.
+        pieces.sort_by_key(|(_, piece)| piece.bytes());
+        for (at, piece) in pieces {
             bytes = bytes.saturating_add(piece.bytes());
             let outcome = if bytes > EVIDENCE_TOTAL_BYTES_MAX {
                 Err(Reason::new(
@@ -53,6 +56,7 @@ impl TrustRule {
                 Err(reason) => reasons.push((at, reason)),
             }
         }
+        reasons.sort_by_key(|(at, _)| *at);
         if let Some(more) = evidence.len().checked_sub(EVIDENCE_MAX).filter(|more| *more > 0) {
             let text = format!("{more} more pieces of evidence were not looked at; {EVIDENCE_MAX} are");
             reasons.push((EVIDENCE_MAX, Reason::new(Weight::Ignored, text)));
@@ -137,16 +141,16 @@ pub(crate) fn not_after(mut times: impl Iterator<Item = i64>, now: SystemTime) -
 fn note(verified: &mut Verified, statement: Statement, signer: &VerifiedSigner) {
     match statement {
         Statement::Signature => signer::add(&mut verified.signers, signer),
-        Statement::Provenance => {
-            signer::add(&mut verified.signers, signer);
-            signer::add(&mut verified.provenance, signer);
-        }
+        Statement::Provenance => signer::add(&mut verified.provenance, signer),
         Statement::Sbom => signer::add(&mut verified.sbom, signer),
     }
 }
 
+/// Those who vouch for this. A provenance names the digest of what was built and who signed it: where
+/// nothing else is signed, it stands for a signature.
 fn signers(verified: &Verified, statement: Statement) -> &[VerifiedSigner] {
     match statement {
+        Statement::Signature if verified.signers.is_empty() => &verified.provenance,
         Statement::Signature => &verified.signers,
         Statement::Provenance => &verified.provenance,
         Statement::Sbom => &verified.sbom,

@@ -313,7 +313,7 @@ fn a_rate_is_one_over_three_replicas_whose_state_is_a_cluster() {
 #[test]
 fn a_rate_stays_one_when_sentinels_name_another_main_server() {
     let watched = Watched::start(&[]);
-    let state = format!("sentinel = \"{MAIN}\"\nwithin = \"2s\"");
+    let state = format!("sentinel = \"{MAIN}\"\nwithin = \"250ms\"");
     let replicas = replicas(&watched.sentinels[2], &state, "[components.good.limits]\nrate = \"5/h\"");
     assert_eq!(passed_of_four(&replicas[..1]), [4]);
     assert_eq!(watched.main.ask(&["WAIT", "1", "5000"]), ":1");

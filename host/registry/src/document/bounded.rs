@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 
-use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toolcell_policy::Digest;
 
@@ -141,6 +141,74 @@ impl<'de> Visitor<'de> for List {
             entries.listed = entries.listed.saturating_add(1);
         }
         Ok(entries)
+    }
+}
+
+/// Takes the digests of an index as they come, so that they are there where its end is not.
+pub(super) struct IndexStart<'d> {
+    pub digests: &'d mut Vec<Digest>,
+    pub max: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for IndexStart<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for IndexStart<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an index")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "manifests" {
+                return map.next_value_seed(DigestList { digests: self.digests, max: self.max });
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
+}
+
+struct DigestList<'d> {
+    digests: &'d mut Vec<Digest>,
+    max: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for DigestList<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for DigestList<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of descriptors")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        #[derive(Deserialize)]
+        struct Listed {
+            #[serde(deserialize_with = "digest")]
+            digest: Digest,
+        }
+        while self.digests.len() < self.max {
+            match list.next_element::<Listed>()? {
+                Some(listed) => self.digests.push(listed.digest),
+                None => break,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod select;
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeSeed as _;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::Digest;
 
@@ -207,6 +208,16 @@ impl Index {
         media_types::check_index(index.media_type.as_deref())?;
         Ok(index)
     }
+}
+
+/// The digests that an index lists, at most so many, of which only the beginning is there. Nothing
+/// is found where other members come before the list.
+pub(crate) fn digests_at_start(bytes: &[u8], max: usize) -> Vec<Digest> {
+    let mut digests = Vec::new();
+    // It ends in the middle, and so with an error.
+    let _ = bounded::IndexStart { digests: &mut digests, max }
+        .deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+    digests
 }
 
 impl Descriptor {

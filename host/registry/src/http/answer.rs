@@ -70,24 +70,36 @@ impl Answer {
     /// # Errors
     /// [`PullError::TooLarge`] as soon as there is more, [`PullError::Late`] and
     /// [`PullError::Broken`].
-    pub(crate) async fn document(mut self, what: &'static str, bytes_max: usize) -> Result<Vec<u8>, PullError> {
+    pub(crate) async fn document(self, what: &'static str, bytes_max: usize) -> Result<Vec<u8>, PullError> {
         let max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
-        let too_large = || PullError::TooLarge { host: shown(&self.url), what, max };
+        let too_large = PullError::TooLarge { host: shown(&self.url), what, max };
         if self.length().is_some_and(|length| length > max) {
-            return Err(too_large());
+            return Err(too_large);
         }
+        match self.beginning(bytes_max).await? {
+            (bytes, true) => Ok(bytes),
+            (_, false) => Err(too_large),
+        }
+    }
+
+    /// The beginning of a body, at most so many bytes, and true if it is all of it.
+    ///
+    /// # Errors
+    /// [`PullError::Late`] and [`PullError::Broken`].
+    pub(crate) async fn beginning(mut self, bytes_max: usize) -> Result<(Vec<u8>, bool), PullError> {
         let (deadline, within) = self.deadline;
         let mut bytes = Vec::new();
         while let Some(piece) = tokio::time::timeout_at(deadline, frame(&mut self.body, &self.url))
             .await
             .map_err(|_| PullError::Late { host: shown(&self.url), step: "send a document", within })??
         {
-            if bytes.len().saturating_add(piece.len()) > bytes_max {
-                return Err(too_large());
+            let room = bytes_max.saturating_sub(bytes.len());
+            bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+            if piece.len() > room {
+                return Ok((bytes, false));
             }
-            bytes.extend_from_slice(&piece);
         }
-        Ok(bytes)
+        Ok((bytes, true))
     }
 
     /// The error that this answer tells by its status.

@@ -114,6 +114,52 @@ async fn ten_thousand_referrers_cost_as_much_as_sixty_four() {
 }
 
 #[tokio::test]
+async fn of_a_list_that_is_too_long_the_beginning_counts_wherever_it_is() {
+    let of_cosign = |digest: &str, n: u32| {
+        json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 1_000 + n, "artifactType": "application/vnd.dev.sigstore.bundle.v0.3+json",
+            "annotations": {"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": "https://sigstore.dev/cosign/sign/v1",
+                "org.opencontainers.image.created": "2026-11-26T20:00:00Z"}})
+    };
+    for is_by_tag in [false, true] {
+        let place = Place::new();
+        let (_, reference) = place.publish(COMPONENT);
+        let of = reference.digest().unwrap().clone();
+        let good = place.server.add_manifest(None, attached_to(&place, of.as_str(), b"good").to_string().as_bytes());
+        let mut entries = vec![of_cosign(&good, 0)];
+        entries.extend((1..12_000_u32).map(|n| of_cosign(digest(n.to_le_bytes()).as_str(), n)));
+        let list = index(&entries);
+        assert!(list.len() > 4 << 20, "{}", list.len());
+        let path = if is_by_tag { format!("/manifests/sha256-{}", of.hex()) } else { "/referrers/".to_owned() };
+        place.server.hook(move |request, _| match request {
+            _ if request.is("GET", &path) && !request.is("GET", ".sig") && !request.is("GET", ".att") => {
+                Some(Reply::new(200, &[], &list))
+            }
+            _ if is_by_tag && request.is("GET", "/referrers/") => Some(Reply::new(405, &[], b"")),
+            _ => None,
+        });
+        let pulled = place.pull(&reference).await.unwrap();
+        assert_eq!(
+            (pulled.attached, pulled.skipped.len(), pulled.not_looked_at),
+            (1, 63, 1_000 - 64 + 1),
+            "{is_by_tag}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_is_none_is_left_out_and_said() {
+    let place = Place::new();
+    let (artifact, reference) = place.publish(COMPONENT);
+    let of = reference.digest().unwrap().clone();
+    place.server.add_manifest(Some(&format!("sha256-{}", of.hex())), &artifact.manifest_bytes());
+    place.server.hook(|request, _| request.is("GET", "/referrers/").then(|| Reply::new(405, &[], b"")));
+    let pulled = place.pull(&reference).await.unwrap();
+    assert_eq!((pulled.attached, pulled.skipped.len(), &pulled.skipped[0].digest), (0, 1, &of));
+    let reason = &pulled.skipped[0].reason;
+    assert!(reason.starts_with(&format!("the list of referrers of {of} is not understood: ")), "{reason}");
+}
+
+#[tokio::test]
 async fn a_list_without_an_end_is_left() {
     let place = Place::new();
     let (_, reference) = place.publish(COMPONENT);

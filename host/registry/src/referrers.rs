@@ -129,7 +129,7 @@ impl RegistryClient {
         Ok(found)
     }
 
-    /// What the list of referrers says.
+    /// The list of referrers, as far as it is taken.
     async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<Listed, PullError> {
         let mut url = repository.url(&format!("referrers/{subject}"));
         let mut listed = Listed::default();
@@ -269,14 +269,14 @@ pub(crate) fn fallback_tag(subject: &Digest) -> String {
     format!("sha256-{}", subject.hex())
 }
 
-/// What a list of referrers says: anybody who may push can add to it, or make it long.
+/// A list of referrers, as far as it is taken: anybody who may push can add to it, or make it long.
 #[derive(Default)]
 struct Listed {
     /// Digests up to the bound. Nothing else of a list counts.
     entries: Vec<Digest>,
     /// Number of further ones, at the least.
     unlisted: usize,
-    /// What is wrong with the list.
+    /// The error that the list is.
     problem: Option<String>,
 }
 

@@ -146,8 +146,8 @@ fn note(verified: &mut Verified, statement: Statement, signer: &VerifiedSigner) 
     }
 }
 
-/// Those who vouch for this. A provenance names the digest of what was built and who signed it: where
-/// nothing else is signed, it stands for a signature.
+/// Those who vouch for this. A provenance names the digest of what was built, and is signed: where
+/// nothing else is, it stands for a signature.
 fn signers(verified: &Verified, statement: Statement) -> &[VerifiedSigner] {
     match statement {
         Statement::Signature if verified.signers.is_empty() => &verified.provenance,

@@ -207,6 +207,27 @@ fn a_store_without_its_signatures_serves_nothing() {
 }
 
 #[test]
+fn a_lost_signature_is_noticed_though_a_provenance_of_the_same_signer_is_left() {
+    let pinned = Pinned::new();
+    let own = &pinned.folder;
+    own.write("build.json", json!({"buildDefinition": {"buildType": "https://example.com/make"}}).to_string());
+    let further = ["--sign-key", "own.key", "--provenance", "build.json", "--annotation", "n=2"];
+    let manifest = push(own, &pinned.registry, "2", "good.wasm", &further);
+    let text = own
+        .read("toolcell.toml")
+        .replace(&pinned.source(), &format!("{}@{manifest}", pinned.registry.reference(REPOSITORY, "2")));
+    own.write("toolcell.toml", text.replace("\"signature\", \"sbom\"", "\"signature\""));
+    let _ = run(own, &["pull"]).succeeded();
+    let _ = run(own, &["lock", "--allow-signer-change"]).succeeded();
+    let lock = own.read("toolcell.lock");
+    assert!(lock.contains("signature by key") && lock.contains("provenance by key"), "{lock}");
+    pinned.strip("https://sigstore.dev/cosign/sign/v1");
+    let differs = run(own, &["diff"]);
+    assert!(differs.stdout.contains("signature by key") && differs.code() == 1, "{differs:?}");
+    assert_eq!(echo(own).code(), 1, "it is held back");
+}
+
+#[test]
 fn a_forged_signature_in_the_store_is_noticed() {
     let pinned = Pinned::new();
     // The bytes of a bundle, changed under its name.

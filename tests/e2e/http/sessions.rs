@@ -193,7 +193,7 @@ fn ending_a_session_stops_what_runs_in_it() {
 
 #[test]
 fn a_session_ends_at_its_age_with_its_stream() {
-    let limits = "[http]\nsession_time = \"6s\"\nsession_idle = \"4s\"\n";
+    let limits = "[http]\nsession_time = \"3s\"\nsession_idle = \"1500ms\"\n";
     let host = WebHost::with_manifest(&format!("{}\n{limits}", manifest_of(&["good"])));
     let session = host.session("2025-11-25");
     let mut stream = host.connect();

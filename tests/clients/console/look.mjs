@@ -197,14 +197,14 @@ async function unreached(page) {
 }
 
 /** Checks the width of the document, as it is and once all is open. */
-async function checkWidth(page, { viewport }, name) {
+async function checkWidth(page, { viewport, colorScheme }, name) {
     const width = () => page.evaluate(() => document.documentElement.scrollWidth);
     const closed = await width();
     check(closed <= viewport.width, `${name}: the document is ${closed} wide`);
     await page.evaluate(() => document.querySelectorAll('main details').forEach(details => { details.open = true; }));
     const opened = await width();
     check(opened <= viewport.width, `${name}: the document is ${opened} wide once all is open`);
-    if (viewport.width !== LIGHT.viewport.width) return;
+    if (viewport.width !== LIGHT.viewport.width || colorScheme !== LIGHT.colorScheme) return;
     for (const between of WIDTHS) {
         await page.setViewportSize({ ...viewport, width: between });
         const found = await width();

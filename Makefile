@@ -16,6 +16,8 @@ export TOOLCELL_BIN := $(target)/release/toolcell
 # built on, and in one command with the host they would have wasmtime built a second time.
 host := --release --locked --workspace --exclude toolcell-tests
 tests := --release --locked -p toolcell-tests
+# Our own crates with few optimisations, for what is built to be run once. All others stay as they are, and are not built again.
+quick := $(CARGO) --config .ci/quick.toml
 # End-to-end tests wait for processes of theirs about a third of their time.
 threads := $(shell expr "$$(nproc)" + 1)
 # Guests run natively in their unit tests and for clippy; what they are built with is in guest-examples/build.sh.
@@ -24,7 +26,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced drill conformance clients-check console-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced dev-test drill conformance clients-check console-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs book dist dist-check install uninstall check-all ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,20 +64,24 @@ clients: ## Install the MCP clients of the tests, from their lock files
 	@tests/clients/setup.sh >/dev/null
 
 test-host: ## Run the host crates' own tests
-	$(CARGO) test $(host)
+	$(quick) test $(host)
 
 test-guests: ## Run the examples' own tests, natively
 	$(CARGO) test $(guests)
 
 test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients
-	$(CARGO) test $(tests) -- --test-threads=$(threads)
+	$(quick) test $(tests) -- --test-threads=$(threads)
+
+dev-test: fixtures ## Build the binary with few optimisations and run end-to-end tests against it (ARGS="hostile::a_tool_that_sleeps")
+	@.ci/dev-build.sh "$(target)"
+	TOOLCELL_BIN="$(target)/dev-test/toolcell" CARGO_INCREMENTAL=1 $(quick) test $(tests) --test e2e -- --test-threads=$(threads) $(ARGS)
 
 test-balanced: build guests-all fixtures clients ## Run the end-to-end tests of HTTP, callers, questions, approvals, resources, state and clients again, each against three replicas behind nginx
 	$(PYTHON) tests/balanced.py $(ARGS)
 
 drill: build fixtures ## Break out of the sandbox in every way there is, and see what it gets: a program of its own, in which guests can do anything
-	$(CARGO) build --release --locked -p toolcell --features drill --bin toolcell-drill
-	$(CARGO) test $(tests) --test drill
+	$(quick) build --release --locked -p toolcell --features drill --bin toolcell-drill
+	$(quick) test $(tests) --test drill
 
 conformance: build fixtures clients ## Run the official conformance suite against the binary, for both eras
 	tests/conformance/run.py
@@ -109,7 +115,7 @@ fuzz: ## Look for inputs that break the decoder, the transport, the manifest, th
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
 
 fuzz-smoke: ## The same for 20 seconds each, from the seeds alone
-	tests/fuzz/run.sh --same 20
+	tests/fuzz/run.sh --same 20 $(TARGET)
 
 lint: ## Check formatting and comments, the files for Kubernetes and Prometheus, and clippy with every warning an error (ARGS=--get: get promtool)
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }
@@ -130,10 +136,12 @@ lint: ## Check formatting and comments, the files for Kubernetes and Prometheus,
 	$(CARGO) clippy $(fixtures) --all-targets -- -D warnings
 
 docs: export RUSTDOCFLAGS := -D warnings
-docs: build ## Build the crates' documentation and the pages as a book (target/book/html), and check links, snippets and generated pages
+docs: build ## Build the crates' documentation, and check links, snippets and generated pages
 	$(CARGO) doc $(host) --no-deps
 	$(PYTHON) .ci/check-docs.py
 	$(PYTHON) .ci/check-snippets.py
+
+book: ## Build all pages as a book with search (target/book/html)
 	$(PYTHON) .ci/book.py
 
 dist: ## Build every package (target/packages): tarball, .deb, wheel, npm, image (ARGS="--target aarch64-unknown-linux-gnu")
@@ -148,7 +156,10 @@ install: build ## Install the binary, its manual pages, completions and licences
 uninstall: ## Remove what make install has installed there (PREFIX=/usr/local)
 	@$(PYTHON) host/deploy/install.py "$(or $(PREFIX),/usr/local)" --uninstall
 
-ci: ## All that continuous integration runs
+check-all: ## Run every check that the gate leaves to those whose files change, and note what passed in .ci/notes (ARGS="fuzz-schemas book": only these; ARGS=--stale)
+	$(PYTHON) .ci/checks.py parts $(ARGS)
+
+ci: ## All that continuous integration runs: the gate, then checks that are due, in a clone
 	.ci/run
 
 clean: ## Remove everything that was built

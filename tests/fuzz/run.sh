@@ -31,7 +31,7 @@ fi
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
 # With an explicit target, cargo tells build scripts and macros apart. They get no coverage.
-RUSTC_WRAPPER=$here/covered.sh cargo build --quiet --release --locked --manifest-path "$here/Cargo.toml" --target "$host" --bins
+RUSTC_WRAPPER=$here/covered.sh cargo build --quiet --release --locked --manifest-path "$here/Cargo.toml" --target "$host" "${targets[@]/#/--bin=}"
 
 dictionary() {
     case $1 in

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolcell_tests::toolchain::{self, Toolchain};
+use toolcell_tests::toolchain::{self, AWKWARD, Toolchain};
 use toolcell_tests::{Command, Finished, Folder};
 
 /// Every pair of language and shape that has the example `words`.
@@ -38,11 +38,12 @@ fn new(folder: &Folder, arguments: &[&str]) -> Finished {
 }
 
 /// A project of this language and shape, called `0-tool_box`, a name that some languages' tools
-/// would refuse.
+/// would refuse, in a folder whose name a shell splits where it is not quoted.
 fn project(folder: &Folder, language: &str, shape: &str) -> PathBuf {
-    let written = new(folder, &["0-tool_box", "--lang", language, "--shape", shape]);
+    let path = Path::new(AWKWARD).join("0-tool_box");
+    let written = new(folder, &["0-tool_box", "--lang", language, "--shape", shape, "--path", path.to_str().unwrap()]);
     assert!(written.succeeded().contains("toolcell call count_words"), "{written:?}");
-    folder.path().join("0-tool_box")
+    folder.path().join(path)
 }
 
 /// Every example, with the languages that have it.
@@ -160,10 +161,23 @@ fn every_project_has_a_manifest_with_its_name_a_readme_and_a_list_of_what_is_not
         assert!(read("README.md").starts_with("# 0-tool_box\n"), "{language}");
         assert!(read(".gitignore").contains("*.wasm"), "{language}");
         // Before the build there is only one problem: the component does not exist.
-        let checked = Command::in_folder(&folder, &["check", "0-tool_box/toolcell.toml", "--json"]).run().json();
+        let manifest = project.join("toolcell.toml");
+        let checked = Command::in_folder(&folder, &["check", manifest.to_str().unwrap(), "--json"]).run().json();
         let problems: BTreeSet<&str> =
             checked["problems"].as_array().unwrap().iter().map(|problem| problem["code"].as_str().unwrap()).collect();
         assert_eq!(problems, BTreeSet::from(["components::source"]), "{language} {shape}: {checked}");
+    }
+}
+
+#[test]
+fn the_steps_that_it_prints_lead_a_shell_into_the_project() {
+    for path in [AWKWARD, "$HOME", "plain"] {
+        let folder = empty();
+        let written = new(&folder, &["tool", "--lang", "c", "--path", path]);
+        let step = written.succeeded().lines().map(str::trim).find(|line| line.starts_with("cd ")).unwrap();
+        let script = format!("{step} && ls Makefile");
+        let went = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
+        assert!(went.status.success(), "{step}: {went:?}");
     }
 }
 

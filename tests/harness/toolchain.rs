@@ -8,9 +8,15 @@ use std::process::Command;
 /// Exit code of the examples' scripts if a compiler cannot be had.
 const NOT_TO_BE_HAD: i32 = 3;
 
-/// The tools and settings to build projects of one language.
+/// A folder's name with all that a build must quote.
+pub const AWKWARD: &str = "it's a clone";
+
+/// The tools and settings to build projects of one language. The paths of all of them have a blank
+/// and an apostrophe, as those of a clone or of a user's folder may.
 #[derive(Debug)]
 pub struct Toolchain {
+    /// Where the tools are found.
+    tools: Tools,
     /// A program to run `make` with, which finds the compiler.
     wrapper: Option<PathBuf>,
     /// Variables to set.
@@ -31,29 +37,36 @@ impl Toolchain {
     /// If no template has such a language.
     pub fn of(language: &str, repository: &Path) -> Result<Self, String> {
         let examples = repository.join("guest-examples");
-        let toolcell = crate::toolcell().to_string_lossy().into_owned();
-        let mut toolchain =
-            Self { wrapper: None, variables: vec![("TOOLCELL", toolcell)], arguments: Vec::new(), node_modules: None };
+        let tools = Tools::new();
+        let toolcell = tools.linked("toolcell", &crate::toolcell());
+        let mut toolchain = Self {
+            tools,
+            wrapper: None,
+            variables: vec![("TOOLCELL", toolcell)],
+            arguments: Vec::new(),
+            node_modules: None,
+        };
+        let packages = |tools: &Tools, list: &str| tools.packages(&examples, list);
         match language {
             "rust" => toolchain.wrapper = Some(examples.join("toolchain.sh")),
             "js" => {
-                let packages = packages(&examples, "markdown/package-lock.json")?;
+                let packages = packages(&toolchain.tools, "markdown/package-lock.json")?;
                 toolchain.node_modules = Some(Path::new(&packages).join("node_modules"));
             }
             "python" => {
-                let packages = packages(&examples, "statistics/requirements.txt")?;
+                let packages = packages(&toolchain.tools, "statistics/requirements.txt")?;
                 toolchain.arguments.push(format!("COMPONENTIZE={packages}/bin/componentize-py"));
                 toolchain.variables.push(("PYTHONPATH", packages));
             }
             "c" => {
-                toolchain.variables.push(("PYTHONPATH", packages(&examples, "html_tidy/requirements.txt")?));
+                toolchain.variables.push(("PYTHONPATH", packages(&toolchain.tools, "html_tidy/requirements.txt")?));
                 toolchain.arguments.push("CC=python3 -m ziglang cc -target wasm32-wasi".to_owned());
             }
             "go" => {
                 if Command::new("go").arg("version").output().is_err() {
                     said_by(Command::new(examples.join("template/build.sh")))?; // makes its Go executable
-                    let root = format!("{}/go", packages(&examples, "template/requirements.txt")?);
-                    toolchain.arguments.push(format!("GO={root}/bin/go"));
+                    let packages = packages(&toolchain.tools, "template/requirements.txt")?;
+                    toolchain.arguments.push(format!("GO={packages}/go/bin/go"));
                 }
                 toolchain.variables.extend([("GOTOOLCHAIN", "local".to_owned()), ("GOFLAGS", "-mod=mod".to_owned())]);
             }
@@ -96,7 +109,7 @@ impl Toolchain {
                 command
             },
         );
-        command.env("CARGO_TARGET_DIR", target.join("new").join(shape));
+        command.env("CARGO_TARGET_DIR", target.join("new").join(AWKWARD).join(shape));
         self.run(command.args(&self.arguments).args(goals), project);
     }
 
@@ -117,11 +130,28 @@ fn stands_alone(project: &Path) {
     }
 }
 
-/// The folder with the packages of this list, which belongs to an example.
-fn packages(examples: &Path, list: &str) -> Result<String, String> {
-    let mut command = Command::new(examples.join("packages.sh"));
-    command.arg(examples.join(list));
-    Ok(said_by(command)?.trim().to_owned())
+/// A folder whose name a build must quote, with links to the tools.
+#[derive(Debug)]
+struct Tools(tempfile::TempDir);
+
+impl Tools {
+    fn new() -> Self {
+        Self(tempfile::Builder::new().prefix(AWKWARD).tempdir().unwrap())
+    }
+
+    /// The path of a new link with this name.
+    fn linked(&self, name: &str, to: &Path) -> String {
+        let link = self.0.path().join(name);
+        std::os::unix::fs::symlink(to, &link).unwrap();
+        link.to_string_lossy().into_owned()
+    }
+
+    /// The folder with the packages of this list, which belongs to an example.
+    fn packages(&self, examples: &Path, list: &str) -> Result<String, String> {
+        let mut command = Command::new(examples.join("packages.sh"));
+        command.arg(examples.join(list));
+        Ok(self.linked("packages", Path::new(said_by(command)?.trim())))
+    }
 }
 
 /// The output of a script, or an error if the script says that a compiler cannot be had.

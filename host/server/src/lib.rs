@@ -44,6 +44,7 @@ pub mod secret_store;
 pub mod secrets;
 mod serve;
 mod shared;
+pub mod shell;
 mod tasks;
 mod traces;
 pub mod trust;

@@ -10,7 +10,7 @@ use toolcell_sandbox::{HeldSecret, SECRET_BYTES_MAX, SecretValue};
 use zeroize::Zeroizing;
 
 use crate::file::{open, plain};
-use crate::{blocking_files, login};
+use crate::{blocking_files, login, shell};
 
 /// Time for a keyring: somebody may have to type its password.
 const KEYRING_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
@@ -87,7 +87,8 @@ fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, Str
     })?;
     if metadata.mode() & OTHERS_MODE != 0 {
         let mode = metadata.mode() & 0o777;
-        return Err((format!("{shown} can be read by others (mode {mode:03o})"), format!("chmod 600 {shown}")));
+        let message = format!("{shown} can be read by others (mode {mode:03o})");
+        return Err((message, format!("chmod 600 {}", shell::word(shown))));
     }
     let mut text = Zeroizing::new(String::new());
     // One byte for the line end, and one that reveals a longer file.

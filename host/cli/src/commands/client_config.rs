@@ -5,6 +5,7 @@
 //! local or remote server. They are those of the clients' own pages in November 2026.
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
+use toolcell_server::shell;
 
 use crate::args::{ClientConfigArgs, ClientName};
 use crate::exit::Exit;
@@ -106,13 +107,13 @@ impl<'a> Server<'a> {
             }
             (ClientName::Claude, Self::Remote { url, token }) => {
                 let header = if *token { format!(" --header 'Authorization: Bearer {TOKEN}'") } else { String::new() };
-                Some(format!("claude mcp add --transport http {name} {}{header}", quoted(url)))
+                Some(format!("claude mcp add --transport http {name} {}{header}", shell::word(url)))
             }
             (ClientName::Codex, Self::Local { command, arguments }) => {
                 Some(format!("codex mcp add {name} -- {}", words(command, arguments)))
             }
             (ClientName::Codex, Self::Remote { url, token: false }) => {
-                Some(format!("codex mcp add {name} --url {}", quoted(url)))
+                Some(format!("codex mcp add {name} --url {}", shell::word(url)))
             }
             _ => None,
         }
@@ -160,15 +161,7 @@ const fn place(client: ClientName) -> &'static str {
 }
 
 fn words(command: &str, arguments: &[String]) -> String {
-    let words: Vec<String> = std::iter::once(command).chain(arguments.iter().map(String::as_str)).map(quoted).collect();
+    let words: Vec<String> =
+        std::iter::once(command).chain(arguments.iter().map(String::as_str)).map(shell::word).collect();
     words.join(" ")
-}
-
-/// A word quoted for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

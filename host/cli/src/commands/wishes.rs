@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::Wishes;
+use toolcell_server::shell;
 
 use crate::args::MANIFEST;
 
@@ -49,14 +50,17 @@ pub fn commands(component: &str, manifest: &Path, wishes: &ReadWishes) -> String
     let Ok(Some(wishes)) = wishes else { return String::new() };
     let manifest = match manifest == Path::new(MANIFEST) {
         true => String::new(),
-        false => format!(" --manifest {}", shell_word(&manifest.display().to_string())),
+        false => format!(" --manifest {}", shell::quoted(&sanitize::line(&manifest.to_string_lossy()))),
     };
     let rights = wishes.rights();
     let (short, long): (Vec<&String>, Vec<&String>) =
         rights.iter().partition(|right| right.chars().count() <= SHOWN_CHARS_MAX);
     let mut text = String::new();
     for right in short.iter().take(SHOWN_MAX) {
-        text.push_str(&format!("  toolcell grant {component}{manifest} {}\n", shell_word(&filled(right))));
+        text.push_str(&format!(
+            "  toolcell grant {component}{manifest} {}\n",
+            shell::quoted(&sanitize::line(&filled(right)))
+        ));
     }
     let left_out = long.len() + short.len().saturating_sub(SHOWN_MAX);
     if left_out > 0 {
@@ -88,11 +92,6 @@ pub fn clipped(text: &str) -> String {
         true => format!("{}…", text.chars().take(SHOWN_CHARS_MAX - 1).collect::<String>()),
         false => text.into_owned(),
     }
-}
-
-/// One word of a POSIX shell, in which nothing is expanded.
-fn shell_word(text: &str) -> String {
-    format!("'{}'", sanitize::line(text).replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ use crate::readiness::Readiness;
 use crate::refusals::{RefusalRecords, Refusals};
 use crate::reload::{Announcements, Current, Journal, Orders, Watch};
 use crate::shared::{self, Shared};
+use crate::shell;
 use crate::tasks::KeptTasks;
 use crate::traces::Traces;
 use crate::updates::Updates;
@@ -469,8 +470,9 @@ impl ObservationFile {
 
     fn say(&self, log: &dyn OperatorLog) {
         if let Some((observation, path)) = &self.0 {
-            let (count, path) = (observation.count(), path.display());
-            log.announce(&format!("observed {count} denied attempts; see: toolcell policy suggest {path}"));
+            let file = shell::word(&path.to_string_lossy());
+            let count = observation.count();
+            log.announce(&format!("observed {count} denied attempts; see: toolcell policy suggest {file}"));
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toolcell_mcp::sanitize;
 use toolcell_policy::{Ask, Capability, Denial, FileAccess};
+use toolcell_server::shell;
 
 /// The manifest that commands take by themselves.
 const MANIFEST_DEFAULT: &str = "toolcell.toml";
@@ -73,17 +74,12 @@ fn command(denial: &Denial, manifest: &Path) -> Option<String> {
         Ask::Http(_) | Ask::Tcp(..) | Ask::Udp(..) | Ask::KeyValue => denial.asked().to_owned(),
     };
     let path = manifest.to_str()?;
-    let manifest = if path == MANIFEST_DEFAULT { String::new() } else { format!(" -m {}", quoted(path)?) };
-    Some(format!("toolcell grant {}{manifest} {}", denial.subject().component(), quoted(&right)?))
-}
-
-/// A word for a shell, in quotes where it needs them.
-fn quoted(text: &str) -> Option<String> {
-    if text.contains('\'') || !sanitize::is_plain_line(text) {
+    // A guest made up what it asked for, and quotes in it are there to mislead who reads it.
+    if right.contains('\'') || !sanitize::is_plain_line(&right) || !sanitize::is_plain_line(path) {
         return None;
     }
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b':' | b'=');
-    Some(if text.bytes().all(is_plain) { text.to_owned() } else { format!("'{text}'") })
+    let manifest = if path == MANIFEST_DEFAULT { String::new() } else { format!(" -m {}", shell::word(path)) };
+    Some(format!("toolcell grant {}{manifest} {}", denial.subject().component(), shell::word(&right)))
 }
 
 #[cfg(test)]
@@ -113,6 +109,8 @@ hint: add to [components.fetch.network]: private = [\"127.0.0.1:8080\"]
         assert_eq!(untold(&answer, expected), "no answer\ndenied: lookup example.com\n");
         let other = hints(&twice, Path::new("my tools.toml"), false);
         assert!(other.contains("toolcell grant fetch -m 'my tools.toml' 'GET "), "{other}");
+        let quoted = hints(&twice, Path::new("it's a clone/toolcell.toml"), false);
+        assert!(quoted.contains(r"toolcell grant fetch -m 'it'\''s a clone/toolcell.toml' 'GET "), "{quoted}");
     }
 
     #[test]

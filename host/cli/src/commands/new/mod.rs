@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::names;
+use toolcell_server::shell;
 
 use crate::args::{Example, Language, NewArgs, Shape};
 use crate::exit::Exit;
@@ -92,11 +93,12 @@ fn next_steps(folder: &Path, template: Template, name: &str, example: Example) -
     let Base { language, shape, needs, build, test, .. } = template.base;
     let steps: String = build.lines().chain(test.lines()).map(|step| format!("  {step}\n")).collect();
     format!(
-        "{name}: {example} in {language}, a component of the shape {shape}, in {folder}\n\n{needs}\n\n  cd {folder}\n{steps}  {call}\n\nREADME.md says more.\n",
+        "{name}: {example} in {language}, a component of the shape {shape}, in {folder}\n\n{needs}\n\n  cd {there}\n{steps}  {call}\n\nREADME.md says more.\n",
         example = example.label(),
         language = language.label(),
         shape = shape.label(),
         folder = folder.display(),
+        there = shell::word(&folder.to_string_lossy()),
         call = template::call(example),
     )
 }

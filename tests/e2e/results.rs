@@ -41,7 +41,7 @@ fn structured_content_that_is_none_becomes_an_error() {
 fn structured_content_may_nest_as_deep_as_a_frame_but_no_deeper() {
     let mut host = TestHost::serving(&["good", "hungry"]);
     assert_eq!(host.call("deep_structured", json!({"depth": 100})).text(), "[".repeat(100) + &"]".repeat(100));
-    let expected = "The result of deep_structured is unusable: its structured content is nested deeper than 120 levels";
+    let expected = "The result of deep_structured is unusable: its structured content is nested deeper than 120 levels at byte 120";
     for depth in [200, 30_000] {
         assert_eq!(host.call("deep_structured", json!({"depth": depth})).error_text(), expected);
         host.still_works();

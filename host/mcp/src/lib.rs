@@ -58,7 +58,7 @@ pub use content::{
 };
 pub use declared::{DeclaredResource, HostContents, HostReading, NotRead, ResourceEntry, ResourceMore, ResourceReader};
 pub use events::CallEvents;
-pub use frame::{ErrorCode, RequestId, RpcError};
+pub use frame::{ErrorCode, OverlongFrame, RequestId, RpcError};
 pub use host::{Audience, Call, CallContext, Catalog, Executor, Host, Outbox, Work, leave_thread};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use method::Method;

@@ -29,9 +29,9 @@ fuzz_target!(|data: &[u8]| {
 
 struct Conversation {
     client: Client,
-    /// Ids, as JSON, of requests without an answer so far. The value is true if an answer must
-    /// come.
-    owed: HashMap<String, bool>,
+    /// Ids, as JSON, of requests without an answer so far. One value for each of them, since a
+    /// second `initialize` frees ids; it is true if an answer must come.
+    owed: HashMap<String, Vec<bool>>,
     /// True after a batch, whose entries are open under ids that this does not count.
     batched: bool,
 }
@@ -39,6 +39,7 @@ struct Conversation {
 impl Conversation {
     fn say(&mut self, frame: &[u8]) {
         let answers = self.client.ask(frame);
+        let frame = frame.strip_prefix("\u{feff}".as_bytes()).unwrap_or(frame);
         let parsed: Option<Value> = serde_json::from_slice(frame).ok();
         match &parsed {
             None => is_refused(frame, &answers),
@@ -56,7 +57,7 @@ impl Conversation {
             // A second request with an open id is answered, and the first one still gets its own
             // answer.
             let is_own = !is_answered && own.as_ref() == Some(id);
-            let known = is_own || id.is_null() || self.owed.remove(&id.to_string()).is_some();
+            let known = is_own || id.is_null() || self.settle(id) || parsed.is_none();
             assert!(known || self.batched, "a reply to nobody: {reply}");
             is_answered |= is_own || (id.is_null() && parsed.is_some());
         }
@@ -64,12 +65,18 @@ impl Conversation {
             let message = parsed.unwrap_or_default();
             let method = message["method"].as_str().unwrap_or_default();
             let may_wait = matches!(method, "tools/call" | "subscriptions/listen");
-            let is_response = message.get("result").is_some() || message.get("error").is_some();
+            let has = |member: &str| message.get(member).is_some_and(|value| !value.is_null());
+            let is_response = has("result") || has("error");
             assert!(may_wait || is_response, "no answer to {message}");
             if may_wait && !is_response {
-                self.owed.insert(own.unwrap_or_default().to_string(), true);
+                self.owed.entry(own.unwrap_or_default().to_string()).or_default().push(true);
             }
         }
+    }
+
+    /// Takes a reply as the answer to a request of this id. False if there is none.
+    fn settle(&mut self, id: &Value) -> bool {
+        self.owed.get_mut(&id.to_string()).is_some_and(|owed| owed.pop().is_some())
     }
 
     /// Records a cancellation: the answer may then be missing. It may still come, since a frame
@@ -77,33 +84,40 @@ impl Conversation {
     fn note(&mut self, message: &Value) {
         if message["method"] == "notifications/cancelled" {
             let id = echoed(&message["params"]["requestId"]).to_string();
-            self.owed.entry(id).and_modify(|must| *must = false);
+            self.owed.entry(id).and_modify(|owed| owed.fill(false));
         }
     }
 
     fn end(mut self) {
         for answer in self.client.leave() {
             let reply = read(&answer);
-            let owed = reply.get("id").is_some_and(|id| self.owed.remove(&id.to_string()).is_some());
+            let owed = reply.get("id").is_some_and(|id| self.settle(id));
             assert!(owed || reply.get("id").is_none() || self.batched, "a reply to nobody at the end: {reply}");
         }
-        self.owed.retain(|_, must| *must);
+        self.owed.retain(|_, owed| owed.contains(&true));
         assert!(self.owed.is_empty() || self.batched, "never answered: {:?}", self.owed.keys());
     }
 }
 
-/// Asserts that a frame that serde_json cannot read is answered by one error without an id. Blank
-/// and deeply nested frames are left out.
+/// Asserts that a frame that serde_json cannot read is answered by one error: without an id if it is
+/// not JSON, and under its id if it is and cannot be taken. Blank and deeply nested frames are left
+/// out, and notifications and responses that hold such values.
 fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
     let is_blank = frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
     let brackets = frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
     if is_blank || brackets > BRACKETS_MAX {
         return;
     }
-    let [answer] = answers else { panic!("{} answers to what is no JSON", answers.len()) };
+    let is_raw_json = serde_json::from_slice::<&serde_json::value::RawValue>(frame).is_ok();
+    let [answer] = answers else {
+        assert!(is_raw_json && answers.is_empty(), "{} answers to what is not JSON", answers.len());
+        return;
+    };
     let reply = read(answer);
     let code = reply["error"]["code"].as_i64();
-    assert!(reply["id"].is_null() && matches!(code, Some(-32_700 | -32_600)), "not refused: {reply}");
+    let unread = reply["id"].is_null() && matches!(code, Some(-32_700 | -32_600));
+    let untaken = is_raw_json && matches!(code, Some(-32_602 | -32_600));
+    assert!(unread || untaken, "not refused: {reply}");
 }
 
 /// The largest integer that is an id: 2^53.

@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
 use toolcell_fuzz::{AtOnce, Frames, MemoryHost, server, tools};
 use toolcell_mcp::stdio::{End, Shutdown, StdioOptions, serve};
-use toolcell_mcp::{Outbox, Server};
+use toolcell_mcp::{Outbox, OverlongFrame, Server};
 
 /// Reads of one input at most, the number of packets that a pipe keeps apart.
 const READS_MAX: usize = 16;
@@ -64,7 +64,11 @@ fn received(stream: &[u8], line_bytes_max: usize) -> Vec<u8> {
     for line in stream.split_inclusive(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         match line.len() > line_bytes_max {
-            true => connection.refuse_overlong(line_bytes_max),
+            true => {
+                let mut overlong = OverlongFrame::default();
+                overlong.read(line);
+                connection.refuse_overlong(&overlong, line_bytes_max);
+            }
             false => connection.receive(line),
         }
     }

@@ -32,8 +32,12 @@ impl PreparedQuestion {
         if text.len() > bytes_max {
             return Err(too_long(text.len(), bytes_max));
         }
-        if let Some(key) = scan::check_value(text, scan::DEPTH_MAX).ok().and_then(|value| value.duplicate) {
-            return Err(format!("it has the key {key:?} twice in one object"));
+        match scan::check_value(text, scan::DEPTH_MAX) {
+            Ok(scan::Value { duplicate: None }) => {}
+            Ok(scan::Value { duplicate: Some(key) }) => {
+                return Err(format!("it has the key {key:?} twice in one object"));
+            }
+            Err(error) => return Err(format!("it cannot be taken: {error}")),
         }
         let answer: Map<String, Value> = serde_json::from_str(text).map_err(|_| "it must be an object".to_owned())?;
         match self.kind {

@@ -40,7 +40,8 @@ impl RoundInput {
         let responses = params.get("inputResponses").map(|responses| {
             let responses: Option<BTreeMap<String, Box<RawValue>>> =
                 Some(responses).filter(|text| scan::is_object(text)).and_then(|text| serde_json::from_str(text).ok());
-            let responses = responses.ok_or_else(|| RpcError::params("params.inputResponses must be an object"))?;
+            let mut responses = responses.ok_or_else(|| RpcError::params("params.inputResponses must be an object"))?;
+            responses.retain(|_, response| response.get() != "null");
             match responses.iter().find(|(_, response)| !scan::is_object(response.get())) {
                 Some((key, _)) => {
                     let key = crate::frame::echo(key);

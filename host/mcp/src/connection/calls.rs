@@ -13,7 +13,7 @@ use super::dispatch::{Exchange, RequestCatalog};
 use super::reply::Reply;
 use super::resources::ResourceRead;
 use super::task_calls::PlannedTask;
-use super::{OpenRequest, Shared, State};
+use super::{OpenRequest, Session, Shared, State};
 use crate::asking::{Asking, Round, RoundInput, Rounds};
 use crate::caller::Caller;
 use crate::cancellation::Cancellation;
@@ -133,6 +133,15 @@ impl CallTarget {
             None => raw("{}".to_owned()).map_err(|error| refused(Box::new(CallResult::error(error.message))))?,
         };
         Ok((Self { name, arguments, is_inner: true, ..self }, found))
+    }
+}
+
+impl OpenRequest {
+    fn into_call(self) -> Option<OpenCall> {
+        match self {
+            Self::Call(call) => Some(call),
+            Self::Subscription(_) => None,
+        }
     }
 }
 
@@ -327,17 +336,15 @@ impl<H: Host> Shared<H> {
 
     /// Stops everything that is open and answers none of it: the client is gone.
     pub(super) fn abandon(self: &Arc<Self>) {
-        let (open, queue) = {
-            let mut state = self.state();
-            state.queue_bytes = 0;
-            (std::mem::take(&mut state.open), std::mem::take(&mut state.queue))
-        };
+        let mut state = self.state();
+        state.queue_bytes = 0;
+        let queue = std::mem::take(&mut state.queue);
+        let open = std::mem::take(&mut state.open).into_values();
+        let earlier = std::mem::take(&mut state.earlier);
+        drop(state);
         drop(queue);
-        for open in open.into_values() {
-            if let OpenRequest::Call(call) = open {
-                call.abandon();
-            }
-        }
+        let calls = open.filter_map(OpenRequest::into_call);
+        calls.chain(earlier.into_iter().map(|(_, call)| call)).for_each(|call| call.abandon());
     }
 
     /// Cancels running calls and refuses queued ones.
@@ -346,16 +353,14 @@ impl<H: Host> Shared<H> {
         let refused = std::mem::take(&mut state.queue);
         state.queue_bytes = 0;
         for queued in &refused {
-            state.open.remove(&queued.id);
+            state.take_call(&queued.id, queued.sequence);
         }
-        let running: Vec<Cancellation> = state
-            .open
-            .values()
-            .filter_map(|open| match open {
-                OpenRequest::Call(call) => Some(call.cancellation.clone()),
-                OpenRequest::Subscription(_) => None,
-            })
-            .collect();
+        let calls = state.open.values().filter_map(|open| match open {
+            OpenRequest::Call(call) => Some(call),
+            OpenRequest::Subscription(_) => None,
+        });
+        let calls = calls.chain(state.earlier.iter().map(|(_, call)| call));
+        let running: Vec<Cancellation> = calls.map(|call| call.cancellation.clone()).collect();
         drop(state);
         for cancellation in running {
             cancellation.cancel();
@@ -380,9 +385,31 @@ impl<C> State<C> {
         Some(queued)
     }
 
-    /// Takes an open request out, from the queue too.
+    /// Begins a session. Calls of an earlier one go on and are answered, but their ids are free
+    /// again: each client counts from the start.
+    pub(super) fn begin_session(&mut self, session: Session) {
+        self.session = Some(session);
+        let calls = self.open.extract_if(.., |_, open| matches!(open, OpenRequest::Call(_)));
+        self.earlier.extend(calls.filter_map(|(id, open)| Some((id, open.into_call()?))));
+    }
+
+    /// Takes a call out by its id and number.
+    fn take_call(&mut self, id: &RequestId, sequence: u64) -> Option<OpenCall> {
+        match self.open.get(id) {
+            Some(OpenRequest::Call(call)) if call.sequence == sequence => self.open.remove(id)?.into_call(),
+            _ => {
+                let place = self.earlier.iter().position(|(_, call)| call.sequence == sequence)?;
+                Some(self.earlier.swap_remove(place).1)
+            }
+        }
+    }
+
+    /// Takes an open request out, from the queue too. An id may also be that of an earlier session.
     fn remove(&mut self, id: &RequestId) -> Option<OpenRequest> {
-        let open = self.open.remove(id)?;
+        let open = self.open.remove(id).or_else(|| {
+            let place = self.earlier.iter().position(|(earlier, _)| earlier == id)?;
+            Some(OpenRequest::Call(self.earlier.swap_remove(place).1))
+        })?;
         if let OpenRequest::Call(call) = &open {
             let position = self.queue.iter().position(|queued| queued.sequence == call.sequence);
             if let Some(queued) = position.and_then(|position| self.queue.remove(position)) {
@@ -436,12 +463,9 @@ impl<H: Host> CallPermit<H> {
             let mut state = self.shared.state();
             let count = if self.runs { &mut state.active } else { &mut state.waiting };
             *count = count.saturating_sub(1);
-            match state.open.get(&self.id) {
-                Some(OpenRequest::Call(call)) if call.sequence == self.sequence => state.open.remove(&self.id),
-                _ => None,
-            }
+            state.take_call(&self.id, self.sequence)
         };
-        let Some(OpenRequest::Call(call)) = answered else { return false };
+        let Some(call) = answered else { return false };
         call.events.end();
         answer(&self.reply, &self.id);
         self.reply.outbox().flush();

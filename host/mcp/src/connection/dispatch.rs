@@ -56,6 +56,14 @@ impl<H: Host> Exchange<'_, H> {
 impl<H: Host> Shared<H> {
     /// Answers a request, or begins to. The caller sends an error.
     pub(super) fn request(self: &Arc<Self>, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+        if let Some(fault) = &request.params.fault {
+            return Err(fault.clone());
+        }
+        // The era is decided for each message: a client may probe in one and go on in the other.
+        let version = request.params.meta(PROTOCOL_VERSION);
+        if version.is_none() && request.method.known() == Some(Method::Initialize) {
+            return self.initialize(request, reply);
+        }
         let session = {
             let state = self.state();
             if state.open.contains_key(&request.id) {
@@ -63,11 +71,7 @@ impl<H: Host> Shared<H> {
             }
             state.session.clone()
         };
-        if let Some(fault) = &request.params.fault {
-            return Err(fault.clone());
-        }
-        // The era is decided for each message: a client may probe in one and go on in the other.
-        if let Some(version) = request.params.meta(PROTOCOL_VERSION) {
+        if let Some(version) = version {
             let revision = modern_revision(version)?;
             if reply.is_batched() {
                 return Err(RpcError::request("Only revision 2025-03-26 has batches"));
@@ -76,7 +80,6 @@ impl<H: Host> Shared<H> {
         }
         match (request.method.known(), session) {
             (_, Some(Session { peer, .. })) => self.dispatch(request, reply, peer.revision, || Ok(peer)),
-            (Some(Method::Initialize), None) => self.initialize(request, reply),
             (Some(Method::Ping), None) => {
                 reply.send(Some(&request.id), result_frame(&request.id, |out| out.extend_from_slice(b"{}")));
                 Ok(())
@@ -101,7 +104,8 @@ impl<H: Host> Shared<H> {
         let method = method.ok_or_else(|| request.method.not_found())?;
         let exchange = Exchange { request, reply, peer: peer()?, catalog };
         match method {
-            Method::Initialize => Err(RpcError::request("This connection is initialized already")),
+            // It is answered without a peer: see `request`.
+            Method::Initialize => Err(request.method.not_found()),
             Method::Ping => exchange.acknowledge(),
             Method::Discover => self.discover(&exchange),
             Method::ListTools => self.list(&exchange, Listed::Tools),
@@ -152,13 +156,19 @@ impl<H: Host> Shared<H> {
         }
     }
 
+    /// Begins a session, also where one has begun: a bridge may carry several clients one after
+    /// the other.
     fn initialize(&self, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+        if reply.is_batched() {
+            return Err(RpcError::request("A batch cannot hold initialize"));
+        }
         let params = &request.params;
         let asked = params.string("protocolVersion")?;
         let declared = params.get("capabilities").filter(|text| scan::is_object(text));
         let declared = declared.ok_or_else(|| RpcError::params("params.capabilities must be an object"))?;
         let client = params.get("clientInfo").unwrap_or_default();
-        let client = Arc::new(ClientInfo::parse(client, "params.clientInfo")?);
+        let client = ClientInfo::parse(client, "params.clientInfo").map_err(RpcError::of_params)?;
+        let client = Arc::new(client);
         let known = Revision::named(&asked).filter(|revision| !revision.is_modern());
         let revision = known.unwrap_or(Revision::NEWEST_LEGACY);
         let log_level = self.server.options.legacy_log_level;
@@ -166,7 +176,7 @@ impl<H: Host> Shared<H> {
         let extensions = extensions::declared(declared);
         let peer = Peer { revision, client: Some(client), log_level, capabilities, extensions };
         let offers = self.all_offers(&RequestCatalog::unloaded());
-        self.state().session = Some(Session { peer, ready: false });
+        self.state().begin_session(Session { peer, ready: false });
         let frame = result_frame(&request.id, |out| self.server.push_initialized(out, revision, offers));
         reply.send(Some(&request.id), frame);
         Ok(())
@@ -183,8 +193,7 @@ impl<H: Host> Shared<H> {
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
-        let page =
-            tools.page(listed, revision, exchange.request.params.get("cursor"), self.server.options.page_size)?;
+        let page = tools.page(listed, revision, exchange.request.params.cursor(), self.server.options.page_size)?;
         let typed = revision.features().typed_results;
         exchange.answer(|out| {
             let mut result = Object::open(out);
@@ -208,7 +217,8 @@ impl<H: Host> Shared<H> {
 
     fn set_level(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let level = exchange.request.params.get("level");
-        let level = LogLevel::parse(level.ok_or_else(|| RpcError::params("params.level is missing"))?, "params.level")?;
+        let level = level.ok_or_else(|| RpcError::params("params.level is missing"))?;
+        let level = LogLevel::parse(level, "params.level").map_err(RpcError::of_params)?;
         self.set_log_level(level);
         if let Some(elsewhere) = self.elsewhere.get() {
             elsewhere.set_log_level(level);

@@ -18,10 +18,11 @@ mod watched;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::asking::{AskName, PendingAsks};
+use crate::asking::{AskName, PendingAsks, ReplyText};
 use crate::caller::Caller;
 use crate::frame::{
-    Entry, ErrorId, Incoming, Message, Params, RefusedFrame, Request, RequestId, RpcError, decode, error_frame,
+    Entry, ErrorId, Incoming, Message, OverlongFrame, Params, RefusedFrame, Request, RequestId, RpcError, decode,
+    error_frame,
 };
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::Peer;
@@ -111,11 +112,15 @@ impl<H: Host> Connection<H> {
         self.shared.receive(frame, outbox);
     }
 
-    /// Answers a frame that was too long to be kept, with a parse error.
-    pub fn refuse_overlong(&self, bytes_max: usize) {
-        let text = format!("Parse error: the message is longer than {bytes_max} bytes");
-        let error = RpcError::new(crate::frame::ErrorCode::Parse, text);
-        self.shared.outbox.queue(error_frame(self.shared.no_id(), &error));
+    /// Answers a frame of more than `bytes_max` bytes, which was not kept: under its id, if one was
+    /// found. A call that waits for such a reply is told that it is too long.
+    pub fn refuse_overlong(&self, frame: &OverlongFrame, bytes_max: usize) {
+        if let Some(name) = frame.reply_id().and_then(AskName::of_answer) {
+            return self.shared.asks.answer(name.number, ReplyText::TooLong(frame.bytes()));
+        }
+        let error = RpcError::request(format!("The message is longer than {bytes_max} bytes"));
+        let id = frame.request_id().map_or_else(|| self.shared.no_id(), ErrorId::Of);
+        self.shared.outbox.queue(error_frame(id, &error));
     }
 
     /// Tells the transport if it may read on.
@@ -242,6 +247,8 @@ struct State<C> {
     session: Option<Session>,
     /// Unanswered requests, in an order that does not change from run to run.
     open: BTreeMap<RequestId, OpenRequest>,
+    /// Unanswered calls from before the last `initialize`, whose ids are free again.
+    earlier: Vec<(RequestId, OpenCall)>,
     queue: VecDeque<QueuedCall<C>>,
     queue_bytes: usize,
     /// Calls whose future has not ended, cancelled ones included.
@@ -262,9 +269,20 @@ struct State<C> {
 
 impl<C> Default for State<C> {
     fn default() -> Self {
-        let (session, open, queue, watched, tasks) = Default::default();
-        let (queue_bytes, active, waiting, sequence, later) = Default::default();
-        Self { session, open, queue, queue_bytes, active, waiting, tasks, sequence, listens: false, watched, later }
+        Self {
+            session: None,
+            open: BTreeMap::new(),
+            earlier: Vec::new(),
+            queue: VecDeque::new(),
+            queue_bytes: 0,
+            active: 0,
+            waiting: 0,
+            tasks: TaskWatch::default(),
+            sequence: 0,
+            listens: false,
+            watched: WatchedUris::default(),
+            later: 0,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Shared;
 use super::calls::{Becomes, CallTarget, raw};
@@ -24,11 +25,7 @@ impl<H: Host> Shared<H> {
         let params = &exchange.request.params;
         let input = RoundInput::read(params, exchange.peer.revision)?;
         let name = params.string("name")?;
-        let arguments = params.get("arguments").unwrap_or("{}");
-        if !scan::is_object(arguments) {
-            return Err(RpcError::params("params.arguments must be an object"));
-        }
-        let arguments = raw(arguments.to_owned())?;
+        let arguments = prompt_arguments(params.get("arguments").unwrap_or("{}"))?;
         let path = Prompt::path(&name);
         {
             let catalog = exchange.catalog.get(&*self.server.host);
@@ -142,6 +139,22 @@ impl<H: Host> Shared<H> {
     }
 }
 
+/// The arguments of a prompt. One that is `null` counts as absent: all are strings.
+fn prompt_arguments(text: &str) -> Result<Box<RawValue>, RpcError> {
+    if !scan::is_object(text) {
+        return Err(RpcError::params("params.arguments must be an object"));
+    }
+    if !text.contains("null") {
+        return raw(text.to_owned());
+    }
+    let given: BTreeMap<String, &RawValue> =
+        serde_json::from_str(text).map_err(|_| RpcError::params("params.arguments must be an object"))?;
+    let given: BTreeMap<_, _> = given.into_iter().filter(|(_, value)| value.get() != "null").collect();
+    let mut kept = Vec::with_capacity(text.len());
+    push_json(&mut kept, &given);
+    raw(String::from_utf8_lossy(&kept).into_owned())
+}
+
 /// The thing whose argument is completed.
 enum Reference {
     Prompt(String),
@@ -179,10 +192,13 @@ fn read_completion(params: &crate::frame::Params<'_>) -> Result<(Reference, Comp
 
 /// The members of `context.arguments`.
 fn others(context: &Value) -> Result<Vec<(String, String)>, RpcError> {
-    let Some(arguments) = context.get("arguments") else { return Ok(Vec::new()) };
-    let given: Option<BTreeMap<String, String>> = serde_json::from_value(arguments.clone()).ok();
+    let Some(arguments) = context.get("arguments").filter(|arguments| !arguments.is_null()) else {
+        return Ok(Vec::new());
+    };
+    // Some writers have `null` for what is left out.
+    let given: Option<BTreeMap<String, Option<String>>> = serde_json::from_value(arguments.clone()).ok();
     let given = given.ok_or_else(|| RpcError::params("params.context.arguments must be an object of strings"))?;
-    Ok(given.into_iter().collect())
+    Ok(given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 impl Completing {

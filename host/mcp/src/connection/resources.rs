@@ -75,7 +75,7 @@ impl<H: Host> Shared<H> {
         let seen = || catalog.resources().iter().filter(|declared| declared.is_seen_with(tools));
         let declared: Vec<&DeclaredResource> = seen().filter(|declared| declared.is_template == templates).collect();
         let folders: Vec<&DeclaredResource> = seen().filter(|declared| !templates && declared.is_folder()).collect();
-        let cursor = exchange.request.params.get("cursor");
+        let cursor = exchange.request.params.cursor();
         let revision = exchange.peer.revision;
         let mut page = ResourcePage::from(cursor, (&declared, &folders), self.server.options.page_size)?;
         page.take_declared(&declared, revision);

@@ -35,7 +35,7 @@ impl<H: Host> Shared<H> {
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let seen: Vec<&Skill> = catalog.skills().iter().filter(|skill| skill.is_seen_with(tools)).collect();
         let entries: Vec<Entry<'_>> = seen.iter().map(|skill| (skill.uri.as_str(), skill.json.as_str())).collect();
-        let page = self.page_of("skills", &entries, exchange.request.params.get("cursor"))?;
+        let page = self.page_of("skills", &entries, exchange.request.params.cursor())?;
         let scope = if catalog.tells_callers_apart() { Scope::Private } else { Scope::Public };
         let frame = self.cacheable(exchange.id(), (exchange.peer.revision, scope), |result| {
             push_entries(result.key("skills"), entries.get(page.places).unwrap_or_default());
@@ -73,7 +73,7 @@ impl<H: Host> Shared<H> {
         let entries: Vec<String> = children.iter().map(FolderChild::json).collect();
         let uris = children.iter().map(|child| child.uri.as_str());
         let entries: Vec<Entry<'_>> = uris.zip(entries.iter().map(String::as_str)).collect();
-        let page = self.page_of("resources", &entries, exchange.request.params.get("cursor"))?;
+        let page = self.page_of("resources", &entries, exchange.request.params.cursor())?;
         let typed = exchange.peer.revision.features().typed_results;
         let frame = result_frame(exchange.id(), |out| {
             let mut result = Object::open(out);

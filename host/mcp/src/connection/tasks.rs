@@ -119,7 +119,7 @@ impl<H: Host> Shared<H> {
         if !self.lists_tasks() {
             return Err(RpcError::method("tasks/list"));
         }
-        let after = match exchange.request.params.get("cursor") {
+        let after = match exchange.request.params.cursor() {
             None => 0,
             Some(cursor) => page_after(cursor)?,
         };

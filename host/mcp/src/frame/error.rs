@@ -92,6 +92,11 @@ impl RpcError {
         Self::new(ErrorCode::InvalidMeta, message)
     }
 
+    /// The error of a reader of `_meta` that read a member of the params.
+    pub(crate) fn of_params(self) -> Self {
+        Self { code: ErrorCode::InvalidParams, ..self }
+    }
+
     pub(crate) fn header(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::HeaderMismatch, message)
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scan::{self, Fault, Level, Member, Scanned, Shape};
+use super::scan::{self, Excess, Fault, Level, Member, Scanned, Shape};
 use super::{ErrorCode, RequestId, RpcError};
 use crate::method::{Notification, RequestedMethod};
 
@@ -30,6 +30,15 @@ pub(crate) struct RefusedFrame {
     pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
 }
+
+/// A byte-order mark in UTF-8. Windows pipes begin with one.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The start of the names of all notifications.
+const NOTIFICATION_PREFIX: &str = "notifications/";
+
+/// The value of a member that some writers have for an absent one.
+const NULL: &str = "null";
 
 /// One well-formed message.
 #[derive(Debug)]
@@ -67,9 +76,14 @@ pub(crate) struct Params<'a> {
 }
 
 impl Params<'_> {
-    /// The text of a member.
+    /// The text of a member. One that is `null` counts as absent.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.find(Level::Params, key)
+    }
+
+    /// The text of the cursor of a page; `None` for the first page, also if it is empty.
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.get("cursor").filter(|cursor| *cursor != "\"\"")
     }
 
     /// The string in a member that must be one.
@@ -77,7 +91,7 @@ impl Params<'_> {
         self.get(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
     }
 
-    /// The text of a member of `_meta`.
+    /// The text of a member of `_meta`. One that is `null` counts as absent.
     pub(crate) fn meta(&self, key: &str) -> Option<&str> {
         self.find(Level::Meta, key)
     }
@@ -89,7 +103,8 @@ impl Params<'_> {
     }
 
     fn find(&self, level: Level, key: &str) -> Option<&str> {
-        self.members.iter().find(|member| member.level == level && member.key == key).map(|member| member.value)
+        let found = self.members.iter().find(|member| member.level == level && member.key == key);
+        found.map(|member| member.value).filter(|value| *value != NULL)
     }
 }
 
@@ -98,6 +113,7 @@ impl Params<'_> {
 /// # Errors
 /// The frame as a whole is refused: it is not JSON, or neither an object nor a usable batch.
 pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, RefusedFrame> {
+    let frame = frame.strip_prefix(BYTE_ORDER_MARK).unwrap_or(frame);
     if frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
         return Ok(Incoming::Blank);
     }
@@ -129,9 +145,12 @@ fn entry(text: &str) -> Entry<'_> {
 }
 
 fn unreadable(fault: Fault) -> RefusedFrame {
-    let code = if fault == Fault::Members { ErrorCode::InvalidRequest } else { ErrorCode::Parse };
-    let lead = if fault == Fault::Members { "Invalid request" } else { "Parse error" };
-    nameless(RpcError::new(code, format!("{lead}: {fault}")))
+    nameless(RpcError::new(ErrorCode::Parse, format!("Parse error: {fault}")))
+}
+
+/// The error for a request that is JSON and cannot be taken.
+fn untaken(excess: Excess) -> RpcError {
+    RpcError::params(format!("The request cannot be taken: {excess}"))
 }
 
 fn nameless(error: RpcError) -> RefusedFrame {
@@ -139,45 +158,49 @@ fn nameless(error: RpcError) -> RefusedFrame {
 }
 
 fn message(scanned: Scanned<'_>) -> Entry<'_> {
-    let envelope = |key: &str| {
-        scanned
-            .members
-            .iter()
-            .find(|member| member.level == Level::Envelope && member.key == key)
-            .map(|member| member.value)
+    let written = |key: &str| {
+        let found = scanned.members.iter().find(|member| member.level == Level::Envelope && member.key == key);
+        found.map(|member| member.value)
     };
-    let id_text = envelope("id");
-    let id = id_text.and_then(RequestId::parse);
-    let refuse = |id: Option<RequestId>, text: String| Err(RefusedFrame { id, error: RpcError::request(text) });
+    let given = |key: &str| written(key).filter(|value| *value != NULL);
+    let id = written("id").and_then(RequestId::parse);
+    let refuse = |id: Option<RequestId>, error: RpcError| Err(RefusedFrame { id, error });
+    let refuse_request = |id: Option<RequestId>, text: String| refuse(id, RpcError::request(text));
     // Only one repeated key is noted, and the id may be another one: answering under either would
     // be a guess.
     let ids = scanned.members.iter().filter(|member| member.level == Level::Envelope && member.key == "id");
-    if scanned.duplicate.is_some() && ids.count() > 1 {
-        return refuse(None, "Duplicate key: id".to_owned());
+    if ids.count() > 1 {
+        return refuse_request(None, "Duplicate key: id".to_owned());
+    }
+    if let Some(excess) = scanned.excess.filter(|excess| *excess == Excess::Members) {
+        return refuse(id, untaken(excess));
     }
     if let Some(twice) = scanned.duplicate.as_ref().filter(|twice| !twice.in_params) {
-        return refuse(id, format!("Duplicate key: {}", super::error::echo(&twice.key)));
+        return refuse_request(id, format!("Duplicate key: {}", super::error::echo(&twice.key)));
     }
-    if envelope("jsonrpc").and_then(scan::string).as_deref() != Some("2.0") {
-        return refuse(id, "The member jsonrpc must be \"2.0\"".to_owned());
+    if written("jsonrpc").and_then(scan::string).as_deref() != Some("2.0") {
+        return refuse_request(id, "The member jsonrpc must be \"2.0\"".to_owned());
     }
-    let reply = envelope("result").map(Ok).or_else(|| envelope("error").map(Err));
-    let Some(method_text) = envelope("method") else {
-        if let Some(reply) = reply {
+    let reply = given("result").map(Ok).or_else(|| given("error").map(Err));
+    let Some(method_text) = given("method") else {
+        if let Some(reply) = reply.or_else(|| written("result").map(Ok)) {
             return Ok(Message::Response { id, reply });
         }
-        return refuse(id, "The member method is missing".to_owned());
+        return refuse_request(id, "The member method is missing".to_owned());
     };
     if reply.is_some() {
-        return refuse(id, "A message has either a method or a result".to_owned());
-    }
-    if id_text.is_some() && id.is_none() {
-        return refuse(None, "The id must be a string or an integer within ±2^53".to_owned());
+        return refuse_request(id, "A message has either a method or a result".to_owned());
     }
     let Some(method) = scan::string(method_text) else {
-        return refuse(id, "The member method must be a string".to_owned());
+        let wrong = || RpcError::request("The member method must be a string");
+        return refuse(id, scanned.excess.map_or_else(wrong, untaken));
     };
-    let fault = params_fault(&scanned, envelope("params"));
+    // Some writers have an `id` of `null` in notifications. Requests need theirs.
+    let names_id = if method.starts_with(NOTIFICATION_PREFIX) { given("id") } else { written("id") };
+    if names_id.is_some() && id.is_none() {
+        return refuse_request(None, "The id must be a string or an integer within ±2^53".to_owned());
+    }
+    let fault = params_fault(&scanned, given("params"));
     let params = Params { members: scanned.members, fault };
     Ok(match id {
         Some(id) => Message::Request(Request { id, method: RequestedMethod::parse(method), params }),
@@ -186,6 +209,9 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
 }
 
 fn params_fault(scanned: &Scanned<'_>, params: Option<&str>) -> Option<RpcError> {
+    if let Some(excess) = scanned.excess {
+        return Some(untaken(excess));
+    }
     if let Some(twice) = &scanned.duplicate {
         return Some(RpcError::params(format!("Duplicate key: {}", super::error::echo(&twice.key))));
     }
@@ -193,7 +219,7 @@ fn params_fault(scanned: &Scanned<'_>, params: Option<&str>) -> Option<RpcError>
         return Some(RpcError::params("The params must be an object"));
     }
     let meta = scanned.members.iter().find(|member| member.level == Level::Params && member.key == "_meta");
-    if meta.is_some_and(|meta| !scan::is_object(meta.value)) {
+    if meta.is_some_and(|meta| meta.value != NULL && !scan::is_object(meta.value)) {
         return Some(RpcError::params("The member _meta must be an object"));
     }
     None

@@ -5,6 +5,7 @@ mod base64;
 mod error;
 mod id;
 mod message;
+mod overlong;
 pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,8 @@ pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;
 pub(crate) use id::integer;
 pub(crate) use message::{Entry, Incoming, Message, Params, RefusedFrame, Request, decode};
+pub use overlong::OverlongFrame;
 pub(crate) use write::{
-    ErrorId, Object, batch, error_frame, notification_frame, push_json, push_number, push_string, result_frame,
+    ErrorId, Object, batch, error_frame, notification_frame, push_error, push_json, push_number, push_string,
+    result_frame,
 };

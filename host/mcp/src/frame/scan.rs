@@ -62,23 +62,39 @@ pub(crate) struct Scanned<'a> {
     pub(crate) shape: Shape<'a>,
     pub(crate) members: Vec<Member<'a>>,
     pub(crate) duplicate: Option<Duplicate>,
+    /// The first excess. The frame cannot be taken, but the client waits for an answer to its id.
+    pub(crate) excess: Option<Excess>,
 }
 
-/// The reason why a text is not JSON that this host reads.
+/// The reason why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("not valid UTF-8")]
     Encoding,
     #[error("not valid JSON at byte {0}")]
     Syntax(usize),
-    #[error("nested deeper than {0} levels")]
-    Depth(usize),
+}
+
+/// Something that the grammar of JSON allows and this host does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Excess {
+    #[error("nested deeper than {levels_max} levels at byte {at}")]
+    Depth { levels_max: usize, at: usize },
     #[error("a number at byte {0} is too large for a 64-bit float")]
     Number(usize),
     #[error("an unpaired surrogate at byte {0}")]
     Surrogate(usize),
     #[error("more than {MEMBERS_MAX} members in the envelope, params and _meta")]
     Members,
+}
+
+/// The reason why a single value is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ValueError {
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    #[error(transparent)]
+    Excess(#[from] Excess),
 }
 
 /// Scans a whole frame.
@@ -103,7 +119,8 @@ pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, Fault> {
         }
     };
     scanner.end()?;
-    Ok(Scanned { shape, members: scanner.members, duplicate: scanner.duplicate })
+    let Scanner { members, duplicate, excess, .. } = scanner;
+    Ok(Scanned { shape, members, duplicate, excess })
 }
 
 /// The findings of a strict scan of one JSON value, such as a tool's structured result.
@@ -112,12 +129,15 @@ pub(crate) struct Value {
 }
 
 /// Checks one JSON value that may nest `depth_max` levels.
-pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Value, Fault> {
+pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Value, ValueError> {
     let mut scanner = Scanner::new(text, depth_max);
     scanner.space();
     scanner.value(Inside::Elsewhere)?;
     scanner.end()?;
-    Ok(Value { duplicate: scanner.duplicate.map(|found| found.key) })
+    match scanner.excess {
+        Some(excess) => Err(excess.into()),
+        None => Ok(Value { duplicate: scanner.duplicate.map(|found| found.key) }),
+    }
 }
 
 /// The decoded text of a JSON string; `None` for any other value.
@@ -179,6 +199,7 @@ struct Scanner<'a> {
     /// The keys of all objects that are open at this point, innermost last.
     keys: Vec<Cow<'a, str>>,
     duplicate: Option<Duplicate>,
+    excess: Option<Excess>,
 }
 
 impl<'a> Scanner<'a> {
@@ -192,7 +213,12 @@ impl<'a> Scanner<'a> {
             members: Vec::with_capacity(TYPICAL_KEYS),
             keys: Vec::with_capacity(TYPICAL_KEYS),
             duplicate: None,
+            excess: None,
         }
+    }
+
+    fn note(&mut self, excess: Excess) {
+        self.excess.get_or_insert(excess);
     }
 
     fn peek(&self) -> Option<u8> {
@@ -228,9 +254,10 @@ impl<'a> Scanner<'a> {
 
     fn value(&mut self, inside: Inside) -> Result<(), Fault> {
         match self.peek() {
+            Some(b'{' | b'[') if self.depth >= self.depth_max => self.skip(),
             Some(b'{') => self.object(inside),
             Some(b'[') => self.array(inside.element()),
-            Some(b'"') => self.string().map(|_| ()),
+            Some(b'"') => self.string().map(|_has_escapes| ()),
             Some(b't') => self.word("true"),
             Some(b'f') => self.word("false"),
             Some(b'n') => self.word("null"),
@@ -239,14 +266,36 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn open(&mut self) -> Result<(), Fault> {
+    fn open(&mut self) {
         self.depth += 1;
         self.at += 1;
-        if self.depth > self.depth_max { Err(Fault::Depth(self.depth_max)) } else { Ok(()) }
+    }
+
+    /// Passes over an object or array that is nested too deep, in constant memory. Brackets are
+    /// counted and not matched: the frame is not taken in any case.
+    fn skip(&mut self) -> Result<(), Fault> {
+        self.note(Excess::Depth { levels_max: self.depth_max, at: self.at });
+        let mut open = 0_usize;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.string()?;
+                    continue;
+                }
+                Some(b'{' | b'[') => open += 1,
+                Some(b'}' | b']') => open -= 1,
+                Some(_) => {}
+                None => return self.syntax(),
+            }
+            self.at += 1;
+            if open == 0 {
+                return Ok(());
+            }
+        }
     }
 
     fn object(&mut self, inside: Inside) -> Result<(), Fault> {
-        self.open()?;
+        self.open();
         let first_key = self.keys.len();
         self.space();
         if self.peek() == Some(b'}') {
@@ -272,23 +321,31 @@ impl<'a> Scanner<'a> {
     }
 
     fn member(&mut self, inside: Inside) -> Result<(), Fault> {
-        if self.peek() != Some(b'"') {
-            return self.syntax();
-        }
-        let key = self.string()?;
+        let key = self.key()?;
         self.space();
         self.expect(b':')?;
         self.space();
         let from = self.at;
         self.value(inside.child(&key))?;
         if let Some(level) = inside.level() {
-            if self.members.len() >= MEMBERS_MAX {
-                return Err(Fault::Members);
-            }
-            self.members.push(Member { level, key: key.clone(), value: self.slice(from, self.at) });
+            self.keep(Member { level, key: key.clone(), value: self.slice(from, self.at) });
         }
         self.keys.push(key);
         Ok(())
+    }
+
+    /// Keeps a member. Past the bound, only ids still count: the refusal names one, if it is the
+    /// only one.
+    fn keep(&mut self, member: Member<'a>) {
+        const IDS_MAX: usize = 2;
+        let full = self.members.len() >= MEMBERS_MAX;
+        if full {
+            self.note(Excess::Members);
+        }
+        let is_id = member.level == Level::Envelope && member.key == "id";
+        if !full || (is_id && self.members.len() < MEMBERS_MAX + IDS_MAX) {
+            self.members.push(member);
+        }
     }
 
     fn note_duplicate(&mut self, first_key: usize, inside: Inside) {
@@ -312,7 +369,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn elements(&mut self, inside: Inside, mut each: impl FnMut(&Self, usize, usize)) -> Result<(), Fault> {
-        self.open()?;
+        self.open();
         self.space();
         if self.peek() != Some(b']') {
             loop {
@@ -378,14 +435,27 @@ impl<'a> Scanner<'a> {
         }
         let risky = exponent || self.at - from > DIGITS_SAFE;
         if risky && !self.slice(from, self.at).parse::<f64>().is_ok_and(f64::is_finite) {
-            return Err(Fault::Number(from));
+            self.note(Excess::Number(from));
         }
         Ok(())
     }
 
-    /// Reads a string and decodes it.
-    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+    /// Reads a key and decodes it. One that no text can hold counts as it is written, with its
+    /// quotes: the frame is not taken in any case.
+    fn key(&mut self) -> Result<Cow<'a, str>, Fault> {
+        if self.peek() != Some(b'"') {
+            return self.syntax();
+        }
         let from = self.at;
+        if !self.string()? {
+            return Ok(Cow::Borrowed(self.slice(from + 1, self.at - 1)));
+        }
+        let written = self.slice(from, self.at);
+        Ok(serde_json::from_str(written).map_or(Cow::Borrowed(written), Cow::Owned))
+    }
+
+    /// Passes over a string. True if it has escapes.
+    fn string(&mut self) -> Result<bool, Fault> {
         self.at += 1;
         let mut escaped = false;
         loop {
@@ -402,11 +472,7 @@ impl<'a> Scanner<'a> {
             }
         }
         self.at += 1;
-        if !escaped {
-            return Ok(Cow::Borrowed(self.slice(from + 1, self.at - 1)));
-        }
-        // Only keys are looked at. Decoding an escaped value here is wasted, and rare.
-        serde_json::from_str(self.slice(from, self.at)).map(Cow::Owned).map_err(|_| Fault::Syntax(from))
+        Ok(escaped)
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
@@ -418,26 +484,30 @@ impl<'a> Scanner<'a> {
                 Ok(())
             }
             Some(b'u') => {
-                let first = self.code_unit()?;
-                match first {
-                    0xD800..=0xDBFF => {
-                        let paired = self.peek() == Some(b'\\') && self.bytes.get(self.at + 1) == Some(&b'u');
-                        if !paired {
-                            return Err(Fault::Surrogate(start));
-                        }
-                        self.at += 1;
-                        if (0xDC00..=0xDFFF).contains(&self.code_unit()?) {
-                            Ok(())
-                        } else {
-                            Err(Fault::Surrogate(start))
-                        }
-                    }
-                    0xDC00..=0xDFFF => Err(Fault::Surrogate(start)),
-                    _ => Ok(()),
+                match self.code_unit()? {
+                    0xD800..=0xDBFF => self.low_surrogate(start)?,
+                    0xDC00..=0xDFFF => self.note(Excess::Surrogate(start)),
+                    _ => {}
                 }
+                Ok(())
             }
             _ => self.syntax(),
         }
+    }
+
+    /// Reads the second half of a pair whose first half begins at `start`. Anything else is left
+    /// for what follows.
+    fn low_surrogate(&mut self, start: usize) -> Result<(), Fault> {
+        let after = self.at;
+        if self.peek() == Some(b'\\') && self.bytes.get(after + 1) == Some(&b'u') {
+            self.at += 1;
+            if (0xDC00..=0xDFFF).contains(&self.code_unit()?) {
+                return Ok(());
+            }
+            self.at = after;
+        }
+        self.note(Excess::Surrogate(start));
+        Ok(())
     }
 
     /// Reads `uXXXX`, the `u` being the next byte.

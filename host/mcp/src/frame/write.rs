@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use super::{RequestId, RpcError};
 use crate::method::Notification;
+use crate::sanitize;
 
 /// Appends a JSON string.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
@@ -142,15 +143,20 @@ pub(crate) fn error_frame<'a>(id: impl Into<ErrorId<'a>>, error: &RpcError) -> V
         ErrorId::Null => out.extend_from_slice(b",\"id\":null"),
     }
     out.extend_from_slice(b",\"error\":");
-    let mut object = Object::open(&mut out);
+    push_error(&mut out, error);
+    out.push(b'}');
+    out
+}
+
+/// Appends an error object. Its message is one line: it may repeat a client's text, or a guest's.
+pub(crate) fn push_error(out: &mut Vec<u8>, error: &RpcError) {
+    let mut object = Object::open(out);
     push_number(object.key("code"), error.code.number());
-    object.text("message", &error.message);
+    object.text("message", &sanitize::line(&error.message));
     if let Some(data) = &error.data {
         object.raw("data", data);
     }
     object.close();
-    out.push(b'}');
-    out
 }
 
 /// A notification with the params that `params` writes.

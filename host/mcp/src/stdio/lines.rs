@@ -1,5 +1,7 @@
 //! Cuts a stream of bytes into lines, keeping at most one line of the greatest length.
 
+use crate::frame::OverlongFrame;
+
 /// Bytes of one read. 64 KiB: the capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -8,12 +10,13 @@ const READ_BYTES: usize = 64 * 1024;
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The next item of the stream.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Line<'l> {
     /// A line, without its newline.
     Whole(&'l [u8]),
-    /// The start of a line longer than allowed; its bytes are skipped. Reported once for each.
-    Overlong,
+    /// A line longer than allowed, which was not kept. It is returned at its end: only there is it
+    /// certain which id it has.
+    Overlong(Box<OverlongFrame>),
 }
 
 /// Lines of a stream.
@@ -27,13 +30,14 @@ pub(super) struct Lines {
     /// The end of the bytes that were read.
     end: usize,
     bytes_max: usize,
-    skipping: bool,
+    /// The line that is being skipped.
+    overlong: Option<Box<OverlongFrame>>,
     finished: bool,
 }
 
 impl Lines {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, searched: 0, end: 0, bytes_max, skipping: false, finished: false }
+        Self { buffer: Vec::new(), start: 0, searched: 0, end: 0, bytes_max, overlong: None, finished: false }
     }
 
     /// Room for more bytes; report their number to [`filled`](Self::filled) afterwards.
@@ -66,7 +70,7 @@ impl Lines {
 
     /// True if the stream has ended and every line of it was returned.
     pub(super) fn is_finished(&self) -> bool {
-        self.finished && self.start == self.end
+        self.finished && self.start == self.end && self.overlong.is_none()
     }
 
     /// The next line, and true if bytes of later ones were read already.
@@ -80,39 +84,37 @@ impl Lines {
 
     /// The next line that was read. A last line without newline counts once the stream has ended.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
-        loop {
-            let unsearched = self.buffer.get(self.searched..self.end).unwrap_or_default();
-            let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|place| self.searched + place);
-            let (end, next) = match newline {
-                Some(place) => (place, place + 1),
-                None if self.finished && self.start < self.end => (self.end, self.end),
-                None => return self.no_newline().then_some(Line::Overlong),
-            };
-            let start = std::mem::replace(&mut self.start, next);
-            self.searched = next;
-            if std::mem::take(&mut self.skipping) {
-                continue;
+        let unsearched = self.buffer.get(self.searched..self.end).unwrap_or_default();
+        let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|place| self.searched + place);
+        let (end, next) = match newline {
+            Some(place) => (place, place + 1),
+            None if self.finished && !self.is_finished() => (self.end, self.end),
+            None => {
+                self.no_newline();
+                return None;
             }
-            if end - start > self.bytes_max {
-                return Some(Line::Overlong);
+        };
+        let start = std::mem::replace(&mut self.start, next);
+        self.searched = next;
+        let line = self.buffer.get(start..end).unwrap_or_default();
+        let overlong = self.overlong.take().or_else(|| (line.len() > self.bytes_max).then(Box::default));
+        Some(match overlong {
+            None => Line::Whole(line),
+            Some(mut overlong) => {
+                overlong.read(line);
+                Line::Overlong(overlong)
             }
-            return Some(Line::Whole(self.buffer.get(start..end).unwrap_or_default()));
-        }
+        })
     }
 
-    /// Notes that the read bytes have no newline; true if that makes a line too long.
-    fn no_newline(&mut self) -> bool {
+    /// Notes that the read bytes have no newline. A line that is too long is skipped from there on.
+    fn no_newline(&mut self) {
         self.searched = self.end;
-        if self.skipping {
+        let line = self.buffer.get(self.start..self.end).unwrap_or_default();
+        if self.overlong.is_some() || line.len() > self.bytes_max {
+            self.overlong.get_or_insert_default().read(line);
             self.start = self.end;
-            return false;
         }
-        if self.end - self.start <= self.bytes_max {
-            return false;
-        }
-        self.skipping = true;
-        self.start = self.end;
-        true
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
             while let Some(line) = lines.next() {
                 out.push(match line {
                     Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
-                    Line::Overlong => "!".to_owned(),
+                    Line::Overlong(_) => "!".to_owned(),
                 });
             }
         }

@@ -47,8 +47,8 @@ pub struct StdioOptions {
     pub input: OwnedFd,
     /// The destination of messages.
     pub output: OwnedFd,
-    /// Longest message, in bytes ([`LINE_BYTES_MAX`]). A longer one is answered with a parse error
-    /// and skipped.
+    /// Longest message, in bytes ([`LINE_BYTES_MAX`]). A longer one is answered with an error and
+    /// skipped.
     pub line_bytes_max: usize,
     /// Unread output at which reading stops and no further call begins, in bytes
     /// ([`OUTPUT_BYTES_MAX`]).

@@ -73,7 +73,7 @@ impl<H: Host> Reader<'_, H> {
             self.behind.set(more);
             match line {
                 Some(Line::Whole(line)) => self.connection.receive(line),
-                Some(Line::Overlong) => self.connection.refuse_overlong(self.line_bytes_max),
+                Some(Line::Overlong(frame)) => self.connection.refuse_overlong(&frame, self.line_bytes_max),
                 None => {
                     all = true;
                     break;

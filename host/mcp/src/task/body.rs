@@ -1,7 +1,7 @@
 //! The body of a task that has ended: its call's result, or its error, as one text. Must not hold:
 //! where it is kept.
 
-use crate::frame::{Object, RpcError, push_number};
+use crate::frame::{RpcError, push_error};
 
 /// The body of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +33,4 @@ impl<'b> TaskBody<'b> {
         push_error(&mut out, error);
         String::from_utf8_lossy(&out).into_owned()
     }
-}
-
-fn push_error(out: &mut Vec<u8>, error: &RpcError) {
-    let mut object = Object::open(out);
-    push_number(object.key("code"), error.code.number());
-    object.text("message", &error.message);
-    if let Some(data) = &error.data {
-        object.raw("data", data);
-    }
-    object.close();
 }

@@ -302,7 +302,6 @@ fn malformed_answers_of_a_modern_client_are_refused() {
     let client = Client::new();
     let rounds = json!([{"who": name_form()}]);
     for (member, value, message) in [
-        ("inputResponses", json!(null), "params.inputResponses must be an object"),
         ("inputResponses", json!([]), "params.inputResponses must be an object"),
         ("inputResponses", json!({"who": 12345}), "params.inputResponses[\"who\"] must be an object"),
         (
@@ -313,9 +312,8 @@ fn malformed_answers_of_a_modern_client_are_refused() {
         (
             "inputResponses",
             json!({"who": accepted(&json!({"name": 1}))}),
-            "params.inputResponses[\"who\"]: content does not fit the form:\n- /name: must be of type string",
+            "params.inputResponses[\"who\"]: content does not fit the form: - /name: must be of type string",
         ),
-        ("requestState", json!(null), "params.requestState must be a string"),
         ("requestState", json!(7), "params.requestState must be a string"),
     ] {
         let refusal = ModernCall::new(&client, &rounds).with(member, &value).refusal();

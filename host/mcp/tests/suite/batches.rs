@@ -59,7 +59,7 @@ fn what_a_batch_may_not_hold_is_refused_in_its_place() {
     ));
     let expected = format!(
         "[{},{}]",
-        error("1", -32600, "This connection is initialized already"),
+        error("1", -32600, "A batch cannot hold initialize"),
         error("2", -32600, "Only revision 2025-03-26 has batches")
     );
     assert_eq!(answer, expected);

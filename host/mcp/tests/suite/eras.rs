@@ -1,6 +1,6 @@
 //! The era of each message, and the methods of each era.
 
-use crate::host::{Client, IDENTITY, MODERN, error};
+use crate::host::{Client, IDENTITY, MODERN, error, legacy_text_result};
 
 const MISSING: &str =
     "Missing in params._meta: io.modelcontextprotocol/protocolVersion, io.modelcontextprotocol/clientCapabilities";
@@ -32,13 +32,31 @@ fn initialize_settles_the_revision_asked_for_or_the_newest_legacy_one() {
     }
 }
 
+/// Bridges put several clients on one pipe, and each begins with `initialize` and counts from there.
 #[test]
-fn initialize_twice_is_refused_and_changes_nothing() {
+fn a_second_initialize_begins_a_session_and_calls_go_on() {
     let client = Client::legacy("2024-11-05");
-    let refused = error(r#""init""#, -32600, "This connection is initialized already");
-    assert_eq!(client.initialize("2025-11-25"), refused);
+    client.call_legacy(1, "hold", "{}");
+    client.expect_begun("hold");
+    assert!(client.initialize("2025-11-25").contains(r#""protocolVersion":"2025-11-25""#));
     client.call_legacy(1, "structured", r#"{"json":"{\"a\":1}"}"#);
-    assert!(!client.next().contains("structuredContent"), "still the first revision");
+    client.expect_begun("structured");
+    assert!(client.next().contains("structuredContent"), "the second revision, under an id that is free again");
+    client.shared.gate.add_permits(1);
+    assert_eq!(client.next(), legacy_text_result("1", "held"));
+    client.expect_silence();
+
+    client.call_legacy(1, "hold", "{}");
+    client.expect_begun("hold");
+    assert!(client.initialize("2025-06-18").contains("2025-06-18"));
+    client.call_legacy(1, "hold", "{}");
+    client.expect_begun("hold");
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    client.send(cancel);
+    client.expect_silence();
+    client.shared.gate.add_permits(1);
+    assert_eq!(client.next(), legacy_text_result("1", "held"), "the session's own was cancelled first");
+    assert!(client.connection.is_idle());
 }
 
 #[test]

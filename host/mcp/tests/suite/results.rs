@@ -70,7 +70,8 @@ fn content_that_does_not_fit_the_output_schema_is_an_error_result() {
         assert_eq!(known, Some(format!("its structured content{complaint}")), "the catalog is told");
     }
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    let text = "The result of structured is unusable: its structured content is nested deeper than 120 levels";
+    let text =
+        "The result of structured is unusable: its structured content is nested deeper than 120 levels at byte 120";
     assert_eq!(structured(&client, "structured", &nested(121)), failed(text));
     assert!(structured(&client, "structured", &nested(120)).contains(r#""isError":false"#));
 }

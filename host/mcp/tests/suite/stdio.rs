@@ -263,7 +263,7 @@ fn an_overlong_line_is_answered_and_skipped() {
     });
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
-    assert_eq!(line.trim_end(), error("", -32700, "Parse error: the message is longer than 16777216 bytes"));
+    assert_eq!(line.trim_end(), error("", -32600, "The message is longer than 16777216 bytes"));
     line.clear();
     output.read_line(&mut line).unwrap();
     assert_eq!(line.trim_end(), text_result("1", "{}"));
@@ -281,7 +281,7 @@ fn a_line_of_the_greatest_length_is_served() {
     assert_eq!(line.len(), 100_000);
     assert_eq!(ends.ask(&line), text_result("1", &format!(r#"{{"s":"{filler}"}}"#)));
     let longer = call(1, "echo", &format!(r#"{{"s":"{filler}x"}}"#));
-    assert_eq!(ends.ask(&longer), error("", -32700, "Parse error: the message is longer than 100000 bytes"));
+    assert_eq!(ends.ask(&longer), error("1", -32600, "The message is longer than 100000 bytes"));
     drop(ends);
     assert!(matches!(process.end(), End::Eof));
 }

@@ -233,6 +233,49 @@ fn what_the_guest_sends_arrives_and_what_the_server_says_comes_back() {
 }
 
 #[test]
+fn a_request_whose_body_is_empty_or_at_hand_is_sent_without_chunks() {
+    let (server, names) = (HttpServer::start(), names());
+    let url = server.url_as("exact.example", "/thing");
+    let rule = format!("http://exact.example:{}", server.port());
+    let mut host = host(FIXTURE, &tables(&[rule], &names, &server));
+    let rows: [(&str, Option<&str>, &[(&str, &str)]); 15] = [
+        ("GET", None, &[]),
+        ("GET", Some(""), &[]),
+        ("HEAD", Some(""), &[]),
+        ("DELETE", None, &[]),
+        ("DELETE", Some(""), &[]),
+        ("PROPFIND", Some(""), &[]),
+        ("OPTIONS", Some(""), &[]),
+        ("PATCH", None, &[("content-length", "0")]),
+        ("PATCH", Some(""), &[("content-length", "0")]),
+        ("POST", None, &[("content-length", "0")]),
+        ("POST", Some(""), &[("content-length", "0")]),
+        ("PUT", Some(""), &[("content-length", "0")]),
+        ("PUT", Some("five!"), &[("content-length", "5")]),
+        ("DELETE", Some("four"), &[("content-length", "4")]),
+        ("PROPFIND", Some("<xml/>"), &[("content-length", "6")]),
+    ];
+    for (method, body, expected) in rows {
+        let mut arguments = json!({"method": method, "url": url});
+        if let Some(body) = body {
+            arguments["body"] = body.into();
+        }
+        let answer = host.call("http", arguments);
+        assert_eq!(came_to(&answer).unwrap()["status"], 200, "{method} {body:?}");
+        let seen = server.seen().pop().unwrap();
+        let framing = |(name, _): &(String, String)| name == "content-length" || name == "transfer-encoding";
+        let framed: Vec<_> = seen.fields().into_iter().filter(framing).collect();
+        let expected: Vec<_> = expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(framed, expected, "{method} {body:?}: {}", seen.head);
+        assert_eq!(seen.body, body.unwrap_or_default().as_bytes(), "{method}");
+    }
+    let answer = host.call("http", json!({"method": "PUT", "url": url, "body_bytes": 20_000}));
+    assert_eq!(came_to(&answer).unwrap()["status"], 200);
+    let seen = server.seen().pop().unwrap();
+    assert_eq!((seen.values("content-length"), seen.body.len()), (vec!["20000".to_owned()], 20_000));
+}
+
+#[test]
 fn statuses_and_bodies_come_back_as_they_are() {
     let (server, names) = (HttpServer::start(), names());
     let p = server.port();

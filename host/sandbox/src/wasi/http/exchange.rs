@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::response::Parts;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming as HyperBody;
 use tokio::sync::OwnedSemaphorePermit;
@@ -108,7 +109,10 @@ impl Exchange {
     async fn answer(self, request: Request<WasiBody>) -> Result<(Response<WasiBody>, Worker), Error> {
         let net = &self.connector.net;
         let limits = *net.limits();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if body.is_end_stream() {
+            framing::say_empty(&parts.method, &mut parts.headers);
+        }
         let head = self.head(parts.method, parts.headers).await?;
         let body = Outgoing::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);
         let connected_by = Instant::now() + self.waits.connect;

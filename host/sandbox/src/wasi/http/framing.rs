@@ -1,5 +1,5 @@
-//! The end of a response, in one reading only. A head that two readers could take for different
-//! messages is refused before either does. Must not hold: the rest of a response.
+//! The end of a message, in one reading only. A head of a response that two readers could take for
+//! different messages is refused before either does. Must not hold: the rest of a message.
 //!
 //! hyper takes a bare line feed for a line's end, chunks where there is a length as well, and
 //! leaves `Transfer-Encoding` of HTTP/1.0 out. Each is allowed, and each is read differently by
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use wasmtime_wasi_http::Error;
 
@@ -137,9 +137,17 @@ fn one_end<'v>(
     }
 }
 
+/// Says the length of a request without a body, where its method expects one (RFC 9110, section
+/// 8.6). Servers refuse such a request without it.
+pub(super) fn say_empty(method: &Method, fields: &mut HeaderMap) {
+    if [Method::POST, Method::PUT, Method::PATCH].contains(method) && !fields.contains_key(CONTENT_LENGTH) {
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(0));
+    }
+}
+
 /// Checks the head of a response that was read, over any version; HTTP/2 has no codings.
 pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) -> Result<(), Error> {
-    let values = |name| fields.get_all(name).iter().map(|value: &http::HeaderValue| value.as_bytes().trim_ascii());
+    let values = |name| fields.get_all(name).iter().map(|value: &HeaderValue| value.as_bytes().trim_ascii());
     let is_coded = fields.contains_key(TRANSFER_ENCODING) && version != Version::HTTP_11;
     let is_one = !is_coded && one_end(values(CONTENT_LENGTH), values(TRANSFER_ENCODING), status);
     if is_one { Ok(()) } else { Err(Error::HttpProtocolError) }

@@ -14,9 +14,9 @@ use wasmtime_wasi_http::{
 };
 
 use super::client::HttpClient;
-use super::fields;
 use super::outside::OutsideRequests;
 use super::requests::{Requests, Sending};
+use super::{fields, held};
 use crate::caller::Caller;
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, NetLimits};
@@ -107,7 +107,10 @@ impl WasiHttpHooks for HttpHooks {
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Sending {
         match self {
-            Self::Here(requests) => requests.send(request, options),
+            Self::Here(requests) => {
+                let requests = requests.clone();
+                Box::new(async move { Box::into_pin(requests.send(held::hold(request).await, options)).await })
+            }
             Self::Outside(requests) => requests.send(request, options),
         }
     }

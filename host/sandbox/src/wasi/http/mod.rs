@@ -7,6 +7,7 @@
 //! | file | does |
 //! |---|---|
 //! | [`hooks`] | takes it from the guest |
+//! | [`held`] | learns the length of a body that the guest ends at once |
 //! | [`outside`] | sends it to the host, where the guest runs in a sandbox process |
 //! | [`requests`] | asks policy, counts the request, refuses forged or too many headers |
 //! | [`exchange`] | waits for a turn, takes a connection, sends, bounds every phase in time |
@@ -26,6 +27,7 @@ mod exchange;
 mod fault;
 mod fields;
 mod framing;
+mod held;
 mod hooks;
 mod incoming;
 mod inject;

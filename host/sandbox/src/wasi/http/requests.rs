@@ -13,7 +13,8 @@ use super::{fault, fields};
 use crate::caller::denials::Denials;
 use crate::wasi::net::CallNet;
 
-/// The HTTP requests of one call.
+/// The HTTP requests of one call. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Requests {
     connector: Connector,
     idle: Arc<IdleConnections>,

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::super::exchange::Worker;
+use super::super::held;
 use super::super::requests::Sending;
 use super::message::{Answer, BodyEnd, RequestHead, ResponseHead, fields};
 use crate::caller::outside::Outside;
@@ -76,6 +77,7 @@ impl Leaving {
     ) -> Result<(Response<WasiBody>, Worker), Error> {
         let place = tokio::time::timeout(self.wait, self.places.acquire_owned()).await;
         let place = place.map_err(|_| Error::ConnectionLimitReached)?.map_err(|_| Error::ConnectionTerminated)?;
+        let request = held::hold(request).await;
         let door = Door::open(&*self.outside).await.map_err(|_| Error::ConnectionTerminated)?;
         let (mut reader, mut writer) = door.split();
         let body_bytes = if request.body().is_end_stream() { Some(0) } else { request.body().size_hint().exact() };

@@ -146,3 +146,107 @@ async fn a_body_may_be_sent_while_the_response_is_read() {
     let got = call.fetch(post(&server.url("/"), None, vec![data("one"), data("two")])).await.unwrap();
     assert_eq!(got.body, "hi");
 }
+
+/// The fields of a request that say where it ends, as the echo server got them.
+fn framed_by(echoed: &str) -> Vec<&str> {
+    let head = echoed.split("\n\n").next().unwrap_or_default();
+    let says = |line: &&str| line.starts_with("content-length:") || line.starts_with("transfer-encoding:");
+    head.lines().filter(says).collect()
+}
+
+#[tokio::test]
+async fn a_body_that_is_ended_at_once_goes_out_with_its_length() {
+    let server = Server::echo().await;
+    let mut call = Granted::to(server.address).call();
+    let empty: [(&str, &[&str]); 8] = [
+        ("GET", &[]),
+        ("HEAD", &[]),
+        ("DELETE", &[]),
+        ("OPTIONS", &[]),
+        ("PROPFIND", &[]),
+        ("POST", &["content-length: 0"]),
+        ("PUT", &["content-length: 0"]),
+        ("PATCH", &["content-length: 0"]),
+    ];
+    for (method, expected) in empty {
+        let taken = Frames(Vec::new().into_iter()).boxed_unsync();
+        let left = http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync();
+        for body in [taken, left] {
+            let request = Request::builder().method(method).uri(server.url("/")).body(body).unwrap();
+            let got = call.fetch(request).await.unwrap();
+            if method != "HEAD" {
+                assert_eq!(framed_by(&got.body), expected, "{method}");
+            }
+        }
+        let mut whole = post(&server.url("/"), None, vec![data("he"), data("llo")]);
+        *whole.method_mut() = method.parse().unwrap();
+        let got = call.fetch(whole).await.unwrap();
+        if method != "HEAD" {
+            assert_eq!(framed_by(&got.body), ["content-length: 5"], "{method}");
+            assert!(got.body.ends_with("\n\nhello"), "{method}: {}", got.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_several_frames_of_the_door_arrives_whole() {
+    let server = Server::echo().await;
+    let piece = "0123456789abcdef".repeat(4096).leak();
+    let frames = || (0..3).map(|_| data(piece)).chain([data("end")]).collect();
+    let mut call = Granted::to(server.address).call();
+    let got = call.fetch(post(&server.url("/"), None, frames())).await.unwrap();
+    assert_eq!(framed_by(&got.body), [format!("content-length: {}", 3 * piece.len() + 3)]);
+    assert!(got.body.ends_with(&format!("\n\n{piece}{piece}{piece}end")));
+}
+
+#[tokio::test]
+async fn a_body_that_is_long_or_comes_late_goes_out_in_chunks() {
+    let server = Server::echo().await;
+    let mut call = Granted::to(server.address).call();
+    let piece = "x".repeat(64 << 10).leak();
+    let long = (0..5).map(|_| data(piece)).collect();
+    let got = call.fetch(post(&server.url("/"), None, long)).await.unwrap();
+    assert_eq!(framed_by(&got.body), ["transfer-encoding: chunked"]);
+    assert!(got.body.ends_with(&piece.repeat(5)));
+
+    // The end comes once the head has arrived, which does not wait for it.
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let (told, mut heads) = tokio::sync::mpsc::channel(1);
+    let end = std::sync::Mutex::new(Some(end));
+    let server = Server::raw(move |mut stream| {
+        let (told, end) = (told.clone(), end.lock().unwrap().take());
+        async move {
+            told.send(read_head(&mut stream).await).await.unwrap();
+            drop(end);
+            let mut rest = Vec::new();
+            while !rest.ends_with(b"0\r\n\r\n") {
+                rest.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        }
+    })
+    .await;
+    let late = Late { first: Some(data("he")), ended };
+    let request = Request::builder().method("POST").uri(server.url("/")).body(late.boxed_unsync()).unwrap();
+    let got = Granted::to(server.address).call().fetch(request).await.unwrap();
+    assert_eq!(got.status, 200);
+    assert!(heads.recv().await.unwrap().contains("transfer-encoding: chunked"));
+}
+
+/// A body of one frame that ends when it is told to.
+struct Late {
+    first: Option<Result<Frame<Bytes>, Error>>,
+    ended: tokio::sync::oneshot::Receiver<()>,
+}
+
+impl Body for Late {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => Pin::new(&mut self.ended).poll(context).map(|_| None),
+        }
+    }
+}

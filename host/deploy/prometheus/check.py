@@ -4,7 +4,7 @@
     host/deploy/prometheus/check.py              with the promtool of the machine
     host/deploy/prometheus/check.py --get        gets promtool where the machine has none
 
-Where there is none, and none can be had, it says so and ends with 0.
+Where there is none, it says so and ends with 0; with --get, where none can be had, with 1.
 
 promtool is in Debian's package prometheus. tests/clients/setup.sh takes it out of that package and starts no service. Must not
 hold: which metrics there are; a test compares them with the page.
@@ -49,7 +49,7 @@ def main():
     tool = promtool(gets="--get" in sys.argv[1:])
     if not tool:
         print("promtool is not there: rules and queries are not checked (Debian: apt-get install prometheus)", file=sys.stderr)
-        return 0
+        return 1 if "--get" in sys.argv[1:] else 0
     dashboard = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         queries = Path(folder) / "dashboard.yaml"

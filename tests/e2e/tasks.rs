@@ -302,6 +302,17 @@ fn a_legacy_client_says_which_calls_are_tasks_and_waits_for_their_results() {
 }
 
 #[test]
+fn messages_of_a_legacy_task_name_it() {
+    let (mut host, _) = legacy("");
+    let params = json!({
+        "name": "say", "arguments": {"seconds": 0.5}, "task": {"ttl": 60_000}, "_meta": {"progressToken": 9}
+    });
+    let task = host.request("tools/call", params)["result"]["task"].clone();
+    let said = host.next_of("notifications/progress");
+    assert_eq!(said["params"]["_meta"], json!({RELATED: {"taskId": task["taskId"]}}), "{said}");
+}
+
+#[test]
 fn a_legacy_client_is_asked_while_it_waits_for_the_result() {
     let (mut host, _) = legacy("");
     let task = legacy_begin(&mut host, "confirm_delete", json!({}), 60_000);

@@ -4,12 +4,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::frame::{RequestId, notification_frame};
+use crate::frame::{Object, RequestId, notification_frame};
 use crate::host::Outbox;
 use crate::meta::LogLevel;
 use crate::method::Notification;
 use crate::revision::Revision;
-use crate::task::TaskHandle;
+use crate::task::{RELATED_TASK, TaskHandle};
 
 /// Longest progress or log text, in bytes; longer ones are cut. Keeps one event below a pipe's
 /// page.
@@ -78,6 +78,18 @@ impl CallEvents {
         }
     }
 
+    /// Appends the name of the task to a message of it (2025-11-25, "Related Task Metadata").
+    fn push_related(&self, params: &mut Object<'_>) {
+        let begun = self.shared.task.get().and_then(|task| task.begun());
+        if let Some(begun) = begun.filter(|begun| begun.legacy) {
+            let mut meta = Object::open(params.key("_meta"));
+            let mut related = Object::open(meta.key(RELATED_TASK));
+            related.text("taskId", &begun.id);
+            related.close();
+            meta.close();
+        }
+    }
+
     /// Reports the progress of the call. A value that is not finite, or not more than the last one,
     /// is dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
@@ -95,6 +107,7 @@ impl CallEvents {
                 params.json("total", &total);
             }
             params.text_if("message", message.map(cut));
+            self.push_related(params);
         });
         // Sent with the state locked, so that no event can follow the result.
         outbox.queue(frame);
@@ -125,6 +138,7 @@ impl CallEvents {
             params.text("level", level.name());
             params.text_if("logger", logger);
             params.text("data", cut(text));
+            self.push_related(params);
         });
         outbox.queue(frame);
         outbox.flush();

@@ -74,8 +74,10 @@ fn a_request_needs_a_session_that_is_there() {
         ("an unknown session", ping().of_session("0123456789abcdef0123456789abcdef"), 404),
         ("part of an id", ping().of_session(&session[..31]), 404),
         ("two ids", ping().of_session(&session).and("mcp-session-id", &session), 400),
-        ("a chosen id", Ask::initialize("2025-11-25").of_session("chosen"), 404),
-        ("a second handshake", Ask::initialize("2025-11-25").of_session(&session), 400),
+        ("a stale id", Ask::initialize("2025-11-25").of_session("0123456789abcdef0123456789abcdef"), 200),
+        ("a second handshake", Ask::initialize("2025-11-25").of_session(&session), 200),
+        ("a slash behind the path", ping().of_session(&session).to("/mcp/"), 200),
+        ("two slashes", ping().of_session(&session).to("/mcp//"), 404),
         ("a response", response().of_session(&session), 202),
         ("no revision", ping().of_session(&session).with("mcp-protocol-version", "1999-01-01"), 400),
         ("the modern revision", ping().of_session(&session).with("mcp-protocol-version", "2026-07-28"), 400),
@@ -254,12 +256,66 @@ fn a_refusal_has_the_id_of_its_request() {
     }
 }
 
+/// The schemas up to 2025-06-18 want an `id` in every error, and later ones take its absence.
+#[test]
+fn a_refusal_before_the_body_has_the_id_that_the_revision_wants() {
+    let host = WebHost::serving(&["good"]);
+    for revision in LEGACY_REVISIONS {
+        let session = host.session(revision);
+        let wanted = (revision < "2025-11-25").then_some(Value::Null);
+        let ping = || Ask::request(1, "ping", json!({})).of_session(&session);
+        for (what, ask, status) in [
+            ("another type", ping().with("content-type", "text/plain"), 415),
+            ("nothing accepted", ping().with("accept", "text/html"), 406),
+            ("another method", Ask::bare("PUT", "/mcp").of_session(&session), 405),
+        ] {
+            let reply = host.ask(&ask);
+            assert_eq!((reply.status(), reply.frame().get("id")), (status, wanted.as_ref()), "{revision} {what}");
+        }
+        let named = Ask::bare("GET", "/mcp").with("accept", "text/event-stream").with("mcp-protocol-version", revision);
+        let reply = host.ask(&named);
+        assert_eq!((reply.status(), reply.frame().get("id")), (400, wanted.as_ref()), "{revision}: no session");
+    }
+}
+
+#[test]
+fn errors_of_a_method_are_answers_also_of_the_level_of_messages() {
+    let host = WebHost::serving(&["good"]);
+    for revision in LEGACY_REVISIONS {
+        let session = host.session(revision);
+        for params in [json!({"level": "loud"}), json!({"level": 7}), json!({})] {
+            let reply = host.ask(&Ask::request(1, "logging/setLevel", params).of_session(&session));
+            assert_eq!((reply.error(), &reply.frame()["id"]), ((200, -32602), &json!(1)), "{revision}");
+        }
+        let ping = || Ask::request(1, "ping", json!({})).of_session(&session);
+        let surrogate = r#"{"jsonrpc":"2.0","method":"ping","params":{"x":"\ud83d"},"id":5}"#;
+        let reply = host.ask(&ping().saying(surrogate));
+        assert_eq!((reply.error(), &reply.frame()["id"]), ((200, -32602), &json!(5)), "{revision}");
+        let marked = ping().saying("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"ping\",\"params\":null}");
+        assert_eq!(host.ask(&marked).frame(), json!({"jsonrpc": "2.0", "id": 6, "result": {}}), "{revision}");
+    }
+}
+
+#[test]
+fn a_body_that_is_too_long_is_refused_under_the_id_in_its_beginning() {
+    let host = WebHost::serving(&["good"]);
+    let session = host.session("2025-11-25");
+    let long = "x".repeat(17 << 20);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":9,"method":"ping","params":{{"x":"{long}"}}}}"#);
+    // The rest is not read, so the head and the beginning are sent, and no more.
+    let ask = Ask::request(9, "ping", json!({})).of_session(&session).saying(&body);
+    let mut wire = host.connect();
+    wire.send(&ask.bytes()[..128 << 10]);
+    let reply = wire.reply();
+    assert_eq!((reply.status(), &reply.frame()["id"]), (413, &json!(9)), "{reply:?}");
+}
+
 #[test]
 fn what_a_message_of_the_other_era_lacks_is_not_a_session() {
     let host = WebHost::serving(&["good"]);
     let says = |ask: &Ask| host.ask(ask).frame()["error"]["message"].as_str().unwrap().to_owned();
     let response = Ask::post(&json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
-    let missing = "The header Mcp-Session-Id is missing: initialize gives one";
+    let missing = "The header Mcp-Session-Id is missing: initialize gives one, by POST";
     assert_eq!(says(&response), missing);
     let session = host.session("2025-11-25");
     let two = Ask::request(1, "ping", json!({})).of_session(&session).and("mcp-session-id", &session);

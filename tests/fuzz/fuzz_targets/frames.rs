@@ -99,9 +99,9 @@ impl Conversation {
     }
 }
 
-/// Asserts that a frame that serde_json cannot read is answered by one error: without an id if it is
-/// not JSON, and under its id if it is and cannot be taken. Blank and deeply nested frames are left
-/// out, and notifications and responses that hold such values.
+/// Asserts that a frame that serde_json cannot read is answered by one error: without an id if it
+/// is not JSON, and under its id if it is and cannot be taken. Blank and deeply nested frames are
+/// left out, and notifications and responses that hold such values.
 fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
     let is_blank = frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
     let brackets = frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();

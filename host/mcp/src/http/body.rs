@@ -13,6 +13,7 @@ use super::quota::QuotaGuard;
 use super::refusal::Refusal;
 use super::stream::EventStream;
 use super::watch::RequestWatch;
+use crate::frame::OverlongFrame;
 
 /// The content of a response.
 pub(super) enum ResponseContent {
@@ -101,6 +102,19 @@ impl Body for ResponseBody {
     }
 }
 
+/// Bytes of a body that is too long in which its id is looked for.
+const BEGINNING_BYTES: usize = 64 * 1024;
+
+/// The refusal of a body that is too long, under its id if one is found in these parts of it.
+fn too_long(bytes_max: usize, parts: [&[u8]; 3]) -> Refusal {
+    let mut frame = OverlongFrame::default();
+    parts.into_iter().for_each(|part| frame.read(part));
+    match frame.request_id() {
+        Some(id) => Refusal::Request(id.clone(), Box::new(Refusal::TooLong(bytes_max))),
+        None => Refusal::TooLong(bytes_max),
+    }
+}
+
 /// Reads a request's whole body. `taken` counts its bytes, against the caller's share and the
 /// total.
 pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, mut taken: QuotaGuard) -> Result<Bytes, Refusal>
@@ -108,16 +122,15 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     let max = limits.body_bytes_max;
-    if body.size_hint().lower() > max as u64 {
-        return Err(Refusal::TooLong(max));
-    }
+    // Of one that says that it is too long, only the beginning is read, for the id in it.
+    let kept_max = if body.size_hint().lower() > max as u64 { max.min(BEGINNING_BYTES) } else { max };
     let reading = async {
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
         while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
             let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
-            if first.len() + whole.len() + data.len() > max {
-                return Err(Refusal::TooLong(max));
+            if first.len() + whole.len() + data.len() > kept_max {
+                return Err(too_long(max, [&first, &whole, &data]));
             }
             taken.extend(data.len())?;
             if first.is_empty() && whole.is_empty() {

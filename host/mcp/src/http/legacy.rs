@@ -10,7 +10,7 @@ use super::accept::Accepted;
 use super::body::ResponseContent;
 use super::exchange::{Exchange, KNOWN_WITHIN, SessionElsewhere, SessionNews};
 use super::executor::DrivingExecutor;
-use super::headers::{self, Era, SESSION_ID};
+use super::headers::{Era, SESSION_ID};
 use super::mailbox::{Ending, Mailbox, Next};
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::Refusal;
@@ -96,11 +96,11 @@ pub(super) fn begin<H: Host>(
     context: MessageContext,
     era: Era,
 ) -> Result<MessageOutcome, Refusal> {
-    let id = session_id(&context.headers)?;
-    if id.is_none() && asks_for_session(&incoming) {
+    // A client that begins anew may still name a session that has ended.
+    if asks_for_session(&incoming) {
         return initialize(service, incoming, context);
     }
-    let Some(id) = id else { return Err(without_session(&incoming, era)) };
+    let Some(id) = session_id(&context.headers)? else { return Err(without_session(&incoming, era)) };
     let session = find(service, id, &context.caller, era)?;
     let style = if asks(&incoming) { ResponseStyle::Legacy } else { ResponseStyle::Taken };
     let mailbox = Mailbox::new(context.accepted.events, service.limits.unread_bytes_max, None);
@@ -189,7 +189,8 @@ pub(super) async fn meet<H: Host>(
     owner: &Owner,
 ) -> Result<(), Refusal> {
     let Some(exchange) = &service.exchange else { return Ok(()) };
-    let Some(id) = session_id(headers)? else { return Ok(()) };
+    // Who needs the session is told what is wrong with its id.
+    let Ok(Some(id)) = session_id(headers) else { return Ok(()) };
     let key = service.key_of(id);
     if service.sessions.knows(&key) {
         return Ok(());
@@ -264,15 +265,6 @@ fn asks(incoming: &Incoming<'_>) -> bool {
         Incoming::One(entry) => is_request(entry),
         Incoming::Batch(entries) => entries.iter().any(is_request),
     }
-}
-
-/// True if errors for this client have an `id` even where none could be read. The session tells its
-/// revision, or else a header.
-pub(super) fn wants_null<H: Host>(service: &Service<H>, context: &MessageContext) -> bool {
-    let session = session_id(&context.headers).ok().flatten();
-    let session = session.and_then(|id| service.sessions.find(&service.key_of(id), &context.caller));
-    let revision = session.and_then(|session| session.connection.peer()).map(|peer| peer.revision);
-    revision.or_else(|| headers::revision(&context.headers)).is_some_and(|revision| !revision.features().absent_ids)
 }
 
 /// The refusal of a message without a session. It may be meant for either era, unless the header

@@ -73,8 +73,6 @@ pub(super) enum Refusal {
     Message(RpcError),
     /// The request of this id is refused.
     Request(RequestId, Box<Refusal>),
-    /// A message whose id cannot be read is refused, to a client whose revision wants one.
-    Nameless(Box<Refusal>),
 }
 
 impl From<QuotaError> for Refusal {
@@ -87,8 +85,8 @@ impl From<QuotaError> for Refusal {
 }
 
 impl Refusal {
-    /// The response.
-    pub(super) fn response(self) -> Response<ResponseContent> {
+    /// The response. `no_id` stands for an id that was not read.
+    pub(super) fn response(self, no_id: ErrorId<'_>) -> Response<ResponseContent> {
         let refusal = self.bare();
         let status = refusal.status();
         let extra = match refusal {
@@ -105,8 +103,7 @@ impl Refusal {
         };
         let id = match &self {
             Self::Request(id, _) => ErrorId::Of(id),
-            Self::Nameless(_) => ErrorId::Null,
-            _ => ErrorId::Absent,
+            _ => no_id,
         };
         let mut response = json(status, error_frame(id, &refusal.error()));
         if let Some((name, value)) = extra {
@@ -118,7 +115,7 @@ impl Refusal {
     /// The reason without the request's id.
     fn bare(&self) -> &Self {
         match self {
-            Self::Request(_, refusal) | Self::Nameless(refusal) => refusal.bare(),
+            Self::Request(_, refusal) => refusal.bare(),
             refusal => refusal,
         }
     }
@@ -158,7 +155,7 @@ impl Refusal {
             | Self::Resumption
             | Self::Version => StatusCode::BAD_REQUEST,
             Self::Message(error) => status_of(error.code),
-            Self::Request(_, refusal) | Self::Nameless(refusal) => refusal.status(),
+            Self::Request(_, refusal) => refusal.status(),
         }
     }
 
@@ -166,7 +163,7 @@ impl Refusal {
         let internal = |text: &'static str| RpcError::new(ErrorCode::Internal, text);
         let text: Cow<'static, str> = match self {
             Self::Message(error) => return error.clone(),
-            Self::Request(_, refusal) | Self::Nameless(refusal) => return refusal.error(),
+            Self::Request(_, refusal) => return refusal.error(),
             Self::Away => return internal("The state that replicas share cannot be reached: try again in a second"),
             Self::Busy => return internal("The server is busy: try again in a second"),
             Self::Share => {
@@ -193,7 +190,7 @@ impl Refusal {
             Self::TooLong(max) => format!("The body is longer than {max} bytes").into(),
             Self::Slow => "The body did not arrive in time".into(),
             Self::Broken => "The body did not arrive whole".into(),
-            Self::NoSession => "The header Mcp-Session-Id is missing: initialize gives one".into(),
+            Self::NoSession => "The header Mcp-Session-Id is missing: initialize gives one, by POST".into(),
             Self::Sessions => "The header Mcp-Session-Id must name one session".into(),
             Self::NoRequest => {
                 "From 2026-07-28 on a body is one request or one notification: no response, and no batch".into()

@@ -19,7 +19,7 @@ use super::accept::{Accepted, check_content, check_framing};
 use super::body::{self, ResponseContent};
 use super::exchange::Exchange;
 use super::executor::LoneRequests;
-use super::headers::{Era, SESSION_ID};
+use super::headers::{self, Era, SESSION_ID};
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
 use super::origin::OriginPolicy;
@@ -33,8 +33,9 @@ use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver
 use super::{legacy, modern, sealed};
 use crate::caller::Caller;
 use crate::connection::Listener;
-use crate::frame::{ErrorCode, Incoming, Message, RefusedFrame, RpcError, decode};
+use crate::frame::{ErrorCode, ErrorId, Incoming, Message, RefusedFrame, RpcError, decode};
 use crate::host::{Executor, Host};
+use crate::revision::Revision;
 use crate::server::Server;
 
 /// Tells proxies to pass events on as they come.
@@ -164,8 +165,10 @@ impl<H: Host> Service<H> {
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        let revision = headers::revision(request.headers());
+        let session = request.headers().get(SESSION_ID).cloned();
         if let Err(refusal) = check_framing(request.headers()) {
-            return refusal.response();
+            return refusal.response(self.no_id(revision, session.as_ref()));
         }
         if matches!(*request.method(), Method::GET | Method::HEAD)
             && let Some((status, text)) = self.health(request.uri().path()).await
@@ -182,12 +185,28 @@ impl<H: Host> Service<H> {
                 if let Some((refusals, reason)) = self.refusals.as_ref().zip(reason) {
                     refusals.refused(arrival.peer, reason);
                 }
-                refusal.response()
+                refusal.response(self.no_id(revision, session.as_ref()))
             }
         };
         self.origin_policy.expose(origin, &mut response);
         self.traffic.answered(response.status());
         response
+    }
+
+    /// The id of an error for a request whose own was not read, as the client's revision wants it.
+    /// The session tells its revision, or else a header.
+    fn no_id(&self, named: Option<Revision>, session: Option<&HeaderValue>) -> ErrorId<'static> {
+        let session = session.and_then(|id| self.sessions.of_key(&self.key_of(id.to_str().ok()?)));
+        let revision = session.and_then(|session| session.connection.peer()).map(|peer| peer.revision).or(named);
+        match revision {
+            Some(revision) if !revision.features().absent_ids => ErrorId::Null,
+            _ => ErrorId::Absent,
+        }
+    }
+
+    /// True for the path of the endpoint, with or without a slash behind it.
+    fn is_endpoint(&self, path: &str) -> bool {
+        path.strip_suffix('/').unwrap_or(path) == self.path.strip_suffix('/').unwrap_or(&self.path)
     }
 
     pub(super) fn is_ending(&self) -> bool {
@@ -230,7 +249,7 @@ impl<H: Host> Service<H> {
     {
         let (parts, body) = request.into_parts();
         self.origin_policy.check(&parts, arrival.local)?;
-        if parts.uri.path() != self.path {
+        if !self.is_endpoint(parts.uri.path()) {
             return self.metadata(&parts);
         }
         if parts.method == Method::OPTIONS {
@@ -317,9 +336,9 @@ impl<H: Host> Service<H> {
         let incoming = match decode(body) {
             Ok(Incoming::Blank) => {
                 let error = RpcError::new(ErrorCode::Parse, "Parse error: the body is empty");
-                return Err(self.unread(&context, RefusedFrame { id: None, error }));
+                return Err(Refusal::Message(error));
             }
-            Err(refused) | Ok(Incoming::One(Err(refused))) => return Err(self.unread(&context, refused)),
+            Err(refused) | Ok(Incoming::One(Err(refused))) => return Err(unread(refused)),
             Ok(incoming) => incoming,
         };
         let id = match &incoming {
@@ -337,16 +356,13 @@ impl<H: Host> Service<H> {
             None => refusal,
         })
     }
+}
 
-    /// The refusal of a frame that is no message. Where no id could be read, the client's revision
-    /// decides what stands for it.
-    fn unread(&self, context: &MessageContext, RefusedFrame { id, error }: RefusedFrame) -> Refusal {
-        let refusal = Box::new(Refusal::Message(error));
-        match id {
-            Some(id) => Refusal::Request(id, refusal),
-            None if legacy::wants_null(self, context) => Refusal::Nameless(refusal),
-            None => *refusal,
-        }
+/// The refusal of a frame that is not a message.
+fn unread(RefusedFrame { id, error }: RefusedFrame) -> Refusal {
+    match id {
+        Some(id) => Refusal::Request(id, Box::new(Refusal::Message(error))),
+        None => Refusal::Message(error),
     }
 }
 

@@ -32,7 +32,7 @@ fn initialize_settles_the_revision_asked_for_or_the_newest_legacy_one() {
     }
 }
 
-/// Bridges put several clients on one pipe, and each begins with `initialize` and counts from there.
+/// Bridges put several clients on one pipe. Each begins with `initialize` and counts from there.
 #[test]
 fn a_second_initialize_begins_a_session_and_calls_go_on() {
     let client = Client::legacy("2024-11-05");

@@ -47,6 +47,7 @@ impl Resource {
     #[must_use]
     pub fn metadata_at(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(WELL_KNOWN)?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
         (rest.is_empty() || rest == self.path).then(|| self.document.clone())
     }
 

@@ -23,6 +23,7 @@ mod client_config;
 mod clients;
 mod code_cache;
 mod components;
+mod composed;
 mod console;
 mod coverage;
 mod dev;

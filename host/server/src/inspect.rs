@@ -11,6 +11,9 @@ use crate::machine::Machine;
 /// Advice where it was not loaded within its limits.
 const MORE: &str = "serve it from a manifest whose [components.NAME.load] gives it more time or memory";
 
+/// Advice where its loader ended, or did not start.
+const AGAIN: &str = "load it again; if that ends the same way, it met a fault of the engine, or was made to harm";
+
 /// Findings about a component.
 pub struct Inspected {
     /// Its digest, exports and imports.
@@ -58,7 +61,10 @@ async fn elsewhere(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspecte
             });
         }
         Err(NotLoaded::Refused { message, hint, .. }) => return Err((message, hint)),
-        Err(error) => return Err((error.to_string(), MORE.to_owned())),
+        Err(error @ (NotLoaded::TooLate | NotLoaded::TooMuchMemory)) => {
+            return Err((error.to_string(), MORE.to_owned()));
+        }
+        Err(error) => return Err((error.to_string(), AGAIN.to_owned())),
     };
     let (written, schemas) = (WrittenDescriptions::default(), SchemaLimits::of(&load, time));
     let listing = loader.list((&component, lister), bytes, (&limits, memory_bytes_max), (&written, schemas)).await;

@@ -40,8 +40,10 @@ pub(crate) fn config(stack_bytes: usize) -> Config {
         // Frames of a guest are walked by their frame pointers. Nothing here reads these tables,
         // which would be mapped and registered with each component.
         .native_unwind_info(false)
+        // A string that one part of a composed component passes to another is copied by a module
+        // that the engine makes, with the memories of both. Without it, the engine panics.
+        .wasm_multi_memory(true)
         // Features that no guest language needs stay off: each had escapes or crashes of its own.
-        .wasm_memory64(false)
-        .wasm_multi_memory(false);
+        .wasm_memory64(false);
     config
 }

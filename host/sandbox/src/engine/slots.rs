@@ -116,6 +116,7 @@ impl Slots {
             .table_elements(TABLE_ELEMENTS)
             .max_core_instances_per_component(per_component(INSTANCES_MAX))
             .max_memories_per_component(per_component(MEMORIES_MAX))
+            .max_memories_per_module(per_component(MEMORIES_MAX))
             .max_tables_per_component(per_component(TABLES_MAX))
             .max_tables_per_module(per_component(TABLES_MAX))
             .max_core_instance_size(INSTANCE_BYTES_MAX)

@@ -1,4 +1,6 @@
 //! From a file's bytes to a compiled component, counted before. Must not hold: linking, or exports.
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -11,7 +13,7 @@ use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey::{COMPONENT_BYTES_MAX, Survey};
 use super::told;
-use crate::failure::one_line;
+use crate::failure::{one_line, panic_line};
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
 const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
@@ -34,6 +36,10 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)
     if let Some(compiled) = find(sandbox, (bytes, digest)) {
         return Ok(compiled);
     }
+    guarded(bytes, || compile_anew(sandbox, (bytes, digest)))
+}
+
+fn compile_anew<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Result<Compiled<'s>, LoadError> {
     let survey = survey(bytes)?;
     let lane = lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
     let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest))?;
@@ -69,8 +75,19 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Resul
 /// Counts the parts of a component and compiles it, for another process to map. None of its code
 /// becomes executable here.
 pub(crate) fn compile_elsewhere(engine: &Engine, bytes: &[u8]) -> Result<(Survey, Vec<u8>), LoadError> {
-    let survey = survey(bytes)?;
-    Ok((survey, precompiled::serialized(engine, bytes)?))
+    guarded(bytes, || {
+        let survey = survey(bytes)?;
+        Ok((survey, precompiled::serialized(engine, bytes)?))
+    })
+}
+
+/// Runs the work on these bytes. The engine has bugs, and some end in a panic: that refuses the
+/// component that met one, and takes nothing else along.
+fn guarded<T>(bytes: &[u8], work: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
+    // Nothing that the work had begun with is used again: a compilation owns what it changes, and
+    // functions that it kept are whole.
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(LoadError::EngineFault { reason: panic_line(&*panic), digest: Digest::of(bytes) }))
 }
 
 /// Refuses files that are no component, and counts the parts of the others.
@@ -89,5 +106,23 @@ fn survey(bytes: &[u8]) -> Result<Survey, LoadError> {
         Ok(Survey::of(bytes)?)
     } else {
         Err(LoadError::NotWasm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_engine_refuses_the_component_in_one_line_with_its_digest_and_the_version() {
+        let refused = guarded::<()>(b"bytes", || panic!("invalid adapter\nmodule {}", 7));
+        let Err(error) = refused else { panic!("it compiles") };
+        let (digest, version) = (Digest::of(b"bytes"), env!("CARGO_PKG_VERSION"));
+        let expected = format!(
+            "the engine failed at this component: invalid adapter module 7 (component {digest}, toolcell {version})"
+        );
+        assert_eq!(error.to_string(), expected);
+        assert!(error.hint().contains("fault of the engine"), "{}", error.hint());
     }
 }

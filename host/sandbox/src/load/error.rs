@@ -2,6 +2,7 @@
 //! the search for a cause.
 use toolcell_policy::quantity::show_bytes;
 
+use super::digest::Digest;
 use super::file_kind::FileKind;
 use super::imports::with_offer;
 use super::precompiled::NotCompiled;
@@ -40,6 +41,14 @@ pub enum LoadError {
     Invalid {
         /// The engine's words.
         reason: String,
+    },
+    /// The engine panicked.
+    #[error("the engine failed at this component: {reason} (component {digest}, toolcell {})", env!("CARGO_PKG_VERSION"))]
+    EngineFault {
+        /// The engine's words, on one line.
+        reason: String,
+        /// The digest of the component.
+        digest: Digest,
     },
     /// Made of async functions, or of streams and futures: WASI 0.3, which is off.
     #[error("uses async functions, streams or futures of components, which are off: {reason}")]
@@ -107,8 +116,9 @@ impl LoadError {
             Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
                 "lists of fixed length are no part of WIT's released versions: write a list, or a tuple"
             }
-            Self::Invalid { .. } => {
-                "threads, 64-bit memories, several memories in a module and garbage collection are off"
+            Self::Invalid { .. } => "threads, 64-bit memories and garbage collection are off",
+            Self::EngineFault { .. } => {
+                "this is a fault of the engine, which no setting mends: report it with this line, and with the component if you may share it"
             }
             Self::Async { .. } => "build it for WASI 0.2, with functions that are not async",
             Self::Imports { names } if names.iter().any(|name| is_of_wasi_0_3(name)) => {

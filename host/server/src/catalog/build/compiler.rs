@@ -107,6 +107,9 @@ pub enum NotCompiled {
     /// It was not done in time.
     #[error("compiling it takes too long")]
     TooLate,
+    /// It panicked, outside of the engine's compiler.
+    #[error("loading it met a fault of the host, which its standard error shows")]
+    Panicked,
     /// Too many late compilations still run.
     #[error("not compiled: {running} others that took too long still run")]
     LeftBehind { running: usize },
@@ -276,11 +279,11 @@ impl Compiler {
                 self.left_behind.fetch_add(1, Ordering::AcqRel);
                 Err(NotCompiled::TooLate)
             }
-            // The thread panicked.
-            Err(RecvTimeoutError::Disconnected) => match thread.join() {
-                Err(panic) => std::panic::resume_unwind(panic),
-                Ok(()) => Err(NotCompiled::TooLate),
-            },
+            // The thread panicked, which no other component pays for.
+            Err(RecvTimeoutError::Disconnected) => {
+                drop(thread.join());
+                Err(NotCompiled::Panicked)
+            }
         }
     }
 }

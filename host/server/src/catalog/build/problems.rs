@@ -87,6 +87,7 @@ pub(super) fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnost
             .hint("load it again; if that ends alike, it met a fault of the engine, or was made to harm"),
         NotCompiled::LeftBehind { .. }
         | NotCompiled::NoThread(_)
+        | NotCompiled::Panicked
         | NotCompiled::NoEngine(_)
         | NotCompiled::NotLoaded(_) => refused(error.to_string()),
         NotCompiled::TooLate => {

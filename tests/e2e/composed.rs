@@ -1,0 +1,89 @@
+//! Components that were composed of others, as `wac` makes them: what passes between their parts,
+//! their memories, and their imports.
+
+use serde_json::{Value, json};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of};
+
+/// A host that serves this fixture, whose calls may take this much memory.
+fn serving_within(fixture: &str, memory: &str) -> TestHost {
+    let manifest = manifest_of(&["good", fixture]);
+    TestHost::with_manifest(&format!("{manifest}\n[components.{fixture}.limits]\nmemory = \"{memory}\"\n"))
+}
+
+fn out_of(memory: &str) -> String {
+    format!("out of memory: the call needed more than {memory} (limit \"memory\")")
+}
+
+/// The text of the error that the tool itself answers with.
+fn error_of(host: &mut TestHost, tool: &str, arguments: Value) -> String {
+    let answer = host.call(tool, arguments);
+    assert!(answer.is_error(), "{:?}", answer.result());
+    answer.result()["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn texts_lists_records_results_and_resources_pass_between_two_parts() {
+    let mut host = TestHost::serving(&["composed"]);
+    let texts = json!(["", "one", "zwölf", "🦀"]);
+    assert_eq!(host.call("length", json!({"text": "zwölf 🦀"})).structured()["result"], 11);
+    assert_eq!(host.call("same", json!({"texts": texts})).structured()["result"], texts);
+    assert_eq!(
+        host.call("sum", json!({"values": [1, 2, 4_294_967_295_u32]})).structured()["result"],
+        4_294_967_298_u64
+    );
+    let entry = json!({"name": "tea", "tags": texts});
+    assert_eq!(*host.call("tidy", json!({"entry": entry})).structured(), entry);
+    assert_eq!(host.call("check", json!({"text": "short"})).structured()["result"], "short");
+    assert_eq!(error_of(&mut host, "check", json!({"text": "much too long"})), r#"{"error":"much too long"}"#);
+    assert_eq!(host.call("counted", json!({"at": 41})).structured()["result"], 41);
+}
+
+#[test]
+fn texts_lists_and_results_pass_through_five_parts() {
+    let mut host = TestHost::serving(&["chained"]);
+    assert_eq!(host.call("parts", json!({})).structured()["result"], 5);
+    let texts = json!(["one", "zwölf"]);
+    assert_eq!(host.call("pass", json!({"texts": texts})).structured()["result"], texts);
+    assert_eq!(error_of(&mut host, "pass", json!({"texts": []})), r#"{"error":""}"#);
+}
+
+#[test]
+fn a_part_gets_what_the_component_is_granted_and_no_more() {
+    let sealed = manifest_of(&["chained"]);
+    let granted = format!("{sealed}[components.chained.env]\nONE = \"1\"\nTWO = \"2\"\n");
+    for (manifest, expected) in [(sealed, 0), (granted, 2)] {
+        let mut host = TestHost::with_manifest(&manifest);
+        assert_eq!(host.call("variables", json!({})).structured()["result"], expected);
+    }
+}
+
+#[test]
+fn the_memory_of_each_part_counts() {
+    // Five memories of one mebibyte each.
+    let mut host = serving_within("chained", "4MiB");
+    assert_eq!(host.call("parts", json!({})).error_text(), out_of("4MiB"));
+    host.still_works();
+    let mut host = serving_within("chained", "6MiB");
+    assert_eq!(host.call("parts", json!({})).structured()["result"], 5);
+}
+
+#[test]
+fn the_memories_of_one_module_count_together() {
+    let mut host = serving_within("own_memories", "4MiB");
+    assert_eq!(host.call("grow", json!({"pages": 0})).structured()["result"], 32);
+    assert_eq!(host.call("grow", json!({"pages": 15})).structured()["result"], 62);
+    // The first one grows, the second one no longer.
+    assert_eq!(host.call("grow", json!({"pages": 20})).structured()["result"], 36 + 16);
+    host.still_works();
+    let mut host = serving_within("own_memories", "1MiB");
+    assert_eq!(host.call("grow", json!({"pages": 0})).error_text(), out_of("1MiB"));
+    host.still_works();
+}
+
+#[test]
+fn composed_components_are_checked_and_inspected_like_others() {
+    let folder = Folder::with_manifest(&manifest_of(&["composed", "chained", "own_memories"]));
+    assert_eq!(Command::in_folder(&folder, &["check", "toolcell.toml"]).run().code(), 0);
+    let found = Command::in_folder(&folder, &["inspect", "components/chained.wasm", "--json"]).run().json();
+    assert_eq!(found["imports"], json!(["wasi:cli/environment@0.2.0"]), "{found}");
+}

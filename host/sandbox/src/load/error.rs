@@ -116,7 +116,9 @@ impl LoadError {
             Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
                 "lists of fixed length are no part of WIT's released versions: write a list, or a tuple"
             }
-            Self::Invalid { .. } => "threads, 64-bit memories and garbage collection are off",
+            Self::Invalid { .. } => {
+                "exceptions, threads, 64-bit memories, wide arithmetic and garbage collection are off"
+            }
             Self::EngineFault { .. } => {
                 "this is a fault of the engine, which no setting mends: report it with this line, and with the component if you may share it"
             }

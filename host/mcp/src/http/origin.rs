@@ -204,6 +204,7 @@ mod tests {
     use http::Request;
 
     use super::*;
+    use crate::frame::ErrorId;
 
     fn check(origin_policy: &OriginPolicy, local: &str, host: &str, origin: Option<&str>) -> Result<(), StatusCode> {
         let mut request = Request::post("/mcp").header(HOST, host);
@@ -212,7 +213,7 @@ mod tests {
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let local = (local != "unix").then(|| local.parse().unwrap());
-        origin_policy.check(&parts, local).map_err(|refusal| refusal.response().status())
+        origin_policy.check(&parts, local).map_err(|refusal| refusal.response(ErrorId::Absent).status())
     }
 
     #[test]

@@ -47,8 +47,9 @@ impl Resource {
     #[must_use]
     pub fn metadata_at(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(WELL_KNOWN)?;
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        (rest.is_empty() || rest == self.path).then(|| self.document.clone())
+        // The endpoint is the same with a slash behind it.
+        let is_own = rest == self.path || (!self.path.is_empty() && rest.strip_suffix('/') == Some(&self.path));
+        (rest.is_empty() || is_own).then(|| self.document.clone())
     }
 
     /// The challenge to a caller without a valid token.

@@ -26,7 +26,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced dev-test drill conformance clients-check console-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs book dist dist-check install uninstall check-all ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced dev-test drill conformance matrix console-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs book dist dist-check install uninstall check-all ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -86,8 +86,8 @@ drill: build fixtures ## Break out of the sandbox in every way there is, and see
 conformance: build fixtures clients ## Run the official conformance suite against the binary, for both eras
 	tests/conformance/run.py
 
-clients-check: build guests fixtures ## Have the MCP clients of agents' frameworks, mcp-remote and the Inspector's page in a browser talk with the binary (ARGS=fastmcp: only that)
-	@tests/clients/frameworks/check.py $(ARGS)
+matrix: build guests fixtures ## Have the SDKs, clients of agents' frameworks, bridges and the Inspector talk with the binary, and write host/docs/clients.md (ARGS=fastmcp: only that)
+	@$(PYTHON) tests/clients/matrix/matrix.py $(ARGS)
 
 console-check: build guests fixtures ## Look at the console's pages in a headless Chromium, with axe, and decide there (ARGS=served: only that)
 	$(CARGO) build --release --locked -p toolcell-console --example pages

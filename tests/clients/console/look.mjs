@@ -13,7 +13,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { startBrowser } from '../frameworks/node/browser.mjs';
+import { startBrowser } from '../matrix/node/browser.mjs';
 
 export const { values: options } = parseArgs({
     options: {

@@ -1,5 +1,5 @@
 // Talks to toolcell with the page of the MCP Inspector, in a headless Chromium: a person's clicks, and the words that the
-// page then shows. The claims are those of ../conversation.py.
+// page then shows.
 //
 // Usage: NODE inspector_page.mjs --era legacy|modern --toolcell BINARY --folder FOLDER --modules node_modules
 //                                --frameworks FOLDER [--url URL]

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, PATIENCE, TestHost, manifest_of};
+use toolcell_tests::{Folder, TestHost, manifest_of, patience};
 
 /// Time within which the host has to end what does not stop: the deadline of these tools, the grace
 /// that it gives their process, and room for a busy machine.
@@ -201,7 +201,7 @@ impl Attack {
 
 /// Bytes that are held, once they are this few, or no more of them are given back.
 fn settled(bytes_max: u64, held: impl Fn() -> u64) -> u64 {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     loop {
         let held = held();
         if held <= bytes_max || Instant::now() > end {

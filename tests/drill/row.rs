@@ -2,7 +2,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, PATIENCE};
+use toolcell_tests::{Answer, patience};
 
 use crate::site::{CANARY, Site};
 
@@ -154,7 +154,7 @@ impl Row {
         }
         // The next call runs, in this process or in another. A process that was honest for as long
         // as its call ran may be ended after that, with the next call in it.
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience();
         let next = loop {
             let next = site.attack(self.tool, &only("getpid", json!([])));
             let ended = next.is_error() && next.error_text().starts_with(ENDED);

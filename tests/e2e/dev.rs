@@ -33,7 +33,7 @@ fn is_alive(process: &str) -> bool {
 }
 
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let end = std::time::Instant::now() + toolcell_tests::PATIENCE;
+    let end = std::time::Instant::now() + toolcell_tests::patience();
     while !is_so() {
         assert!(std::time::Instant::now() < end, "never {what}");
         std::thread::yield_now();

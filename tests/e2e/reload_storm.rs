@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Folder, PATIENCE, TestHost, bulk};
+use toolcell_tests::{Command, Folder, TestHost, bulk, patience};
 
 /// Swaps in all.
 const SWAPS: u64 = 200;
@@ -132,7 +132,7 @@ impl Place {
 
     /// The status, as soon as `is_so` holds for it.
     fn status_once(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let status = self.ask("status");
             if is_so(&status) {
@@ -180,7 +180,7 @@ impl Client<'_> {
     fn call(&mut self, tool: &str) {
         let oldest = self.numbered.serving.load(Ordering::SeqCst);
         let id = self.start(tool);
-        let reply = self.replies.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {id} ({tool})"));
+        let reply = self.replies.recv_timeout(patience()).unwrap_or_else(|_| panic!("no answer to {id} ({tool})"));
         let newest = self.numbered.saved.load(Ordering::SeqCst);
         assert_eq!(reply["id"], json!(id), "an answer to a call that was cancelled: {reply}");
         let text = reply["result"]["content"][0]["text"].as_str();

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, PATIENCE, TestHost, alone, manifest_of};
+use toolcell_tests::{Folder, TestHost, alone, manifest_of, patience};
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -58,7 +58,7 @@ fn get(host: &mut TestHost, id: &str) -> Value {
 
 /// The task once it has one of these statuses.
 fn once(host: &mut TestHost, id: &str, statuses: &[&str]) -> Value {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     loop {
         let reply = get(host, id);
         let status = reply["result"]["status"].as_str().unwrap_or_else(|| panic!("no task: {reply}"));
@@ -233,7 +233,7 @@ fn who_listens_hears_of_a_task_and_reads_what_the_tool_says() {
     host.next_of("notifications/subscriptions/acknowledged");
     assert_eq!(host.next_of("notifications/tasks")["params"]["status"], "completed");
     let spoken = begin(&mut host, "say", json!({"what": "half", "seconds": 600}));
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while get(&mut host, &spoken)["result"]["statusMessage"] != "half" {
         assert!(Instant::now() < until, "it says nothing");
         std::thread::sleep(Duration::from_millis(10));
@@ -317,7 +317,7 @@ fn a_legacy_client_is_asked_while_it_waits_for_the_result() {
     let (mut host, _) = legacy("");
     let task = legacy_begin(&mut host, "confirm_delete", json!({}), 60_000);
     let id = task["taskId"].clone();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while host.request("tasks/get", json!({"taskId": id}))["result"]["status"] != "input_required" {
         assert!(Instant::now() < until, "it does not ask");
         std::thread::sleep(Duration::from_millis(10));
@@ -382,7 +382,7 @@ fn a_task_runs_on_through_a_reload() {
     let id = begin(&mut host, "slow_compute", json!({"seconds": 2, "label": "old"}));
     let changed = manifest("").replace("[components.tasks]\n", "[components.tasks]\nprefix = \"new_\"\n");
     host.folder().write("toolcell.toml", changed);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while !host.list().iter().any(|tool| tool["name"] == "new_greet") {
         assert!(Instant::now() < until, "it is not reloaded");
     }
@@ -434,7 +434,7 @@ fn tasks_are_bounded_in_number_size_and_life() {
     assert!(text.contains("deadline exceeded: the call took longer than 600ms"), "{text}");
     // The third fits, the fourth does not.
     let mut replies = Vec::new();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     loop {
         let reply = call(&mut host, "say", json!({}));
         if reply.get("error").is_some() {
@@ -455,7 +455,7 @@ fn tasks_are_bounded_in_number_size_and_life() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(code(&get(&mut host, &large)), -32602);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while call(&mut host, "say", json!({})).get("error").is_some() {
         assert!(Instant::now() < until, "there is no room again");
         std::thread::sleep(Duration::from_millis(20));

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
-use toolcell_tests::{Command, Folder, PATIENCE, TestHost, manifest_of, terminal, toolchain};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of, patience, terminal, toolchain};
 
 /// A manifest whose operators may decide.
 fn deciding(fixtures: &[&str]) -> String {
@@ -20,7 +20,7 @@ fn unhurried(manifest: &str) -> String {
 
 /// The activity of this host once it fits.
 fn activity_when(host: &TestHost, fits: impl Fn(&Value) -> bool) -> Value {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     loop {
         let list = Command::in_folder(host.folder(), &["top", "--json"]).run().json();
         let activity = list[0].clone();
@@ -38,7 +38,7 @@ fn decide(host: &TestHost, run: &Value, decision: &Value) -> Value {
     let sockets: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(sockets.len(), 1, "{sockets:?}");
     let mut stream = UnixStream::connect(&sockets[0]).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
     let request = json!({"toolcell": 1, "request": {"decide": {"run": run, "decision": decision}}});
     stream.write_all(format!("{request}\n").as_bytes()).unwrap();
     let mut answer = String::new();

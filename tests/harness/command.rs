@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::folder::RUNTIME_FOLDER;
-use crate::frames::PATIENCE;
+use crate::frames::last_lines;
+use crate::patience;
 use crate::terminal::Terminal;
 use crate::{Folder, binary};
 
@@ -19,8 +20,7 @@ pub struct Command {
     input: Vec<u8>,
 }
 
-/// The result of a run.
-#[derive(Debug)]
+/// The result of a run. As text for people it has the end of all that was printed.
 pub struct Finished {
     /// The exit status of the process.
     pub status: ExitStatus,
@@ -74,7 +74,7 @@ impl Command {
     /// If there is no terminal to be had.
     #[must_use]
     pub fn on_terminal(self) -> Terminal {
-        Terminal::running(&self.process, 2 * PATIENCE)
+        Terminal::running(&self.process, 2 * patience())
     }
 
     /// Runs it to its end.
@@ -90,14 +90,16 @@ impl Command {
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let stdout = read_all(child.stdout.take().unwrap());
         let stderr = read_all(child.stderr.take().unwrap());
-        let end = Instant::now() + 2 * PATIENCE;
+        let end = Instant::now() + 2 * patience();
         let status = loop {
             if let Some(status) = child.try_wait().unwrap() {
                 break status;
             }
             if Instant::now() > end {
                 child.kill().unwrap();
-                panic!("{:?} takes too long", self.process);
+                let status = child.wait().unwrap();
+                let ended = Finished { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() };
+                panic!("{:?} takes too long: {ended:?}", self.process);
             }
             std::thread::sleep(Duration::from_millis(2));
         };
@@ -112,6 +114,13 @@ fn read_all(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<S
         stream.read_to_end(&mut bytes).unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+impl std::fmt::Debug for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (stdout, stderr) = (last_lines(&self.stdout), last_lines(&self.stderr));
+        write!(f, "{}\non stdout:\n{stdout}on stderr:\n{stderr}", self.status)
+    }
 }
 
 impl Finished {
@@ -159,6 +168,7 @@ impl Finished {
     /// If a line is not JSON.
     #[must_use]
     pub fn frames(&self) -> Vec<Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let frame = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}: {self:?}"));
+        self.stdout.lines().map(frame).collect()
     }
 }

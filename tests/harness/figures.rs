@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use crate::web::{Ask, Wire};
-use crate::{PATIENCE, TestHost};
+use crate::{TestHost, patience};
 
 /// The content type of the page.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -54,7 +54,7 @@ impl TestHost {
     /// If it does not hold in time.
     #[must_use]
     pub fn figures_when(&self, what: &str, is_so: impl Fn(&Figures) -> bool) -> Figures {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let figures = self.figures();
             if is_so(&figures) {

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Time that a test waits for anything before it fails. No wait here takes this long, except on a
-/// machine under load.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::patience;
 
 /// The `_meta` that every modern request carries.
 #[must_use]
@@ -21,6 +19,24 @@ pub fn modern_meta() -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "toolcell-tests", "version": "1"},
     })
+}
+
+/// Most lines of a text that the log of a failure has.
+const LAST_LINES: usize = 60;
+
+/// Most bytes of them. A line of an audit may be long.
+const LAST_BYTES: usize = 32 * 1024;
+
+/// The end of a text for the log of a failure, in whole lines where they are not too long.
+pub(crate) fn last_lines(text: &str) -> String {
+    let text = text.trim_end();
+    let lines = text.rmatch_indices('\n').nth(LAST_LINES - 1).map_or(0, |(at, _)| at + 1);
+    let bytes = text.floor_char_boundary(text.len().saturating_sub(LAST_BYTES));
+    match lines.max(bytes) {
+        0 if text.is_empty() => "(nothing)\n".to_owned(),
+        0 => format!("{text}\n"),
+        from => format!("({from} bytes before)\n{}\n", &text[from..]),
+    }
 }
 
 /// The lines of a child's stdout.
@@ -89,12 +105,28 @@ impl Said {
 
     /// Waits until the child has written these words. False if it does not in time.
     pub(crate) fn wait_for(&self, words: &str) -> bool {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         let mut text = self.0.0.lock().unwrap();
         while !text.contains(words) {
             let Some(left) = end.checked_duration_since(Instant::now()) else { return false };
             text = self.0.1.wait_timeout(text, left).unwrap().0;
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_a_failure_has_the_end_of_a_text_and_is_bounded() {
+        assert_eq!(last_lines(""), "(nothing)\n");
+        assert_eq!(last_lines("a\nb\n"), "a\nb\n");
+        let numbered: String = (0..100).map(|number| format!("{number}\n")).collect();
+        let last = last_lines(&numbered);
+        assert!(last.starts_with("(110 bytes before)\n40\n41\n"), "{last}");
+        assert!(last.ends_with("\n98\n99\n"), "{last}");
+        assert!(last_lines(&"ö".repeat(1_000_000)).len() < LAST_BYTES + 100);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::frames::PATIENCE;
+use crate::patience;
 
 /// The page with that configuration, relative to the folder of this crate.
 const PAGE: &str = "../host/docs/reverse-proxy.md";
@@ -103,7 +103,7 @@ impl Nginx {
     }
 
     fn wait_for(&mut self, what: &str, is_there: impl Fn(&Self) -> bool) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         while !is_there(self) {
             let ended = self.child.try_wait().unwrap();
             let said = || fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default();

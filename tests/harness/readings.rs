@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use crate::frames::PATIENCE;
+use crate::patience;
 
 /// Counts how often one file is opened for reading and closed again. It watches the file itself,
 /// not its path.
@@ -51,7 +51,7 @@ impl Readings {
     /// # Panics
     /// If there is none in time.
     pub fn wait(&self) {
-        let limit = Timespec::try_from(PATIENCE).unwrap();
+        let limit = Timespec::try_from(patience()).unwrap();
         let told = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)).unwrap();
         assert!(told > 0, "nobody reads it");
         let _ = self.count();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::frames::PATIENCE;
+use crate::patience;
 use crate::{Command, Folder, TestHost};
 
 /// The notification of a changed list of tools.
@@ -137,7 +137,7 @@ impl TestHost {
     /// # Panics
     /// If it does not hold in time.
     pub fn status_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let status = self.status();
             if is_so(&status) {

@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::frames::{PATIENCE, modern_meta};
+use crate::frames::modern_meta;
+use crate::patience;
 use crate::{Folder, MODERN_REVISION, TestHost, fixture};
 
 /// A running `toolcell serve --http`.
@@ -157,7 +158,7 @@ impl WebHost {
             .host
             .recorded("a call that begins", |record| record["event"] == "call.started" && record["tool"] == tool);
         // Replicas ask for a place after that.
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         while self.host.folder().shared().is_some_and(|shared| !shared.a_call_has_a_place()) {
             assert!(Instant::now() < end, "the call has no place");
             std::thread::yield_now();
@@ -329,8 +330,8 @@ impl Wire {
     pub fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(patience())).unwrap();
+        stream.set_write_timeout(Some(patience())).unwrap();
         Self::over(stream)
     }
 }
@@ -371,7 +372,7 @@ impl<S: Read + Write> Wire<S> {
     pub fn reply(&mut self) -> Reply {
         let mut reply = self.head();
         if reply.field("transfer-encoding") == Some("chunked") {
-            let end = Instant::now() + 2 * PATIENCE;
+            let end = Instant::now() + 2 * patience();
             while let Some(chunk) = self.chunk() {
                 assert!(Instant::now() < end, "no end");
                 reply.body.extend(chunk);
@@ -405,7 +406,7 @@ impl<S: Read + Write> Wire<S> {
     /// If none comes in time.
     pub fn event(&mut self) -> Option<Value> {
         // Each comment that keeps the stream open begins the time of the connection anew.
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             // The host writes each event and each comment in one chunk. A proxy may join chunks
             // that arrived together.

@@ -7,7 +7,7 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Disturbance, DisturbedWay, Engine, within_ten_seconds};
+use engine::{Disturbance, DisturbedWay, Engine, eventually};
 use replica::{MINUTE, WITHIN, options, run};
 use toolcell_shared::{AllowanceName, Claim, Pace, SharedState, Taken, Valkey, ValkeyOptions};
 
@@ -61,7 +61,7 @@ fn a_pause_of(pause: Duration) {
         println!("paused for {pause:?}: {used} used, {unknown} refused, at most {longest:?} for one");
         assert!(longest < AT_MOST, "an operation took {longest:?}");
         assert!(unknown > 0 && used <= 1, "{used} used, {unknown} unanswered");
-        within_ten_seconds("it answers again", async || {
+        eventually("it answers again", async || {
             replicas[0].is_noted("what").await.is_ok() && replicas[1].is_noted("what").await.is_ok()
         })
         .await;
@@ -90,7 +90,7 @@ fn an_answer_that_was_lost_with_its_connection_is_had_again() {
         way.set(Disturbance::AnswersCutIt);
         let claiming = tokio::spawn(async move { far.claim("chain", MINUTE).await });
         // The server has done it, while its answer was lost.
-        within_ten_seconds("the server has it", async || engine.ask(&["DBSIZE"]) == ":2").await;
+        eventually("the server has it", async || engine.ask(&["DBSIZE"]) == ":2").await;
         way.set(Disturbance::Nothing);
         let claim: Option<Claim> = claiming.await.unwrap().unwrap();
         assert!(claim.is_some(), "who asks again gets the same answer");
@@ -121,7 +121,7 @@ fn a_network_that_loses_what_is_sent_is_a_server_that_is_away() {
             assert_eq!(near.claim("before", MINUTE).await, Ok(None));
             assert_eq!(near.take("ann", &two).await, Ok(Taken::All));
             way.set(Disturbance::Nothing);
-            within_ten_seconds("it answers again", async || far.is_noted("what").await.is_ok()).await;
+            eventually("it answers again", async || far.is_noted("what").await.is_ok()).await;
             assert_eq!(far.claim("chain", MINUTE).await, Ok(None), "{lost:?}");
             assert!(matches!(far.take("ann", &two).await, Ok(Taken::Refused { .. })), "{lost:?}");
         });
@@ -152,7 +152,7 @@ fn a_slow_server_answers_as_long_as_it_is_in_time() {
         assert!(state.claim("chain", MINUTE).await.is_err());
         assert!(began.elapsed() < AT_MOST);
         way.set(Disturbance::Nothing);
-        within_ten_seconds("it is fast again", async || state.is_noted("what").await.is_ok()).await;
+        eventually("it is fast again", async || state.is_noted("what").await.is_ok()).await;
         assert_eq!(state.claim("chain", MINUTE).await, Ok(None), "what came too late took place");
     });
 }

@@ -6,7 +6,7 @@ mod replica;
 
 use std::time::Duration;
 
-use engine::{Cluster, Engine, Watched, within_ten_seconds};
+use engine::{Cluster, Engine, Watched, eventually};
 use replica::{behind, each_server, of, options, run};
 use toolcell_shared::{Bus, EmbeddedBus, MESSAGE_BYTES_MAX, News, PublishError, Subscription, Valkey, ValkeyOptions};
 
@@ -106,14 +106,14 @@ fn who_listens_is_told_of_a_lost_connection_and_hears_again() {
         assert!(matches!(one.publish("all", b"lost").await, Err(PublishError::Away(_))));
         engine.start_again();
         assert_eq!(next(&mut there).await, News::Listening);
-        within_ten_seconds("it publishes", async || one.publish("all", b"x").await.is_ok()).await;
+        eventually("it publishes", async || one.publish("all", b"x").await.is_ok()).await;
         assert_eq!(next(&mut there).await, message("x"));
     });
 }
 
 /// Publishes until somebody there hears it.
 async fn is_heard(by: &mut Subscription, one: &Valkey) {
-    within_ten_seconds("it is heard", async || {
+    eventually("it is heard", async || {
         let _ = one.publish("all", b"x").await;
         let heard = async { while by.next().await != message("x") {} };
         tokio::time::timeout(Duration::from_millis(250), heard).await.is_ok()
@@ -177,7 +177,7 @@ fn who_listens_before_the_server_is_there_hears_once_it_is() {
         let mut here = one.subscribe(&["all"]);
         engine.start_again();
         assert_eq!(next(&mut here).await, News::Listening);
-        within_ten_seconds("it publishes", async || one.publish("all", b"x").await.is_ok()).await;
+        eventually("it publishes", async || one.publish("all", b"x").await.is_ok()).await;
         assert_eq!(next(&mut here).await, message("x"));
     });
 }

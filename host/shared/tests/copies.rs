@@ -8,7 +8,7 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Cluster, Engine, Watched, within_ten_seconds};
+use engine::{Cluster, Engine, Watched, eventually};
 use replica::{MINUTE, WITHIN, behind, of, options, run};
 use toolcell_shared::{
     AllowanceName, Begun, Bucket, Kept, NotKept, Pace, Quota, Request, SharedState, Taken, Valkey, ValkeyOptions,
@@ -83,7 +83,7 @@ fn a_write_is_done_once_copies_have_it_and_may_have_been_done_where_they_do_not(
         // It was done all the same.
         assert_eq!(kept.get(bucket(), "four", 10).await.unwrap(), Some(Vec::new()));
         copy.go_on();
-        within_ten_seconds("the copy follows", async || state.note("five", MINUTE).await.is_ok()).await;
+        eventually("the copy follows", async || state.note("five", MINUTE).await.is_ok()).await;
         assert_eq!(state.claim("two", MINUTE).await, Ok(None), "it was used, though nobody was told so");
         assert_eq!(writes(&state, &kept, "six").await, ALL);
     });
@@ -141,7 +141,7 @@ fn what_was_told_is_known_after_a_failover() {
         }
         assert!(told.len() >= 50, "{told:?}");
         let unwaited = Valkey::new(behind(&watched)).unwrap();
-        within_ten_seconds("another main server", async || unwaited.note("again", MINUTE).await.is_ok()).await;
+        eventually("another main server", async || unwaited.note("again", MINUTE).await.is_ok()).await;
         for number in told {
             assert_eq!(unwaited.claim(&number.to_string(), MINUTE).await, Ok(None), "{number} was used");
         }

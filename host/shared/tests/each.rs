@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::within_ten_seconds;
+use engine::eventually;
 use replica::{HOUR, MINUTE, each_server, run};
 use toolcell_shared::{
     AllowanceName, BOARD_ENTRIES_MAX, BOARD_ENTRY_BYTES_MAX, Begun, Embedded, Pace, Posted, REQUEST_ANSWER_BYTES_MAX,
@@ -136,7 +136,7 @@ fn a_request_runs_once_and_its_answer_is_kept_for_a_time() {
         let short = Duration::from_millis(50);
         assert!(matches!(one.begin(&request("short", ""), short).await, Ok(Begun::Now(_))));
         let begins = async || matches!(other.begin(&request("short", ""), MINUTE).await, Ok(Begun::Now(_)));
-        within_ten_seconds("one that never ended begins again", begins).await;
+        eventually("one that never ended begins again", begins).await;
     });
 }
 
@@ -150,13 +150,18 @@ fn so_many_requests_of_a_caller_are_known_and_so_many_bytes_of_answers() {
             replica.begin(&request(&name, ""), time).await.unwrap()
         };
         let answer = "x".repeat(REQUEST_ANSWER_BYTES_MAX);
-        for _ in 0..64 {
-            let Begun::Now(claim) = begin(one, short).await else { panic!("there is room") };
+        let (began, mut kept) = (Instant::now(), 0);
+        while let Begun::Now(claim) = begin(one, short).await {
             one.end(claim, &answer, short).await.unwrap();
+            kept += 1;
         }
-        assert_eq!(begin(other, MINUTE).await, Begun::NoRoom);
+        // Where that took longer, the first of them are forgotten by now.
+        assert!(kept == 64 || kept > 64 && began.elapsed() > short, "{kept} are kept");
+        if began.elapsed() < short {
+            assert_eq!(begin(other, MINUTE).await, Begun::NoRoom);
+        }
         let mut begun = Vec::new();
-        within_ten_seconds("answers are forgotten, and then there is room for requests", async || {
+        eventually("answers are forgotten, and then there is room for requests", async || {
             while let Begun::Now(claim) = begin(one, MINUTE).await {
                 begun.push(claim);
             }
@@ -194,7 +199,7 @@ fn calls_that_wait_for_a_place_get_it_in_their_order() {
         };
         tokio::join!(join_all(waits.collect()), given_up);
         assert_eq!(*order.lock().unwrap(), (0..10).collect::<Vec<_>>());
-        within_ten_seconds("it is left", async || one.enter("tool", 1).await.unwrap().is_some()).await;
+        eventually("it is left", async || one.enter("tool", 1).await.unwrap().is_some()).await;
     });
 }
 
@@ -236,7 +241,7 @@ fn a_replica_that_waited_and_is_gone_holds_nobody_up_for_long() {
         // Its line ends with the call, and it says so.
         assert!(tokio::time::timeout(Duration::from_millis(50), other.wait("tool", 1)).await.is_err());
         drop(place);
-        within_ten_seconds("nobody waits", async || one.enter("tool", 1).await.unwrap().is_some()).await;
+        eventually("nobody waits", async || one.enter("tool", 1).await.unwrap().is_some()).await;
     });
 }
 
@@ -245,9 +250,9 @@ fn a_use_and_a_note_end_with_their_time() {
     each(async |one, other| {
         let short = Duration::from_millis(50);
         assert!(one.claim("chain", short).await.unwrap().is_some());
-        within_ten_seconds("the use ends", async || other.claim("chain", MINUTE).await.unwrap().is_some()).await;
+        eventually("the use ends", async || other.claim("chain", MINUTE).await.unwrap().is_some()).await;
         one.note("what", short).await.unwrap();
-        within_ten_seconds("the note ends", async || !other.is_noted("what").await.unwrap()).await;
+        eventually("the note ends", async || !other.is_noted("what").await.unwrap()).await;
     });
 }
 
@@ -271,7 +276,7 @@ fn a_note_is_read_anywhere() {
 fn what_is_posted_is_read_anywhere_until_it_ends_or_is_taken_down() {
     each(async |one, other| {
         assert_eq!(other.posted("board").await, Ok(Vec::new()));
-        let short = Duration::from_millis(300);
+        let (began, short) = (Instant::now(), Duration::from_secs(2));
         assert_eq!(one.post("board", "short", short).await, Ok(true));
         assert_eq!(one.post("board", "long", short).await, Ok(true));
         assert_eq!(other.post("board", "long", MINUTE).await, Ok(true), "the longer time counts");
@@ -284,10 +289,13 @@ fn what_is_posted_is_read_anywhere_until_it_ends_or_is_taken_down() {
             posted
         };
         let names = |posted: &[Posted]| posted.iter().map(|posted| posted.entry.clone()).collect::<Vec<_>>();
-        assert_eq!(names(&entries(other).await), ["gone", "long", "short"]);
+        let posted = entries(other).await;
+        let is_there = |name: &&str| *name != "short" || began.elapsed() < short;
+        let expected: Vec<&str> = ["gone", "long", "short"].into_iter().filter(is_there).collect();
+        assert!(names(&posted) == ["gone", "long", "short"] || names(&posted) == expected, "{posted:?}");
         other.take_down("board", "gone").await.unwrap();
         other.take_down("board", "never there").await.unwrap();
-        within_ten_seconds("the short one ends", async || names(&entries(one).await) == ["long"]).await;
+        eventually("the short one ends", async || names(&entries(one).await) == ["long"]).await;
         let left = entries(one).await[0].left;
         assert!(left > MINUTE - Duration::from_secs(20) && left <= MINUTE, "{left:?}");
         let longest = "x".repeat(BOARD_ENTRY_BYTES_MAX);
@@ -308,7 +316,7 @@ fn a_board_has_so_many_entries_and_those_that_end_make_room() {
         assert_eq!(one.post("board", "short", short).await, Ok(true));
         let began = Instant::now();
         assert!(!other.post("board", "another", HOUR).await.unwrap() || began.elapsed() > short);
-        within_ten_seconds("one makes room", async || other.post("board", "another", HOUR).await.unwrap()).await;
+        eventually("one makes room", async || other.post("board", "another", HOUR).await.unwrap()).await;
         assert_eq!(other.post("board", "one more", HOUR).await, Ok(false));
         assert_eq!(other.post("board", "7", HOUR).await, Ok(true), "one that is there needs no room");
         assert_eq!(one.posted("board").await.unwrap().len(), BOARD_ENTRIES_MAX);

@@ -8,7 +8,7 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Engine, within_ten_seconds};
+use engine::{Engine, eventually};
 use redis::Script;
 use replica::{WITHIN, options, run};
 use toolcell_shared::{Bucket, Kept, NotKept, Quota, ValkeyOptions};
@@ -218,7 +218,7 @@ fn a_full_server_takes_nothing_more_and_gives_back() {
         assert!(stored > 10, "{stored}");
         assert_counted(&engine);
         // For a moment after that nobody asks.
-        within_ten_seconds("it is read", async || kept.exists(NOTES, "k0").await == Ok(true)).await;
+        eventually("it is read", async || kept.exists(NOTES, "k0").await == Ok(true)).await;
         kept.delete_all(NOTES, ROOMY, vec!["k0".to_owned(), "k1".to_owned()]).await.unwrap();
         assert_counted(&engine);
         set(&kept, ROOMY, "k0", b"there is room again").await.unwrap();
@@ -237,11 +237,11 @@ fn a_server_that_is_away_is_said_to_be_and_used_once_it_is_back() {
         assert!(matches!(set(&kept, ROOMY, "k", b"w").await, Err(NotKept::Away(_))));
         assert!(began.elapsed() < Duration::from_secs(5));
         engine.go_on();
-        within_ten_seconds("it goes on", async || kept.get(NOTES, "k", 100).await.is_ok()).await;
+        eventually("it goes on", async || kept.get(NOTES, "k", 100).await.is_ok()).await;
         engine.kill();
         assert!(matches!(kept.add(NOTES, ROOMY, "n".to_owned(), 1).await, Err(NotKept::Away(_))));
         engine.start_again();
-        within_ten_seconds("it is back", async || kept.add(NOTES, ROOMY, "n".to_owned(), 1).await.is_ok()).await;
+        eventually("it is back", async || kept.add(NOTES, ROOMY, "n".to_owned(), 1).await.is_ok()).await;
         assert_eq!(kept.get(NOTES, "k", 100).await, Ok(None), "it had nothing on a disk");
     });
 }
@@ -257,7 +257,7 @@ fn what_is_kept_is_there_after_a_restart_where_the_server_writes_a_log() {
         }
         engine.kill();
         engine.start_again();
-        within_ten_seconds("it is back", async || kept.get(NOTES, "n", 100).await.is_ok()).await;
+        eventually("it is back", async || kept.get(NOTES, "n", 100).await.is_ok()).await;
         assert_eq!(kept.get(NOTES, "n", 100).await.unwrap().unwrap(), b"50");
         assert_counted(&engine);
     });

@@ -7,9 +7,9 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Cluster, Engine, MAIN, Watched, within_ten_seconds};
+use engine::{Cluster, Engine, MAIN, Watched, eventually};
 use redis::Script;
-use replica::{MINUTE, WITHIN, options, run};
+use replica::{MINUTE, NOT_REACHED, WITHIN, options, run};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use toolcell_shared::{Allowance, AllowanceName, Arrangement, Pace, SharedState, Taken, Valkey, ValkeyOptions};
 
@@ -99,14 +99,14 @@ fn so_many_places_are_taken_over_all_replicas_and_come_free_when_they_are_left()
         }
         drop(first);
         let mut third = None;
-        within_ten_seconds("the place is left", async || {
+        eventually("the place is left", async || {
             third = other.enter("tool", 2).await.unwrap();
             third.is_some()
         })
         .await;
         assert!(one.enter("tool", 2).await.unwrap().is_none(), "it is taken again");
         drop((second, third));
-        within_ten_seconds("all are left", async || engine.ask(&["KEYS", "test:1:run:*"]) == "*0").await;
+        eventually("all are left", async || engine.ask(&["KEYS", "test:1:run:*"]) == "*0").await;
     });
 }
 
@@ -116,7 +116,7 @@ fn a_place_to_spare_serves_the_next_call_and_is_given_to_others_soon() {
     let taken = || engine.ask(&["EVAL", "return #redis.call('KEYS', 'test:1:run:*')", "0"]);
     run(async {
         let (one, other) = (replica(&engine), replica(&engine));
-        within_ten_seconds("it is kept for a moment", async || {
+        eventually("it is kept for a moment", async || {
             drop(one.enter("tool", 8).await.unwrap().unwrap());
             taken() == ":1"
         })
@@ -135,7 +135,7 @@ fn a_place_to_spare_serves_the_next_call_and_is_given_to_others_soon() {
         }
         assert!(one.enter("tool", 8).await.unwrap().is_none(), "it has none any more");
         drop(all);
-        within_ten_seconds("all are left", async || taken() == ":0").await;
+        eventually("all are left", async || taken() == ":0").await;
     });
 }
 
@@ -203,19 +203,19 @@ fn scripts_and_keys_that_were_flushed_are_made_again() {
 fn a_server_that_is_gone_is_away_and_comes_back_without_anything_else() {
     let engine = Engine::start(&[]);
     run(async {
-        let state = replica(&engine);
+        let state = Valkey::new(ValkeyOptions { within: NOT_REACHED, ..options(engine.port()) }).unwrap();
         assert_eq!(state.is_noted("what").await, Ok(false));
         engine.kill();
         let began = Instant::now();
         let away = state.is_noted("what").await.unwrap_err();
-        assert!(began.elapsed() < 2 * WITHIN);
+        assert!(began.elapsed() < 2 * NOT_REACHED);
         assert_eq!(away.to_string(), "the state that replicas share cannot be reached; try again");
         assert!(away.internal().contains(&engine.port().to_string()), "{}", away.internal());
         let began = Instant::now();
         assert!(state.claim("chain", MINUTE).await.is_err());
-        assert!(began.elapsed() < WITHIN, "while it is away, calls do not wait for it each");
+        assert!(began.elapsed() < NOT_REACHED, "while it is away, calls do not wait for it each");
         engine.start_again();
-        within_ten_seconds("it answers again", async || state.is_noted("what").await.is_ok()).await;
+        eventually("it answers again", async || state.is_noted("what").await.is_ok()).await;
         assert!(state.claim("chain", MINUTE).await.unwrap().is_some());
     });
 }
@@ -228,7 +228,7 @@ fn a_server_that_is_not_there_yet_is_away_until_it_is() {
         let state = replica(&engine);
         assert!(state.is_noted("what").await.is_err());
         engine.start_again();
-        within_ten_seconds("it answers", async || state.is_noted("what").await.is_ok()).await;
+        eventually("it answers", async || state.is_noted("what").await.is_ok()).await;
     });
 }
 
@@ -257,7 +257,7 @@ fn a_server_that_does_not_answer_is_away_in_time_and_nothing_is_used_twice() {
         let waited = began.elapsed();
         engine.go_on();
         assert!(unknown.is_err() && waited >= WITHIN && waited < 3 * WITHIN, "{unknown:?} after {waited:?}");
-        within_ten_seconds("it answers again", async || one.is_noted("what").await.is_ok()).await;
+        eventually("it answers again", async || one.is_noted("what").await.is_ok()).await;
         // The server may have done what nobody waited for. If not, the first of the two does now.
         let (first, second) = (other.claim("chain", MINUTE).await.unwrap(), one.claim("chain", MINUTE).await.unwrap());
         assert_eq!(second, None, "after {first:?}");
@@ -285,7 +285,7 @@ fn a_wrong_password_is_away_and_says_so_to_the_operator_alone() {
             assert_eq!(answer.is_ok(), answers, "{user:?} {password:?}: {answer:?}");
             assert!(!format!("{state:?}{answer:?}").contains("right"), "{state:?}");
             let began = Instant::now();
-            within_ten_seconds("the pause ends", async || began.elapsed() > Duration::from_millis(250)).await;
+            eventually("the pause ends", async || began.elapsed() > Duration::from_millis(250)).await;
             assert_eq!(state.is_noted("what").await.is_ok(), answers);
         }
     });
@@ -301,7 +301,7 @@ fn a_full_server_is_away_for_writes() {
         let full = state.claim("chain", MINUTE).await.unwrap_err();
         assert!(full.internal().contains("memory"), "{}", full.internal());
         assert_eq!(engine.ask(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
-        within_ten_seconds("there is room", async || state.claim("chain", MINUTE).await.is_ok()).await;
+        eventually("there is room", async || state.claim("chain", MINUTE).await.is_ok()).await;
     });
 }
 

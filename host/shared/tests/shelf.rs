@@ -7,7 +7,7 @@ mod replica;
 
 use std::time::Duration;
 
-use engine::{Cluster, Engine, within_ten_seconds};
+use engine::{Cluster, Engine, eventually};
 use replica::{MINUTE, of, options, run};
 use toolcell_shared::{Shelf, Shelved, ValkeyOptions};
 
@@ -140,7 +140,7 @@ fn they_are_forgotten_with_their_time() {
         let kept = Shelved { origin: "notes", uri: "a:/x", label: b"label of a:/x", body: b"x" };
         one.keep(ANN, &[kept], short).await.unwrap();
         assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"x".to_vec())));
-        within_ten_seconds("it ends", async || other.find(ANN.1, "a:/x").await.unwrap().is_none()).await;
+        eventually("it ends", async || other.find(ANN.1, "a:/x").await.unwrap().is_none()).await;
         assert_eq!(addresses(other, ANN.1).await, [""; 0]);
         keep(one, ANN, "other", "a:/x", b"another's").await;
         assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"another's".to_vec())), "the first counts no more");

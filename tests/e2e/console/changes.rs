@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::Registry;
-use toolcell_tests::{Command, Folder, PATIENCE, Saving};
+use toolcell_tests::{Command, Folder, Saving, patience};
 
 use super::Operator;
 use crate::registries::signed_by_another;
@@ -123,7 +123,7 @@ fn a_swapped_component_is_read_when_an_operator_says_so_and_its_words_are_shown_
     }
     // Files may be looked at once more after it was saved, and what was read is forgotten then.
     let read = |operator: &Operator, words: &[&str]| {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let page = operator.decides("/changes/read", &format!("component=tool&digest={seen}"));
             assert!(page.contains("tool is read: ") && Instant::now() < end, "{page}");

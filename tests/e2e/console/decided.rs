@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::Wire;
-use toolcell_tests::{PATIENCE, manifest_of};
+use toolcell_tests::{manifest_of, patience};
 
 use super::{Operator, good};
 
@@ -19,7 +19,7 @@ fn a_decision_is_recorded_though_its_browser_is_gone() {
     let key = Operator::key(&operator.page("/denials"), "/denials/apply");
     let mut wire = Wire::to(operator.address);
     wire.send(&operator.form("/denials/apply", &format!("key={key}")).bytes());
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     while !operator.host.folder().read("toolcell.toml").contains("[components.reach_http.network]") {
         assert!(Instant::now() < end, "the rule is not written");
     }

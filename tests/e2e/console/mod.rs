@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::{Ask, Reply, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of, patience};
 
 /// Markup that runs a script where it is not escaped.
 const MARKUP: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>";
@@ -86,7 +86,7 @@ impl Operator {
 
     /// The page once it has these words.
     fn page_with(&self, path: &str, words: &str) -> String {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let page = self.page(path);
             if page.contains(words) {
@@ -99,7 +99,7 @@ impl Operator {
 
     /// Waits until the first call has a bar for its time, its fuel and its memory each.
     fn shows_use_of_call_1(&self) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let page = self.page("/");
             let row =
@@ -487,7 +487,7 @@ fn viewers_are_bounded_and_calls_do_not_wait_for_those_that_never_read() {
     let _ = hears(&mut viewers[0], "event: update");
     drop(viewers);
     // Their places are free again.
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     loop {
         let mut wire = Wire::to(operator.address);
         wire.send(&events.bytes());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Algorithm, Issuer, SigningKey, seconds_from_now};
 use toolcell_tests::web::{Ask, Reply, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE};
+use toolcell_tests::{Command, Folder, patience};
 
 use super::{Operator, hears, unhurried};
 
@@ -170,7 +170,7 @@ fn too_many_attempts_wait_and_links_and_tokens_of_the_file_enter_meanwhile() {
     let is_refused = |_| host.ask(&signing_in(&host, "wrong")).status() == 429;
     let tried = (1..=3 * FAILED_MAX).find(|attempt| is_refused(*attempt)).unwrap();
     assert!(tried > FAILED_MAX, "after {tried}");
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     let reply = loop {
         // A token of the file enters whatever others try.
         let _ = signs_in(&host, &ann);
@@ -307,7 +307,7 @@ fn a_token_of_an_issuer_signs_in_until_it_ends() {
             break reply.field("set-cookie").unwrap().split(';').next().unwrap().to_owned();
         }
     };
-    let end = Instant::now() + PATIENCE + Duration::from_secs(60);
+    let end = Instant::now() + patience() + Duration::from_secs(60);
     while looked_at(&host, "/", &short).status() == 200 {
         assert!(Instant::now() < end, "the session goes on");
         std::thread::yield_now();

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use rustls::version::TLS13;
 use toolcell_tests::loopback::Authority;
 use toolcell_tests::web::{Ask, Reply, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of, patience};
 
 const CONSOLE: &str =
     "\n[console]\ndecide = true\nhosts = [\"localhost\"]\ncertificate = \"tls.pem\"\nkey = \"tls.key\"\n";
@@ -17,7 +17,7 @@ const BROWSER: [&str; 2] = ["h2", "http/1.1"];
 /// Asks over a connection of its own.
 fn ask(address: SocketAddr, authority: &Authority, ask: &Ask) -> Reply {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
     Wire::over(authority.connect("localhost", stream, &[&TLS13], &BROWSER).unwrap()).ask(ask)
 }
 
@@ -56,7 +56,7 @@ fn the_cookie_of_a_console_with_tls_never_goes_over_another_connection() {
     assert_eq!(ask(form("/calls/stop", &format!("https://{name}"))).status(), 303);
     // In the clear it says no word of HTTP.
     let (mut plain, mut said) = (TcpStream::connect(address).unwrap(), Vec::new());
-    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.set_read_timeout(Some(patience())).unwrap();
     plain.write_all(&get("/audit").with("cookie", cookie).bytes()).unwrap();
     let _ = plain.read_to_end(&mut said);
     assert!(!String::from_utf8_lossy(&said).contains("HTTP"), "{said:?}");

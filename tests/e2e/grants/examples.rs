@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
-use toolcell_tests::{Folder, PATIENCE, TestHost};
+use toolcell_tests::{Folder, TestHost, patience};
 
 /// A folder with this example's component, and a manifest that serves it with these tables.
 fn example(name: &str, tables: &str) -> Folder {
@@ -182,7 +182,7 @@ fn library_keeps_cards_tells_of_them_and_indexes_as_a_task() {
     let begun = host.request("tools/call", json!({"name": "library_index", "arguments": {}, "_meta": declared}));
     let task = begun["result"]["taskId"].clone();
     assert!(task.is_string(), "{begun}");
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     let done = loop {
         let now = host.request("tasks/get", json!({"taskId": task, "_meta": declared}))["result"].clone();
         // One that is as short as this may end before it says anything.

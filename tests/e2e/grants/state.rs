@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
-use toolcell_tests::{Command, Folder, PATIENCE, TestHost, alone, manifest_of};
+use toolcell_tests::{Command, Folder, TestHost, alone, manifest_of, patience};
 
 use super::{assert_refused, came_to, folder, host};
 
@@ -434,7 +434,7 @@ fn while_its_server_is_away_a_tool_is_told_and_the_audit_too_and_others_go_on() 
     assert_eq!(written, Err(format!("{away}: it may have been done, so look first")));
     host.still_works();
     engine.start_again();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while did(&mut host, json!({"op": "get", "key": "a"})) != Ok(json!("kept")) {
         assert!(Instant::now() < until, "it is not used again");
     }

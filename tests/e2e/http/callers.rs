@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, LIST_CHANGED, PATIENCE, Saving, TestHost, alone, is_told_to_wait, manifest_of};
+use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost, alone, is_told_to_wait, manifest_of, patience};
 
 /// The beginning of every row: three callers with tokens, and rules for them.
 const RULES: &str = "
@@ -164,7 +164,7 @@ fn calls_past_a_callers_places_are_refused_and_others_go_on() {
     busy.stream().shutdown(std::net::Shutdown::Both).unwrap();
     assert_eq!(host.outcome("sleep_hour"), "cancelled");
     // A place that replicas share comes free a moment after the record.
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     while echo(&host, &tokens[0]).frame()["result"]["content"][0]["text"] != "x" {
         assert!(Instant::now() < end, "the place never came free");
     }
@@ -274,7 +274,7 @@ fn a_rule_for_a_tool_that_there_is_not_is_an_error_with_its_place() {
 /// Asserts that the host lists so many tools. Replicas see a file that was changed by another a
 /// moment later.
 fn lists(host: &mut TestHost, tools: usize) {
-    let (end, mut in_a_row) = (Instant::now() + PATIENCE, 0);
+    let (end, mut in_a_row) = (Instant::now() + patience(), 0);
     while in_a_row < host.replica_count() {
         let listed = host.list().len();
         in_a_row = if listed == tools { in_a_row + 1 } else { 0 };
@@ -285,7 +285,7 @@ fn lists(host: &mut TestHost, tools: usize) {
 /// Waits until a component is quarantined, at each replica. One that has not seen the change would
 /// take an approval for one of what it has.
 fn is_quarantined(host: &TestHost) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     let quarantines = || host.audit().iter().filter(|record| record["event"] == "component.quarantined").count();
     while quarantines() < host.replica_count() {
         assert!(Instant::now() < end, "no quarantine");

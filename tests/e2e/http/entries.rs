@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
+use toolcell_tests::{Command, Folder, manifest_of, patience};
 
 const UPDATED: &str = "notifications/resources/updated";
 
@@ -83,7 +83,7 @@ fn told(stream: &mut Wire) -> Value {
 /// nobody.
 fn hears_all(stream: &mut Wire, replicas: &[WebHost; 3], token: &str) {
     for (number, replica) in replicas.iter().enumerate() {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience();
         std::thread::scope(|scope| {
             let heard = scope.spawn(|| {
                 let uri = format!("{READY}{number}");

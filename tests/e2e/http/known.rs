@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
 use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Command, Folder, PATIENCE, Saving, fixture_bytes, manifest_of, modern_meta};
+use toolcell_tests::{Command, Folder, Saving, fixture_bytes, manifest_of, modern_meta, patience};
 
 use crate::walls::{busy, kill};
 
@@ -45,7 +45,7 @@ fn ended(replica: WebHost) -> Folder {
 
 /// Asks until this holds of the answer.
 fn in_time(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while !holds() {
         assert!(Instant::now() < until, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(10));

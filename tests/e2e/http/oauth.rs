@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Algorithm, Authority, HttpServer, Issuer, SigningKey, seconds_from_now};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, alone, manifest_of};
+use toolcell_tests::{Command, Folder, alone, manifest_of, patience};
 
 /// The server's URL for clients.
 const RESOURCE: &str = "https://tools.example.com/mcp";
@@ -78,7 +78,7 @@ impl Scene {
     /// Asks until the answer of each replica has this status. The number of requests depends on the
     /// machine.
     fn will_be(&self, token: &str, status: u16) {
-        let end = std::time::Instant::now() + PATIENCE;
+        let end = std::time::Instant::now() + patience();
         let mut in_a_row = 0;
         while in_a_row < self.host.process().replica_count() {
             let reply = self.ask(token);

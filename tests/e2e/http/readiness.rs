@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_tests::engine::Engine;
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, PATIENCE, alone, manifest_of};
+use toolcell_tests::{Folder, alone, manifest_of, patience};
 
 /// A host with this text behind the manifest of `good`.
 fn host(tables: &str) -> WebHost {
@@ -32,7 +32,7 @@ fn health(host: &WebHost, path: &str) -> (u16, String) {
 
 /// Waits until `/readyz` has this status, and returns its text.
 fn becomes(host: &WebHost, status: u16) -> String {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     loop {
         let (now, text) = health(host, "/readyz");
         if now == status {
@@ -123,7 +123,7 @@ fn a_server_that_gives_notice_is_not_ready_and_goes_on_answering() {
     let ended = listening.event().unwrap();
     assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!(7), &json!("complete")));
     assert!(host.into_process().ends().status.success());
-    assert!(began.elapsed() < PATIENCE, "a second signal ends the notice: {:?}", began.elapsed());
+    assert!(began.elapsed() < patience(), "a second signal ends the notice: {:?}", began.elapsed());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
 use toolcell_tests::nginx::{self, Nginx};
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, fixture_bytes, manifest_of};
+use toolcell_tests::{Command, Folder, fixture_bytes, manifest_of, patience};
 
 /// The name in clients' requests.
 const NAME: &str = "tools.example.com";
@@ -49,7 +49,7 @@ fn addresses(replicas: &[WebHost]) -> Vec<SocketAddr> {
 
 /// Waits until this holds.
 fn in_time(what: &str, holds: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     while !holds() {
         assert!(Instant::now() < end, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(5));

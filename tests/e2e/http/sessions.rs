@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, LEGACY_REVISIONS, PATIENCE, alone, manifest_of};
+use toolcell_tests::{Folder, LEGACY_REVISIONS, alone, manifest_of, patience};
 
 fn call(id: u64, tool: &str, arguments: Value) -> Ask {
     Ask::request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
@@ -96,7 +96,7 @@ fn a_request_needs_a_session_that_is_there() {
     assert_eq!(host.ask(&ping().of_session(&session)).status(), 200, "the session itself goes on");
     assert_eq!(host.ask(&Ask::bare("DELETE", "/mcp").of_session(&session)).status(), 204);
     // Other replicas hear of it a moment later.
-    let (end, mut in_a_row) = (Instant::now() + PATIENCE, 0);
+    let (end, mut in_a_row) = (Instant::now() + patience(), 0);
     while in_a_row < host.process().replica_count() {
         let status = host.ask(&ping().of_session(&session)).status();
         in_a_row = if status == 404 { in_a_row + 1 } else { 0 };
@@ -142,7 +142,7 @@ fn what_a_session_is_to_be_told_is_kept_until_its_stream_is_open() {
         let prefixed = format!("[components.good]\nprefix = \"{prefix}\"");
         folder.write("toolcell.toml", manifest.replace("[components.good]", &prefixed));
         let list = Ask::request(5, "tools/list", json!({})).of_session(&session);
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         while !String::from_utf8_lossy(host.ask(&list).body()).contains(tool) {
             assert!(Instant::now() < end, "{tool} is never listed");
         }

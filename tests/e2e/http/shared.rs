@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::engine::{Cluster, Engine, MAIN, Watched};
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Folder, PATIENCE, manifest_of, modern_meta};
+use toolcell_tests::{Folder, manifest_of, modern_meta, patience};
 
 /// The key that all replicas share.
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -65,7 +65,7 @@ fn outcomes(replica: &WebHost) -> Vec<String> {
 
 /// Asks until this holds of the answer.
 fn in_time(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while !holds() {
         assert!(Instant::now() < until, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(10));

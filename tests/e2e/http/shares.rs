@@ -10,7 +10,7 @@ use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, Frame, PREFACE, kind};
 use toolcell_tests::loopback::{Algorithm, HttpServer, Issuer, SigningKey};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, PATIENCE, alone, manifest_of};
+use toolcell_tests::{Command, Folder, alone, manifest_of, patience};
 
 /// The status and the error code for a caller past its share.
 const SHARE: (u16, i64) = (429, -32603);
@@ -43,7 +43,7 @@ fn slow(ask: &Ask, bytes: usize) -> Vec<u8> {
 
 /// Asks until the answer has this status.
 fn until(what: &str, ask: impl Fn() -> Reply, status: u16) -> Reply {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     loop {
         let reply = ask();
         if reply.status() == status {
@@ -72,7 +72,7 @@ fn fill(held: &mut Vec<Wire>, connect: impl Fn() -> Wire, ask: &Ask) -> usize {
 /// Opens that many requests on one connection. Each body is one byte and never ends.
 fn open_bodies(host: &WebHost, ask: &Ask, count: u32) -> TcpStream {
     let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
     let head = http2::head(&ask.fields("http"));
     let mut frames = vec![Frame::settings(&[])];
     for place in 0..count {
@@ -164,7 +164,7 @@ fn one_caller_s_streams_leave_room_for_those_of_others() {
     hers.send(&get(&bob, &initialize(&bob)).bytes());
     assert_eq!(hers.head().status(), 200);
     drop((modern, legacy));
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     loop {
         let mut again = host.connect();
         again.send(&of(&ann, Ask::listen(3)).bytes());
@@ -231,7 +231,7 @@ fn from(address: [u8; 4], to: SocketAddr) -> TcpStream {
     bind(&socket, &SocketAddr::from((address, 0))).unwrap();
     connect(&socket, &to).unwrap();
     let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
     stream
 }
 

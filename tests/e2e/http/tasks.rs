@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
 use toolcell_tests::web::{Ask, Reply, WebHost};
-use toolcell_tests::{Command, Folder, MODERN_REVISION, PATIENCE, manifest_of, modern_meta};
+use toolcell_tests::{Command, Folder, MODERN_REVISION, manifest_of, modern_meta, patience};
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
@@ -48,7 +48,7 @@ fn id_of(reply: &Reply) -> String {
 
 /// The task once it has one of these statuses.
 fn once(host: &WebHost, ask: &Ask, statuses: &[&str]) -> Value {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     loop {
         let task = host.ask(ask).frame()["result"].clone();
         if statuses.iter().any(|status| task["status"] == *status) {
@@ -177,7 +177,7 @@ fn any_replica_answers_for_any_task() {
     listening.send(&modern("subscriptions/listen", json!({"notifications": {"taskIds": [told]}})).bytes());
     assert_eq!(listening.head().status(), 200);
     assert_eq!(listening.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     while listening.event().unwrap()["params"]["status"] != "completed" {
         assert!(Instant::now() < until);
     }

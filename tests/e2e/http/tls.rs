@@ -45,7 +45,7 @@ fn connect(
     protocols: &[&str],
 ) -> std::io::Result<TlsWire> {
     let stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
     authority.connect("localhost", stream, versions, protocols)
 }
 
@@ -95,7 +95,7 @@ fn http2_is_spoken_without_tls_where_the_client_begins_with_it() {
     let _alone = alone("its own TLS, HTTP/2 and sockets");
     let host = WebHost::serving(&["good"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
     stream.write_all(&[PREFACE, &Frame::settings(&[]).bytes()].concat()).unwrap();
     for (at, text) in [(1, "one"), (3, "two")] {
         let (status, body) = http2::ask(&mut stream, at, &echo(text), "http");
@@ -112,7 +112,7 @@ fn requests_of_one_connection_are_answered_as_they_are_done() {
     let _alone = alone("its own TLS, HTTP/2 and sockets");
     let host = WebHost::serving(&["good"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
     let slow = Ask::call("slow", json!({"steps": 1, "step_ms": 1_000}));
     let mut frames = vec![Frame::settings(&[])];
     frames.extend(http2::request(1, &slow.with("accept", "application/json"), "http"));
@@ -133,7 +133,7 @@ fn a_stream_that_is_reset_cancels_its_call_and_no_other() {
         Folder::with_manifest(&manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\""));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
     let mut frames = vec![Frame::settings(&[])];
     frames.extend(http2::request(1, &Ask::call("sleep_hour", json!({})), "http"));
     stream.write_all(&[PREFACE, &http2::bytes(&frames)].concat()).unwrap();
@@ -150,7 +150,7 @@ fn an_http2_connection_ends_with_its_calls_done_and_its_streams_ended() {
     let _alone = alone("its own TLS, HTTP/2 and sockets");
     let host = WebHost::serving(&["good"]);
     let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
     let mut frames = vec![Frame::settings(&[])];
     frames.extend(http2::request(1, &Ask::listen(7), "http"));
     frames.extend(http2::request(3, &Ask::call("slow", json!({"steps": 2, "step_ms": 300})), "http"));
@@ -181,7 +181,7 @@ fn another_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
     assert!(!is_trusted(&host, &new));
     show(&folder, &new);
     host.process().will_say("TLS shows the certificate");
-    let end = std::time::Instant::now() + toolcell_tests::PATIENCE;
+    let end = std::time::Instant::now() + toolcell_tests::patience();
     while !is_trusted(&host, &new) {
         assert!(std::time::Instant::now() < end, "the new one is never shown");
     }
@@ -235,7 +235,7 @@ fn who_does_not_shake_hands_is_let_go() {
         ),
     ] {
         let mut stream = TcpStream::connect(host.address()).unwrap();
-        stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
         stream.write_all(&bytes).unwrap();
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
@@ -252,7 +252,7 @@ fn who_does_not_shake_hands_is_let_go() {
 /// The first message of a client.
 fn hello(authority: &Authority) -> Vec<u8> {
     let (client, server) = UnixStream::pair().unwrap();
-    server.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    server.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
     client.set_read_timeout(Some(std::time::Duration::from_millis(1))).unwrap();
     let shaken = authority.connect("localhost", client, &[&TLS13], &[]);
     assert!(shaken.is_err(), "nobody answered");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Command, Folder, PATIENCE, alone, manifest_of};
+use toolcell_tests::{Command, Folder, alone, manifest_of, patience};
 
 fn with_tokens() -> (Folder, String, String) {
     let folder =
@@ -69,7 +69,7 @@ fn only_callers_with_a_token_get_in() {
     assert_eq!(host.ask(&Ask::bare("GET", "/healthz")).status(), 200, "whoever runs it needs none");
     let revoked = Command::in_folder(host.process().folder(), &["token", "revoke", "ann"]).run();
     assert_eq!(revoked.succeeded(), "the token of ann is revoked\n");
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + patience();
     while host.ask(&echo().with("authorization", &bearer(&ann))).status() != 401 {
         assert!(std::time::Instant::now() < end, "a revoked token is still let in");
     }

@@ -12,7 +12,7 @@ use ring::hmac;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, HttpServer, Scripted, Seen};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Command, Folder, PATIENCE, Saving, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, Saving, TestHost, manifest_of, patience};
 
 const KEY: &str = "a key of the tests, of 32 bytes.";
 
@@ -145,7 +145,7 @@ fn receiver(statuses: &'static [u16]) -> HttpServer {
 
 /// Waits for so many requests.
 fn seen(server: &HttpServer, count: usize) -> Vec<Seen> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     loop {
         let seen = server.seen();
         if seen.len() >= count {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 use toolcell_tests::engine::Engine;
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Command, Figures, Folder, PATIENCE};
+use toolcell_tests::{Command, Figures, Folder, patience};
 
 /// A file of the clone.
 fn text(path: &str) -> String {
@@ -92,7 +92,7 @@ fn values(text: &str, label: &str) -> BTreeSet<String> {
 fn the_sample_serves_with_the_rights_of_its_user_and_what_is_watched_is_exported() {
     let (engine, _users) = engine("0f1e2d");
     let (host, token) = sample(&engine, "0f1e2d");
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + patience();
     while host.ask(&Ask::bare("GET", "/readyz")).status() != 200 {
         assert!(std::time::Instant::now() < end, "not ready: {}", host.process().said());
         std::thread::sleep(std::time::Duration::from_millis(10));

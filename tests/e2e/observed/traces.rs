@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, Collector, HttpServer, Manner, Span};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, Saving, TestHost, fixture_bytes, manifest_of};
+use toolcell_tests::{Folder, Saving, TestHost, fixture_bytes, manifest_of, patience};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -317,8 +317,7 @@ fn a_collector_that_is_away_or_silent_or_refuses_delays_nothing() {
         for _ in 0..1_500 {
             assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x");
         }
-        let took = began.elapsed().as_secs_f64();
-        assert!(took < 20.0, "{what}: {took} s");
+        assert!(began.elapsed() < patience(), "{what}: {:?}", began.elapsed());
         let figures = host.figures_when("that spans are lost", |figures| {
             let lost = figures.counted("toolcell_spans_total", &["outcome"]);
             lost.contains_key("dropped") || lost.contains_key("refused")

@@ -23,7 +23,7 @@ fn socket_of(host: &TestHost) -> PathBuf {
 /// Sends these bytes and returns the whole answer.
 fn answer_to(host: &TestHost, bytes: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket_of(host)).unwrap();
-    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(toolcell_tests::patience())).unwrap();
     stream.write_all(bytes).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::TestHost;
 use crate::Folder;
 use crate::command::Finished;
-use crate::frames::PATIENCE;
+use crate::patience;
 
 impl TestHost {
     /// Asks the host to end (SIGTERM).
@@ -54,7 +54,7 @@ impl TestHost {
     #[must_use]
     pub fn ends_leaving_its_folder(mut self) -> Folder {
         self.close_input();
-        while self.read_line(PATIENCE).is_some() {}
+        while self.read_line(patience()).is_some() {}
         self.wait();
         std::mem::replace(&mut self.folder, Folder::with_manifest(""))
     }
@@ -79,7 +79,7 @@ impl TestHost {
             self.close_input();
         }
         let mut stdout: String = self.kept().iter().map(|frame| format!("{frame}\n")).collect();
-        while let Some(line) = self.read_line(PATIENCE) {
+        while let Some(line) = self.read_line(patience()) {
             stdout.push_str(&String::from_utf8(line).unwrap());
         }
         let status = self.wait();
@@ -101,7 +101,7 @@ impl TestHost {
     }
 
     fn wait_alone(&mut self) -> ExitStatus {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 use crate::Folder;
 use crate::balanced::Balanced;
-use crate::frames::{Lines, PATIENCE, Said};
+use crate::frames::{Lines, Said, last_lines};
+use crate::patience;
 
 /// The name of the audit file in the folder of a host that records.
 const AUDIT: &str = "audit.jsonl";
@@ -99,7 +100,7 @@ impl TestHost {
     /// If none comes in time.
     #[must_use]
     pub fn recorded(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let records = self.audit();
             if let Some(record) = records.iter().find(|record| fits(record)) {
@@ -125,7 +126,7 @@ impl TestHost {
         if self.balanced.is_none() {
             return assert!(self.said.wait_for(words), "it never said {words:?}, but:\n{}", self.said.text());
         }
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         while !self.replicas().any(|replica| replica.said.text().contains(words)) {
             assert!(Instant::now() < end, "none ever said {words:?}, but:\n{}", self.said());
             std::thread::yield_now();
@@ -160,8 +161,23 @@ impl TestHost {
     }
 }
 
+impl TestHost {
+    /// The last lines of its stderr and of its audit, for the log of a test that failed.
+    fn last_words(&self) -> String {
+        let audit = std::fs::read_to_string(self.folder.path().join(&self.audit)).unwrap_or_default();
+        let (id, said) = (self.child.id(), self.said.text());
+        format!("host {id} on stderr:\n{}host {id} in its audit:\n{}", last_lines(&said), last_lines(&audit))
+    }
+}
+
 impl Drop for TestHost {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "the test runner shows it with the failure")]
+            {
+                eprint!("{}", self.last_words());
+            }
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::TestHost;
 use crate::Answer;
-use crate::frames::{Line, Lines, PATIENCE, modern_meta};
+use crate::frames::{Line, Lines, modern_meta};
+use crate::patience;
 
 impl TestHost {
     /// Cancels this request.
@@ -53,7 +54,7 @@ impl TestHost {
     pub fn receive(&mut self) -> Value {
         match self.kept.pop_front() {
             Some(frame) => frame,
-            None => self.read(PATIENCE).unwrap_or_else(|| panic!("the host ended\n{}", self.said.text())),
+            None => self.read(patience()).unwrap_or_else(|| panic!("the host ended\n{}", self.said.text())),
         }
     }
 
@@ -152,7 +153,7 @@ impl TestHost {
             return self.kept.remove(at).unwrap();
         }
         loop {
-            let frame = self.read(PATIENCE).unwrap_or_else(|| panic!("the host ended\n{}", self.said.text()));
+            let frame = self.read(patience()).unwrap_or_else(|| panic!("the host ended\n{}", self.said.text()));
             if is_it(&frame) {
                 return frame;
             }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::Identity;
-use crate::PATIENCE;
+use crate::patience;
 
 /// A running collector. It accepts no more connections once the test ends.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Collector {
     /// If they do not come in time.
     #[must_use]
     pub fn spans_when(&self, count: usize) -> Vec<Span> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience();
         loop {
             let spans = self.spans();
             if spans.len() >= count {

@@ -3,6 +3,8 @@
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 mod cluster;
 mod disturbed;
+#[path = "../../../../tests/harness/patience.rs"]
+pub mod patience;
 mod watched;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 
 pub use cluster::Cluster;
 pub use disturbed::{Disturbance, DisturbedWay};
+use patience::patience;
 use tempfile::TempDir;
 pub use watched::{MAIN, Watched};
 
@@ -22,9 +25,6 @@ const PROGRAM: &str = "TEST_VALKEY_SERVER";
 
 /// Lines of the log of a server and of a sentinel once it answers.
 const READY: [&str; 2] = ["Ready to accept connections", "Sentinel ID is"];
-
-/// Time for an answer to a test.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Tries of a port that another process takes meanwhile.
 const PORTS_TRIED: usize = 5;
@@ -130,7 +130,7 @@ impl Engine {
         let mut text = format!("*{}\r\n", command.len());
         command.iter().for_each(|part| text.push_str(&format!("${}\r\n{part}\r\n", part.len())));
         connection.write_all(text.as_bytes()).unwrap();
-        connection.set_read_timeout(Some(ANSWERED_WITHIN)).unwrap();
+        connection.set_read_timeout(Some(patience())).unwrap();
         let mut answer = String::new();
         read_answer(&mut BufReader::new(connection), &mut answer);
         answer
@@ -198,9 +198,9 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Waits until this holds, for at most this long.
-fn in_time(what: &str, most: Duration, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + most;
+/// Waits until this holds.
+fn in_time(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + patience();
     while !holds() {
         assert!(Instant::now() < until, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(20));
@@ -213,11 +213,11 @@ impl Drop for Engine {
     }
 }
 
-/// Waits until this holds, for at most ten seconds.
-pub async fn within_ten_seconds(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(10);
+/// Waits until this holds.
+pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let until = Instant::now() + patience();
     while !holds().await {
-        assert!(Instant::now() < until, "not within ten seconds: {what}");
+        assert!(Instant::now() < until, "never: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

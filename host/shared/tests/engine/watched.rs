@@ -1,14 +1,9 @@
 //! A main server, a copy of it, and three sentinels that make the copy the main server when the
 //! first fails. Must not hold: what is asked of them.
-use std::time::Duration;
-
 use super::{Engine, Kind, in_time};
 
 /// Name by which the sentinels know the main server.
 pub const MAIN: &str = "tools";
-
-/// Time for sentinels to find each other, which takes one or two seconds.
-const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A main server that is watched.
 pub struct Watched {
@@ -33,7 +28,7 @@ impl Watched {
         );
         let sentinels = [(); 3].map(|()| Engine::start_as(Kind::Sentinel(lines.clone()), &[]));
         let watched = Self { main, copy, sentinels };
-        in_time("the sentinels know each other and the copy", SETTLED_WITHIN, || {
+        in_time("the sentinels know each other and the copy", || {
             watched.sentinels.iter().all(|sentinel| {
                 let copies = sentinel.whole_answer(&["SENTINEL", "REPLICAS", MAIN]);
                 sentinel.ask(&["SENTINEL", "CKQUORUM", MAIN]).contains("3 usable")

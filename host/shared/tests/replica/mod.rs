@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toolcell_shared::{Arrangement, Valkey, ValkeyOptions};
 
+use super::engine::patience::patience;
 use super::engine::{Cluster, Engine, MAIN, Watched};
 
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -13,6 +14,10 @@ pub const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Time for one operation, where a test waits for its end.
 pub const WITHIN: Duration = Duration::from_millis(500);
+
+/// Time for one operation, where a test shows that nothing waits for its end: a busy machine does
+/// not take as long.
+pub const NOT_REACHED: Duration = Duration::from_secs(10);
 
 /// A server at this port.
 pub fn options(port: u16) -> ValkeyOptions {
@@ -66,7 +71,7 @@ pub fn each_server(test: impl AsyncFn(&Valkey, &Valkey)) {
     static TESTS: AtomicU32 = AtomicU32::new(0);
     let (number, servers) = (TESTS.fetch_add(1, Ordering::Relaxed), servers());
     for options in [options(servers.alone.port()), behind(&servers.watched), of(&servers.cluster)] {
-        let (prefix, within) = (format!("test{number}"), Duration::from_secs(1));
+        let (prefix, within) = (format!("test{number}"), patience());
         let options = ValkeyOptions { prefix, within, ..options };
         let replica = || Valkey::new(options.clone()).unwrap();
         run(async { test(&replica(), &replica()).await });

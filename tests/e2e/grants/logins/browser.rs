@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use toolcell_tests::PATIENCE;
+use toolcell_tests::patience;
 
 /// The most redirects that are followed.
 const REDIRECTS_MAX: usize = 20;
@@ -84,7 +84,7 @@ impl Browser {
         let own = self.cookies.iter().filter(|((of, _), _)| of == authority);
         let cookies: Vec<String> = own.map(|((_, name), value)| format!("{name}={value}")).collect();
         let mut stream = TcpStream::connect(authority).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(patience())).unwrap();
         write!(
             stream,
             "{method} /{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nAccept: text/html\r\n\

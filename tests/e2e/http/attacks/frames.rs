@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, END_STREAM, Fate, Frame, PREFACE, head, kind};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{PATIENCE, alone, manifest_of};
+use toolcell_tests::{alone, manifest_of, patience};
 
 /// Codes of RFC 9113 section 7. Where the RFC has a finer one than `PROTOCOL_ERROR`, the expected
 /// one is that of the library.
@@ -22,7 +22,7 @@ const FLOOD: usize = 20_000;
 
 fn connect(host: &WebHost, settings: &[(u16, u32)]) -> TcpStream {
     let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
     stream.set_nodelay(true).unwrap();
     stream.write_all(&[PREFACE, &Frame::settings(settings).bytes()].concat()).unwrap();
     stream
@@ -304,7 +304,7 @@ fn a_client_that_pings_and_reads_nothing_is_shown_out() {
     let manifest = format!("{}\n[http]\nwrite_time = \"300ms\"\n", manifest_of(&["good"]));
     let host = WebHost::with_manifest(&manifest);
     let mut stream = connect(&host, &[]);
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(patience())).unwrap();
     let pings = Frame::new(kind::PING, 0, 0, &[7; 8]).bytes().repeat(1_000);
     let refused = std::iter::repeat_with(|| stream.write_all(&pings)).find_map(Result::err).unwrap();
     let kinds = [std::io::ErrorKind::ConnectionReset, std::io::ErrorKind::BrokenPipe];

@@ -125,7 +125,7 @@ fn where_every_connection_is_in_use_one_more_is_told_to_come_again() {
     let refused = host.connect().reply();
     assert_eq!((refused.status(), refused.field("retry-after")), (503, Some("1")));
     drop(streams);
-    let end = Instant::now() + toolcell_tests::PATIENCE;
+    let end = Instant::now() + toolcell_tests::patience();
     while host.connect().ask(&Ask::bare("GET", "/healthz")).status() != 200 {
         assert!(Instant::now() < end, "there was never room again");
     }
@@ -145,7 +145,7 @@ fn streams_and_requests_past_the_most_are_told_to_come_again() {
     let mut busy = host.connect();
     busy.send(&Ask::call("slow", json!({"steps": 1, "step_ms": 4_000})).bytes());
     host.begins("slow");
-    let end = Instant::now() + toolcell_tests::PATIENCE;
+    let end = Instant::now() + toolcell_tests::patience();
     let ping = Ask::modern(1, "tools/list", json!({}));
     let refused =
         std::iter::repeat_with(|| host.ask(&ping)).find(|reply| reply.status() != 200 || Instant::now() > end);

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, Fate, Frame, PREFACE, head, kind};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{PATIENCE, alone};
+use toolcell_tests::{alone, patience};
 
 fn echo() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
@@ -168,7 +168,7 @@ fn over_http2(host: &WebHost, names: &[(&str, String)]) -> Fate {
     fields.extend(names.iter().cloned());
     fields.sort_by_key(|(name, _)| !name.starts_with(':'));
     let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
     let asks = [
         Frame::settings(&[]),
         Frame::new(kind::HEADERS, END_HEADERS, 1, &head(&fields)),

@@ -67,10 +67,10 @@ class Part:
         return note is not None and note.get("paths") == self.digest()
 
     def commits(self):
-        """Commits that have changed its files since the last one that changed its note."""
+        """Commits that have changed its files since the last one that changed its note, or since the table of parts is there."""
         noted = git("log", "-1", "--format=%H", "--", str(NOTES / f"{self.name}.json")).strip()
-        revisions = f"{noted}..HEAD" if noted else "HEAD"
-        return int(git("rev-list", "--count", revisions, "--", *self.paths))
+        since = noted or git("log", "--diff-filter=A", "--format=%H", "--", ".ci/checks.toml").split()[-1]
+        return int(git("rev-list", "--count", f"{since}..HEAD", "--", *self.paths))
 
     def changed(self):
         """Files of its own that are not committed."""

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use toolcell_policy::{Diagnostic, Severity, Style, render_all};
-use toolcell_server::{LoadStep, ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
+use toolcell_server::{LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
 
 use crate::args::{CodeCacheArgs, SketchRights};
 use crate::lock_text::{differences, lock_at_fault};
@@ -50,9 +50,14 @@ fn show_problems_daily(path: &Path, opened: &Opened) {
     }
 }
 
-/// [`open_or_say`] of a manifest with other options.
+/// [`open_or_say`] of a manifest with other options, for a process with a log: its level decides
+/// whether warnings alone are shown.
 pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_path(path, options, show_problems)
+    open_path(path, options, |opened| {
+        if opened.ready.is_none() || terminal::shows(LogLevel::Warn) {
+            show_problems(opened);
+        }
+    })
 }
 
 /// Loads the components of a manifest's text, or prints the problems.
@@ -142,7 +147,7 @@ pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Open
             }
         }
         LoadStep::Compiling(_) if terminal::draws() => {}
-        LoadStep::Compiling(compiling) => terminal::say(&format!("{compiling}\n")),
+        LoadStep::Compiling(compiling) => terminal::note(&format!("{compiling}\n")),
     };
     let opened =
         file.open(&OpenOptions { progress: Some(&show), sandbox_program: sandbox_process::program(), ..options })?;
@@ -154,7 +159,7 @@ pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Open
 /// Prints a remark on the start.
 pub fn say_note(note: &Note) {
     match note {
-        Note::CodeDraftsRemoved(drafts) => terminal::say(&format!(
+        Note::CodeDraftsRemoved(drafts) => terminal::note(&format!(
             "note: drafts of compiled code, left by a process that was stopped, were removed: {drafts}\n"
         )),
         Note::CodeNotKept(error) => terminal::warning(&format!("compiled code is not kept: {error}")),
@@ -185,7 +190,9 @@ fn line_of(opened: &Opened, problem: &Diagnostic) -> String {
 
 fn say_refusal(refusal: &Refusal) {
     match refusal {
-        Refusal::Audit(problem) => terminal::error(problem, Some("without --audit and [audit] nothing is recorded")),
+        Refusal::Audit(problem) => {
+            terminal::error(problem, Some("name another file with --audit or in [audit], or mend this one"))
+        }
         Refusal::NoLock(path) => {
             let problem = format!("there is no {}, and --locked serves nothing else", path.display());
             terminal::error(&problem, Some("write it with `toolcell lock`, read it, and keep it in version control"));

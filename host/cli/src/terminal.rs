@@ -1,14 +1,15 @@
 //! Messages for people: with colours only on a terminal, with progress only if somebody sees it,
 //! and as JSON if the log is.
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use toolcell_policy::Style;
+use toolcell_server::LogLevel;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
@@ -129,6 +130,29 @@ pub fn error(message: &str, hint: Option<&str>) {
     write(&text);
 }
 
+/// The least severe messages that are shown besides the log; a process that does not serve shows
+/// all of them.
+static SHOWN: OnceLock<LogLevel> = OnceLock::new();
+
+/// From now on shows only messages that a log of this level would have. What ends the process is
+/// shown all the same.
+pub fn show_from(level: LogLevel) {
+    // The first one stays, as the log does.
+    let _ = SHOWN.set(level);
+}
+
+/// True if messages of this level are shown.
+pub fn shows(level: LogLevel) -> bool {
+    SHOWN.get().is_none_or(|shown| *shown >= level)
+}
+
+/// Prints a remark to stderr that needs no action.
+pub fn note(text: &str) {
+    if shows(LogLevel::Info) {
+        say(text);
+    }
+}
+
 /// Prints a message to stderr.
 pub fn say(text: &str) {
     if speaks_json() {
@@ -139,6 +163,9 @@ pub fn say(text: &str) {
 
 /// Prints a warning of one sentence to stderr.
 pub fn warning(text: &str) {
+    if !shows(LogLevel::Warn) {
+        return;
+    }
     if speaks_json() {
         return write(&json_text(tracing::Level::WARN, text, None));
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use toolcell_policy::LogWord;
 
 /// Level of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Nothing.

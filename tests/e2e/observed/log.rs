@@ -118,3 +118,18 @@ fn without_a_process_there_is_no_level() {
     let said = Command::in_folder(&folder, &["log-level"]).run();
     assert!(said.failed_with(1).contains("no process of this user serves"), "{said:?}");
 }
+
+#[test]
+fn a_process_that_serves_writes_nothing_at_off_and_warnings_at_warn() {
+    let manifest = "version = 1\n[components.good]\nsource = \"components/good.wasm\"\n";
+    let folder = Folder::with_manifest(manifest);
+    let said = |level: &str| {
+        let ended = Command::in_folder(&folder, &["serve", "--log", level]).run();
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+        ended.stderr
+    };
+    assert!(said("info").contains("walls: "), "the walls are announced");
+    assert_eq!((said("off"), said("error")), (String::new(), String::new()));
+    let warned = said("warn");
+    assert!(warned.lines().all(|line| line.contains("WARN") || line.starts_with("warning: ")), "{warned}");
+}

@@ -70,7 +70,7 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> 
         if let Err(failure) = edit::write(&ManifestFile::unwritten(path, String::new()), file.text()) {
             return Ok(Err(failure));
         }
-        terminal::say(&format!("{}: written, and served from now on\n", file.name()));
+        terminal::note(&format!("{}: written, and served from now on\n", file.name()));
     }
     Ok(Ok(Loaded { ready, began }))
 }

@@ -84,7 +84,8 @@ impl OperatorLog for LogControl {
     /// Prints besides the log, or as a line of the log if stderr is JSON.
     fn announce(&self, text: &str) {
         match self.0.format {
-            LogFormat::Text => terminal::say(&format!("{text}\n")),
+            LogFormat::Text if self.level() >= LogLevel::Info => terminal::say(&format!("{text}\n")),
+            LogFormat::Text => {}
             LogFormat::Json => tracing::info!("{text}"),
         }
     }
@@ -99,6 +100,7 @@ pub fn start(args: &LogArgs) -> Log {
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(std::io::stderr());
     let errors = writer.error_counter();
     let level = args.log.map_or(LogLevel::Info, LogLevel::from);
+    terminal::show_from(level);
     let (layer, handle) = reload::Layer::new(filter(level));
     let log = tracing_subscriber::registry().with(layer);
     let is_coloured = args.log_format == LogFormat::Text

@@ -283,3 +283,82 @@ fn the_manifest_names_the_audit_and_tail_follows_it_from_file_to_file() {
     let end = audit(host.folder(), &["tail", "-n", "2"]);
     assert_eq!(end.succeeded().lines().count(), 2, "{}", end.stdout);
 }
+
+/// One of several processes that serve a folder's manifest over stdio.
+struct Served {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Served {
+    fn start(folder: &Folder) -> Self {
+        let mut child = std::process::Command::new(toolcell_tests::toolcell())
+            .args(["serve", "--log", "off"])
+            .current_dir(folder.path())
+            .env("XDG_RUNTIME_DIR", folder.runtime())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut served = Self { child, lines };
+        let client = json!({"name": "test", "version": "1"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        served.ask("initialize", &params);
+        served
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        use std::io::Write as _;
+        let frame = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(self.child.stdin.as_mut().unwrap(), "{frame}").unwrap();
+        let reply: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
+        assert!(reply["result"].is_object(), "{reply}");
+        reply
+    }
+
+    fn echo(&mut self, text: &str) {
+        let reply = self.ask("tools/call", &json!({"name": "echo", "arguments": {"text": text}}));
+        assert_eq!(reply["result"]["content"][0]["text"], text, "{reply}");
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn ten_processes_of_one_manifest_record_all_of_their_calls() {
+    let folder = Folder::with_manifest(&with_audit("file = \"audit.jsonl\""));
+    let mut served: Vec<Served> = (0..10).map(|_| Served::start(&folder)).collect();
+    for (number, process) in served.iter_mut().enumerate() {
+        process.echo(&format!("from {number}"));
+    }
+    // A killed process leaves its chain to the next one, which goes on with it.
+    served.remove(4).kill();
+    let mut next = Served::start(&folder);
+    next.echo("from the next");
+    served.push(next);
+    served.into_iter().for_each(Served::end);
+
+    let verified = audit(&folder, &["verify"]);
+    assert_eq!(verified.succeeded().matches(": ok; ").count(), 10, "{}", verified.stdout);
+    let shown = audit(&folder, &["show", "--json"]);
+    let records: Vec<Value> = shown.succeeded().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(of_event(&records, "host.started").len(), 11);
+    assert_eq!(of_event(&records, "call.finished").len(), 11);
+    assert_eq!(of_event(&records, "host.stopped").len(), 10);
+    assert!(!folder.path().join("audit.jsonl-11").exists());
+
+    // A change in any chain is found.
+    let text = folder.read("audit.jsonl-7");
+    folder.write("audit.jsonl-7", text.replacen("echo", "ohce", 1));
+    let broken = audit(&folder, &["verify"]);
+    assert!(broken.failed_with(1).contains("audit.jsonl-7:"), "{}", broken.stderr);
+}

@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::files::{Files, Identity, exists, found, open_regular};
+use crate::files::{CHAINS_MAX, Files, Identity, exists, found, open_regular};
 use crate::follow::Follower;
 use crate::lines::{LineError, Lines};
 use crate::verify::{Break, Summary, Verifier};
@@ -54,6 +54,24 @@ struct FromEnd {
     start: u64,
     /// The number of lines from there on.
     lines: u64,
+}
+
+/// The files that processes with this audit write, or have written: one for each that ran at the
+/// same time as another. The audit's own name comes first, whether there is such a file or not.
+///
+/// # Errors
+/// The system's error where the folder cannot be looked at.
+pub fn chains(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let files = Files::of(path);
+    let mut paths = vec![path.to_owned()];
+    for number in 2..=CHAINS_MAX {
+        let chain = files.chain(number);
+        // A host that is killed while it rotates leaves closed files alone.
+        if exists(chain.current())? || exists(&chain.number(1))? {
+            paths.push(chain.current().to_owned());
+        }
+    }
+    Ok(paths)
 }
 
 impl Archive {

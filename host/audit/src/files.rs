@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 /// The most closed files to keep, or to look for.
 pub const FILES_MAX: u32 = 1_000;
 
+/// The most processes that write one audit at once: windows of an editor and clients of a bridge.
+/// Each has a chain of its own.
+pub const CHAINS_MAX: u32 = 64;
+
 /// Links to follow to a missing file: as many as Linux follows.
 const LINKS_MAX: u32 = 40;
 
@@ -57,6 +61,17 @@ impl Files {
             current = current.parent().unwrap_or(Path::new("")).join(target);
         }
         Self { current }
+    }
+
+    /// The files of another chain of this audit; 1 is the first, which has the audit's own name. A
+    /// process that finds a chain in use writes into the next.
+    pub(crate) fn chain(&self, number: u32) -> Self {
+        if number <= 1 {
+            return self.clone();
+        }
+        let mut name = OsString::from(&self.current);
+        name.push(format!("-{number}"));
+        Self { current: PathBuf::from(name) }
     }
 
     /// The file that is written.

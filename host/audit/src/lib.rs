@@ -12,7 +12,8 @@
 //!
 //! A file that is full is closed and gets the name `FILE.1`, those closed before move up, and the
 //! oldest go. The chain goes on in the new file, whose first record is `audit.rotated`: numbers and
-//! links do not begin anew. Records that could not be written leave `audit.missed` with their
+//! links do not begin anew. A process that finds the file in use writes `FILE-2`, the next `FILE-3`,
+//! each with a chain of its own ([`chains`]). Records that could not be written leave `audit.missed` with their
 //! count, once records can be written again.
 #![forbid(unsafe_code)]
 
@@ -31,7 +32,7 @@ mod tail;
 mod verify;
 mod writer;
 
-pub use archive::{Archive, ArchivedFile, Between};
+pub use archive::{Archive, ArchivedFile, Between, chains};
 pub use chain::RECORD_BYTES_MAX;
 pub use clock::timestamp;
 pub use event::{
@@ -40,7 +41,7 @@ pub use event::{
     ComponentLoaded, ComponentQuarantined, ComponentRefused, ConsoleDecided, ConsoleDeciding, Event, HostStarted,
     HostStopped, Outcome, RequestRefused, ResourceRead, TEXT_BYTES_MAX, Usage,
 };
-pub use files::FILES_MAX;
+pub use files::{CHAINS_MAX, FILES_MAX};
 pub use filter::Filter;
 pub use follow::{Follower, record_number};
 pub use lines::{LineError, Lines};

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::chain::RECORD_BYTES_MAX;
 use crate::event::{AuditRepaired, Event};
-use crate::files::Files;
-use crate::open;
+use crate::files::{CHAINS_MAX, Files};
+use crate::open::{self, Found};
 use crate::settings::{Arguments, Settings};
 use crate::writer::{self, Writer};
 
@@ -65,8 +65,8 @@ pub enum OpenError {
     /// It cannot be opened, read or repaired.
     #[error("cannot open the audit file: {0}")]
     Io(#[from] io::Error),
-    /// Another process writes to it.
-    #[error("another process writes to the audit file")]
+    /// Other processes write to all of its chains.
+    #[error("{CHAINS_MAX} other processes write to the audit, which are all that may")]
     Locked,
     /// It holds something, and not an audit: nothing is written to it.
     #[error("the file does not end as an audit file does; it is left as it is")]
@@ -123,21 +123,20 @@ impl Sink {
     /// Opens a file for appending, or makes it with permissions 0600. An audit that is there is
     /// continued, be it in a closed file whose successor was never begun; a torn record is cut off,
     /// and the cut recorded. A regular file is locked against other writers as long as the sink
-    /// lives.
+    /// lives; where another process has it, the next free [chain](crate::chains) is taken.
     ///
     /// # Errors
     /// [`OpenError`] where the file cannot be opened, is in use, or holds something else than an
     /// audit.
     pub fn open_with(path: &Path, settings: Settings) -> Result<(Self, Opened), OpenError> {
-        let files = Files::of(path);
-        let found = open::open(&files, &settings)?;
+        let (files, found) = open_free(&Files::of(path), &settings)?;
+        let path = files.current().to_owned();
         let opened = Opened { records: found.seq, torn_bytes: found.torn_bytes };
         let continues = found.continues;
         let mut writer = Writer::new(files, found, &settings);
         if let Some(previous_bytes) = continues {
             writer.append_rotated(previous_bytes)?;
         }
-        let path = path.to_owned();
         let audit = Audit {
             path,
             writer: Mutex::new(writer),
@@ -206,6 +205,18 @@ impl Sink {
             recorded => recorded,
         }
     }
+}
+
+/// Opens the first chain that no other process writes.
+fn open_free(files: &Files, settings: &Settings) -> Result<(Files, Found), OpenError> {
+    for number in 1..=CHAINS_MAX {
+        let chain = files.chain(number);
+        match open::open(&chain, settings) {
+            Err(OpenError::Locked) => {}
+            opened => return Ok((chain, opened?)),
+        }
+    }
+    Err(OpenError::Locked)
 }
 
 impl Audit {

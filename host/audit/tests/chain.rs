@@ -164,9 +164,13 @@ fn a_file_that_is_no_audit_is_left_as_it_is() {
 fn two_writers_do_not_share_a_file() {
     let folder = folder();
     let first = Sink::open(&folder.file).unwrap();
-    assert!(matches!(Sink::open(&folder.file), Err(OpenError::Locked)));
+    let second = Sink::open(&folder.file).unwrap().0;
+    assert_eq!(first.0.path(), Some(&*folder.file));
+    let other = folder.file.with_file_name(format!("{}-2", folder.file.file_name().unwrap().to_str().unwrap()));
+    assert_eq!(second.path(), Some(&*other));
+    assert_eq!(toolcell_audit::chains(&folder.file).unwrap(), [folder.file.clone(), other]);
     drop(first);
-    assert!(Sink::open(&folder.file).is_ok());
+    assert_eq!(Sink::open(&folder.file).unwrap().0.path(), Some(&*folder.file), "the free one is continued");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub enum AuditCommand {
 }
 
 /// `toolcell audit verify`.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "\
 Every record carries the hash of the one before. Whoever changes, removes or adds one breaks the chain there: the
 command says where, and ends with 1. A server may go on writing meanwhile.

@@ -10,6 +10,8 @@ mod verify;
 use std::io;
 use std::path::Path;
 
+use toolcell_audit::Archive;
+
 use crate::args::{AuditArgs, AuditCommand};
 use crate::exit::Exit;
 use crate::terminal;
@@ -30,6 +32,26 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<Exit> {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Does this with each chain of an audit: those of processes that ran at once. Returns the worst
+/// exit.
+fn each_chain(file: &Path, mut work: impl FnMut(&Path, Archive) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+    let chains = match toolcell_audit::chains(file) {
+        Ok(chains) => chains,
+        Err(error) => return Ok(unreadable(file, &error)),
+    };
+    let mut worst = Exit::Done;
+    for path in &chains {
+        let exit = match Archive::open(path) {
+            Ok(archive) => work(path, archive)?,
+            Err(error) => unreadable(path, &error),
+        };
+        if exit != Exit::Done {
+            worst = exit;
+        }
+    }
+    Ok(worst)
 }
 
 /// Reports that the audit cannot be read.

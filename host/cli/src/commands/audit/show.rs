@@ -1,9 +1,12 @@
 //! `toolcell audit show`: the records, those of a call where it ended.
-use toolcell_audit::{Archive, ArchivedFile};
+use std::io;
+use std::path::Path;
+
+use toolcell_audit::{Archive, ArchivedFile, Filter};
 
 use super::filter;
 use super::printer::Printer;
-use super::{say_unreadable, unreadable, wrong_filter};
+use super::{each_chain, say_unreadable, unreadable, wrong_filter};
 use crate::args::AuditShowArgs;
 use crate::exit::Exit;
 
@@ -13,10 +16,11 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };
-    let archive = match Archive::open(&args.file) {
-        Ok(archive) => archive,
-        Err(error) => return Ok(unreadable(&args.file, &error)),
-    };
+    each_chain(&args.file, |path, archive| print(args, filter.clone(), path, &archive))
+}
+
+/// Prints the records of one chain.
+fn print(args: &AuditShowArgs, filter: Filter, path: &Path, archive: &Archive) -> anyhow::Result<Exit> {
     let mut printer = Printer::new(filter, args.filter.json);
     let files = archive.files();
     for (place, file) in files.iter().enumerate() {
@@ -32,13 +36,13 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
                 Ok(None) => break,
                 Err(error) => {
                     printer.flush()?;
-                    let problem = std::io::Error::other(format!("line {}: {error}", lines.number()));
+                    let problem = io::Error::other(format!("line {}: {error}", lines.number()));
                     return Ok(unreadable(file.path(), &problem));
                 }
             }
         }
     }
-    Ok(say_unreadable(&args.file, printer.end()?))
+    Ok(say_unreadable(path, printer.end()?))
 }
 
 /// Time of the file's first record.

@@ -1,16 +1,35 @@
 //! `toolcell audit tail`: the last records, and new ones.
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use toolcell_audit::Archive;
+use toolcell_audit::Follower;
 
 use super::filter;
 use super::printer::Printer;
-use super::{say_unreadable, unreadable, wrong_filter};
+use super::{each_chain, say_unreadable, unreadable, wrong_filter};
 use crate::args::AuditTailArgs;
 use crate::exit::Exit;
 
 /// Interval of checks for new records: soon for a person, and rare enough to cost nothing.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// A chain whose records are printed.
+struct Followed {
+    path: PathBuf,
+    follower: Follower,
+    printer: Printer,
+}
+
+impl Followed {
+    /// Prints the records that have come.
+    fn print(&mut self) -> io::Result<()> {
+        while let Some(line) = self.follower.next_line()? {
+            self.printer.line(line)?;
+        }
+        self.printer.flush()
+    }
+}
 
 /// Prints the records.
 pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
@@ -18,24 +37,36 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };
-    let followed = Archive::open(&args.file).and_then(|archive| archive.follow(&args.file, args.records));
-    let mut follower = match followed {
-        Ok(follower) => follower,
-        Err(error) => return Ok(unreadable(&args.file, &error)),
-    };
-    let mut printer = Printer::new(filter, args.filter.json);
+    let mut followed = Vec::new();
+    let exit = each_chain(&args.file, |path, archive| {
+        let follower = archive.follow(path, args.records)?;
+        followed.push(Followed {
+            path: path.to_owned(),
+            follower,
+            printer: Printer::new(filter.clone(), args.filter.json),
+        });
+        Ok(Exit::Done)
+    })?;
+    if followed.is_empty() {
+        return Ok(exit);
+    }
     loop {
-        match follower.next_line() {
-            Ok(Some(line)) => printer.line(line)?,
-            Ok(None) if args.follow => {
-                printer.flush()?;
-                std::thread::sleep(LOOK_AGAIN_AFTER);
-            }
-            Ok(None) => return Ok(say_unreadable(&args.file, printer.end()?)),
-            Err(error) => {
-                printer.flush()?;
-                return Ok(unreadable(&args.file, &error));
+        for chain in &mut followed {
+            if let Err(error) = chain.print() {
+                return Ok(unreadable(&chain.path, &error));
             }
         }
+        if !args.follow {
+            break;
+        }
+        std::thread::sleep(LOOK_AGAIN_AFTER);
     }
+    let mut worst = exit;
+    for chain in followed {
+        let exit = say_unreadable(&chain.path, chain.printer.end()?);
+        if exit != Exit::Done {
+            worst = exit;
+        }
+    }
+    Ok(worst)
 }

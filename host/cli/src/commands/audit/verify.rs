@@ -13,30 +13,62 @@ use crate::terminal;
 /// Time for a running server to complete the last record, which is one write.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
 
-/// Checks every file.
+/// Checks every file of every chain.
 pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
+    let chains = match toolcell_audit::chains(&args.file) {
+        Ok(chains) => chains,
+        Err(error) => return Ok(unreadable(&args.file, &error)),
+    };
+    let mut worst = Exit::Done;
+    let mut is_head_found = false;
+    for file in chains {
+        let chain = AuditVerifyArgs { file, ..args.clone() };
+        match check(&chain)? {
+            Checked::Whole { has_head } => is_head_found |= has_head,
+            Checked::Not(exit) => worst = exit,
+        }
+    }
+    if let Some(head) = args.head.as_deref().filter(|_| worst == Exit::Done && !is_head_found) {
+        return head_missing(args, head);
+    }
+    Ok(worst)
+}
+
+/// Result of checking one chain.
+enum Checked {
+    /// Nothing is wrong with it.
+    Whole {
+        /// True if it has the record whose hash was asked for.
+        has_head: bool,
+    },
+    /// It was said what is.
+    Not(Exit),
+}
+
+/// Checks every file of one chain.
+fn check(args: &AuditVerifyArgs) -> anyhow::Result<Checked> {
     let (archive, strays) = match Archive::open_with_strays(&args.file) {
         Ok(opened) => opened,
-        Err(error) => return Ok(unreadable(&args.file, &error)),
+        Err(error) => return Ok(Checked::Not(unreadable(&args.file, &error))),
     };
     let verifier = args.head.as_deref().map_or_else(Verifier::new, Verifier::looking_for);
     let found = archive.verify_with(verifier);
     let summary = match found {
         Ok(summary) => summary,
-        Err((file, broken)) => return broken_at(args, file, &broken),
+        Err((file, broken)) => return broken_at(args, file, &broken).map(Checked::Not),
     };
     if let Some(first) = strays.first() {
-        return beyond_gap(args, first, &strays);
+        return beyond_gap(args, first, &strays).map(Checked::Not);
     }
     if let Some(torn) = archive.files().last().filter(|file| is_torn(file)) {
-        return torn_at(args, torn, &summary);
+        return torn_at(args, torn, &summary).map(Checked::Not);
     }
-    if let Some(head) = args.head.as_deref().filter(|_| summary.found.is_none()) {
-        return head_missing(args, head);
+    let has_head = summary.found.is_some();
+    if has_head || args.head.is_none() {
+        let text = if args.json { as_json(&archive, &summary) } else { as_text(args, &archive, &summary) };
+        terminal::print(&text)?;
     }
-    let text = if args.json { as_json(&archive, &summary) } else { as_text(args, &archive, &summary) };
-    terminal::print(&text)?;
-    Ok(Exit::Done)
+    Ok(Checked::Whole { has_head })
 }
 
 /// True if the incomplete last line stays incomplete.

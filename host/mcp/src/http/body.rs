@@ -105,45 +105,87 @@ impl Body for ResponseBody {
 /// Bytes of a body that is too long in which its id is looked for.
 const BEGINNING_BYTES: usize = 64 * 1024;
 
-/// The refusal of a body that is too long, under its id if one is found in these parts of it.
-fn too_long(bytes_max: usize, parts: [&[u8]; 3]) -> Refusal {
+/// The refusal of a body that is too long, under its id if one is found in what has come of it.
+fn too_long(bytes_max: usize, received: &Received) -> Refusal {
     let mut frame = OverlongFrame::default();
-    parts.into_iter().for_each(|part| frame.read(part));
+    frame.read(&received.first);
+    frame.read(&received.joined);
+    frame.read(&received.last);
     match frame.request_id() {
         Some(id) => Refusal::Request(id.clone(), Box::new(Refusal::TooLong(bytes_max))),
         None => Refusal::TooLong(bytes_max),
     }
 }
 
+/// The longest wait for the beginning of a body that is too long. Clients that send a body at once
+/// have sent it by then; one that only says a length gets its refusal without an id.
+const BEGINNING_TIME: Duration = Duration::from_millis(500);
+
 /// Reads a request's whole body. `taken` counts its bytes, against the caller's share and the
-/// total.
-pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, mut taken: QuotaGuard) -> Result<Bytes, Refusal>
+/// total. Of a body that says that it is too long, only the beginning is read, for the id in it;
+/// nothing of it where the client waits for a leave to send it (`expect: 100-continue`, RFC 9110
+/// section 10.1.1).
+pub(super) async fn read<B>(
+    body: B,
+    waits_for_leave: bool,
+    limits: &HttpLimits,
+    taken: QuotaGuard,
+) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let max = limits.body_bytes_max;
-    // Of one that says that it is too long, only the beginning is read, for the id in it.
-    let kept_max = if body.size_hint().lower() > max as u64 { max.min(BEGINNING_BYTES) } else { max };
-    let reading = async {
-        let mut first = Bytes::new();
-        let mut whole = BytesMut::new();
+    let is_long = body.size_hint().lower() > max as u64;
+    if is_long && waits_for_leave {
+        return Err(Refusal::TooLong(max));
+    }
+    let mut received = Received::default();
+    let kept_max = if is_long { max.min(BEGINNING_BYTES) } else { max };
+    let time = if is_long { limits.body_time.min(BEGINNING_TIME) } else { limits.body_time };
+    match tokio::time::timeout(time, received.read(body, kept_max, taken)).await {
+        Ok(Ok(true)) => Ok(received.into_bytes()),
+        Ok(Ok(false)) => Err(too_long(max, &received)),
+        Ok(Err(refusal)) => Err(refusal),
+        Err(_) if is_long => Err(too_long(max, &received)),
+        Err(_) => Err(Refusal::Slow),
+    }
+}
+
+/// What has come of a body. Most come in one piece; only the others are joined.
+#[derive(Default)]
+struct Received {
+    first: Bytes,
+    joined: BytesMut,
+    /// The piece with which it became too long.
+    last: Bytes,
+}
+
+impl Received {
+    /// Reads to the end. False as soon as more than `bytes_max` bytes have come.
+    async fn read<B>(&mut self, mut body: B, bytes_max: usize, mut taken: QuotaGuard) -> Result<bool, Refusal>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
             let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
-            if first.len() + whole.len() + data.len() > kept_max {
-                return Err(too_long(max, [&first, &whole, &data]));
+            if self.first.len() + self.joined.len() + data.len() > bytes_max {
+                self.last = data;
+                return Ok(false);
             }
             taken.extend(data.len())?;
-            if first.is_empty() && whole.is_empty() {
-                first = data;
+            if self.first.is_empty() && self.joined.is_empty() {
+                self.first = data;
                 continue;
             }
-            // Most bodies come in one piece; only the others are joined.
-            if whole.is_empty() {
-                whole.extend_from_slice(&std::mem::take(&mut first));
+            if self.joined.is_empty() {
+                self.joined.extend_from_slice(&std::mem::take(&mut self.first));
             }
-            whole.extend_from_slice(&data);
+            self.joined.extend_from_slice(&data);
         }
-        Ok(if whole.is_empty() { first } else { whole.freeze() })
-    };
-    tokio::time::timeout(limits.body_time, reading).await.unwrap_or(Err(Refusal::Slow))
+        Ok(true)
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.joined.is_empty() { self.first } else { self.joined.freeze() }
+    }
 }

@@ -321,7 +321,9 @@ impl<H: Host> Service<H> {
         }
         let Sender { admitted: Admitted { caller, validity }, owner } = sender;
         let guard = self.quotas.requests.take(&owner)?;
-        let body = body::read(body, &self.limits, self.quotas.bodies.empty_guard(&owner)).await?;
+        let waits_for_leave = headers.contains_key(http::header::EXPECT);
+        let taken = self.quotas.bodies.empty_guard(&owner);
+        let body = body::read(body, waits_for_leave, &self.limits, taken).await?;
         let is_alone = self.lone_requests.is_lone(connection, self.quotas.requests.taken());
         let begun = self.begin(&body, MessageContext { headers, accepted, caller, validity, guard, is_alone })?;
         drop(body);

@@ -151,7 +151,7 @@ where
     }
 }
 
-/// What has come of a body. Most come in one piece; only the others are joined.
+/// The part of a body that has come. Most come in one piece; only the others are joined.
 #[derive(Default)]
 struct Received {
     first: Bytes,

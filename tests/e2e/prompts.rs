@@ -195,7 +195,7 @@ fn callers_see_the_prompts_that_their_rules_name() {
     let mut host = TestHost::in_folder(folder(none));
     assert_eq!(names(&host.request("prompts/list", json!({}))), [""; 0], "without a key there are none");
     let wrong = Command::in_folder(&folder("\n[callers.local]\ntools = []\nprompts = [\"reviw\"]\n"), &["check"]).run();
-    assert!(format!("{wrong:?}").contains("did you mean \\\"review\\\"?"), "{wrong:?}");
+    assert!(wrong.stderr.contains("did you mean \"review\"?"), "{wrong:?}");
 }
 
 #[test]

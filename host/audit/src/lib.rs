@@ -12,9 +12,11 @@
 //!
 //! A file that is full is closed and gets the name `FILE.1`, those closed before move up, and the
 //! oldest go. The chain goes on in the new file, whose first record is `audit.rotated`: numbers and
-//! links do not begin anew. A process that finds the file in use writes `FILE-2`, the next `FILE-3`,
-//! each with a chain of its own ([`chains`]). Records that could not be written leave
-//! `audit.missed` with their count, once records can be written again.
+//! links do not begin anew.
+//!
+//! A process that finds the file in use writes `FILE-2`, the next `FILE-3`, each with a chain of
+//! its own ([`chains`]). Records that could not be written leave `audit.missed` with their count,
+//! once records can be written again.
 #![forbid(unsafe_code)]
 
 mod archive;

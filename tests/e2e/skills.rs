@@ -223,7 +223,7 @@ fn callers_see_the_skills_that_their_rules_name() {
     assert_eq!(host.request("skills/get", json!({"uri": fast}))["error"]["code"], -32602);
     let wrong = "\n[callers.local]\ntools = []\nskills = [\"acme/refund\"]\n";
     let wrong = Command::in_folder(&folder(wrong), &["check"]).run();
-    assert!(format!("{wrong:?}").contains("did you mean \\\"acme/refunds\\\"?"), "{wrong:?}");
+    assert!(wrong.stderr.contains("did you mean \"acme/refunds\"?"), "{wrong:?}");
 }
 
 #[test]

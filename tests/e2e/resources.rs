@@ -199,9 +199,14 @@ fn a_page_goes_on_where_the_last_one_ended_whatever_is_kept_meanwhile() {
     assert_eq!(uris(&second), ["label:3", "label:4", "label:1"]);
     let third = host.request("resources/list", next(&second["result"]["nextCursor"]));
     assert_eq!((uris(&third), &third["result"]["nextCursor"]), (vec!["label:5"], &Value::Null));
-    for cursor in [json!("x"), json!(7), json!(""), json!(format!("{}k1", "0".repeat(16)))] {
+    for cursor in [json!("x"), json!(7), json!(format!("{}k1", "0".repeat(16)))] {
         assert_eq!(host.request("resources/list", next(&cursor))["error"]["code"], -32602, "{cursor}");
     }
+    assert_eq!(
+        uris(&host.request("resources/list", next(&json!("")))),
+        uris(&first),
+        "an empty cursor is an absent one"
+    );
     assert_eq!(host.request("resources/templates/list", json!({"cursor": "x"}))["error"]["code"], -32602);
 }
 

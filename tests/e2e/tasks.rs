@@ -362,7 +362,7 @@ fn lists_of_tasks_have_pages_and_older_revisions_have_no_tasks() {
         }
     }
     assert_eq!(listed, begun);
-    for cursor in [json!("no cursor"), json!(7), json!(""), json!("+1")] {
+    for cursor in [json!("no cursor"), json!(7), json!("+1")] {
         assert_eq!(code(&host.request("tasks/list", json!({"cursor": cursor}))), -32602, "{cursor}");
     }
     let mut older = TestHost::with_manifest(&manifest(""));

@@ -238,7 +238,9 @@ fn a_request_whose_body_is_empty_or_at_hand_is_sent_without_chunks() {
     let url = server.url_as("exact.example", "/thing");
     let rule = format!("http://exact.example:{}", server.port());
     let mut host = host(FIXTURE, &tables(&[rule], &names, &server));
-    let rows: [(&str, Option<&str>, &[(&str, &str)]); 15] = [
+    /// The method, the body if there is one, and the headers that must stand in the request.
+    type Row = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
+    let rows: [Row; 15] = [
         ("GET", None, &[]),
         ("GET", Some(""), &[]),
         ("HEAD", Some(""), &[]),

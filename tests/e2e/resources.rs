@@ -202,11 +202,9 @@ fn a_page_goes_on_where_the_last_one_ended_whatever_is_kept_meanwhile() {
     for cursor in [json!("x"), json!(7), json!(format!("{}k1", "0".repeat(16)))] {
         assert_eq!(host.request("resources/list", next(&cursor))["error"]["code"], -32602, "{cursor}");
     }
-    assert_eq!(
-        uris(&host.request("resources/list", next(&json!("")))),
-        uris(&first),
-        "an empty cursor is an absent one"
-    );
+    let empty = host.request("resources/list", next(&json!("")));
+    let absent = host.request("resources/list", json!({}));
+    assert_eq!(empty["result"], absent["result"], "an empty cursor is an absent one");
     assert_eq!(host.request("resources/templates/list", json!({"cursor": "x"}))["error"]["code"], -32602);
 }
 

@@ -298,6 +298,7 @@ fn errors_of_a_method_are_answers_also_of_the_level_of_messages() {
 
 #[test]
 fn a_body_that_is_too_long_is_refused_under_the_id_in_its_beginning() {
+    let _alone = alone("a balancer refuses a long body by itself");
     let host = WebHost::serving(&["good"]);
     let session = host.session("2025-11-25");
     let long = "x".repeat(17 << 20);

@@ -128,8 +128,7 @@ lint: ## Check formatting and comments, the files for Kubernetes and Prometheus,
 	$(PYTHON) host/deploy/manifests.py
 	$(PYTHON) host/deploy/manifests.py --self-test
 	$(PYTHON) host/deploy/prometheus/check.py $(ARGS)
-	$(CARGO) clippy $(host) --all-targets -- -D warnings
-	$(CARGO) clippy $(host) --features toolcell/drill -- -D warnings
+	$(CARGO) clippy $(host) --all-targets --features toolcell/drill -- -D warnings
 	$(CARGO) clippy $(tests) --all-targets -- -D warnings
 	$(CARGO) clippy $(tests) --test drill -- -D warnings
 	$(CARGO) clippy $(guests) --all-targets -- -D warnings

@@ -277,7 +277,7 @@ fn all(
 }
 
 fn definition(tool: &Tool) -> Value {
-    serde_json::from_str(&Revision::V2026_07_28.definition_json(tool.definition())).unwrap_or_default()
+    serde_json::from_str(&Revision::V2026_07_28.definition_json(tool.served())).unwrap_or_default()
 }
 
 fn limits(limits: &Limits) -> Value {

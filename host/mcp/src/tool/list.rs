@@ -281,7 +281,7 @@ impl Listing {
             }
             match tool.prompt() {
                 Some(prompt) => push_prompt(&mut json, tool.definition(), prompt, revision.features()),
-                None => push_definition(&mut json, tool.definition(), tool.task(), revision.features()),
+                None => push_definition(&mut json, tool.served(), tool.task(), revision.features()),
             }
             ends.push(json.len());
         }

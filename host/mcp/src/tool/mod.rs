@@ -37,6 +37,8 @@ const LONG_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Tool {
     definition: ToolDefinition,
+    /// The definition with portable schemas, where they differ from the written ones.
+    served: Option<Box<ToolDefinition>>,
     schemas: Applied,
     checks_arguments: bool,
     /// The parameters that HTTP clients repeat in headers.
@@ -117,7 +119,8 @@ impl Tool {
         let offered = prompt::Offered::default();
         let has_view = definition.view().is_some();
         let task = TaskPlan::Never;
-        let tool = Self { definition, schemas, checks_arguments: true, parameters, offered, task, has_view };
+        let served = definition::served(&definition);
+        let tool = Self { definition, served, schemas, checks_arguments: true, parameters, offered, task, has_view };
         if problems.is_empty() { Ok(tool) } else { Err(problems) }
     }
 
@@ -140,7 +143,14 @@ impl Tool {
         self.task
     }
 
-    /// The definition as clients see it.
+    /// The definition as clients see it: its schemas are in their [portable
+    /// form](toolcell_schema::portable).
+    #[must_use]
+    pub fn served(&self) -> &ToolDefinition {
+        self.served.as_deref().unwrap_or(&self.definition)
+    }
+
+    /// The definition as it is written. Values are checked by its schemas, and locks pin it.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition

@@ -2,8 +2,8 @@
 use std::collections::BTreeSet;
 
 use super::details::{DriftDetails, Findings};
-use super::json_diff;
 use super::pinned::{Lock, PinnedComponent, PinnedTool};
+use super::{earlier, json_diff};
 use crate::catalog::{CALLED_BY, NOBODY, Withheld};
 use crate::trust::Signed;
 
@@ -32,6 +32,7 @@ pub struct Drift {
 
 /// All components that differ, by name.
 pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
+    let locked = earlier::settled(locked, now);
     let names: BTreeSet<&String> = locked.components.keys().chain(now.components.keys()).collect();
     let drifts = names.into_iter().filter_map(|name| match (locked.components.get(name), now.components.get(name)) {
         (Some(locked), Some(now)) => changed(name, locked, now),

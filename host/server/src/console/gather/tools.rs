@@ -76,7 +76,7 @@ impl Sources {
             measured: limits.measured(),
             proposal: limits.proposal(),
             has_table: limits.has_table(),
-            definition: Revision::V2026_07_28.definition_json(definition),
+            definition: Revision::V2026_07_28.definition_json(offer.tool().served()),
             input_schema: definition.input_schema.to_string(),
             can_try: catalog.console.decide,
             ..ToolPage::default()

@@ -57,6 +57,14 @@ fn floats_at_the_ends_of_their_range_survive_and_lie_within_the_schema() {
     }
 }
 
+/// True of a problem that schemas leave to the conversion: the ranges of integers of 64 bits, and
+/// of floats of 32.
+fn is_out_of_range(problem: &str) -> bool {
+    ["to 9223372036854775807", "to 18446744073709551615", "expected a number, "]
+        .iter()
+        .any(|wide| problem.contains(wide))
+}
+
 #[test]
 fn the_schema_accepts_exactly_what_converts() {
     let mut dice = Random(0x2545_f491_4f6c_dd1d);
@@ -74,7 +82,9 @@ fn the_schema_accepts_exactly_what_converts() {
             assert!(validator.is_valid(&json), "{schema:#}\n{json}");
             spoil(&mut dice, &mut json, "$".to_owned());
             let converted = decode::arguments(&types, std::slice::from_ref(&field), &json.to_string(), BYTES_MAX);
-            assert_eq!(validator.is_valid(&json), converted.is_ok(), "{schema:#}\n{json}\n{converted:?}");
+            let out_of_range = converted.as_ref().is_err_and(|error| is_out_of_range(&error.message));
+            let valid = validator.is_valid(&json);
+            assert!(valid == converted.is_ok() || (valid && out_of_range), "{schema:#}\n{json}\n{converted:?}");
             match converted {
                 Ok(_) => accepted += 1,
                 Err(_) => refused += 1,

@@ -1,0 +1,240 @@
+//! The references of a schema: which are replaced by what they name, and which stay. All are
+//! measured first, since replacing them can multiply a schema. Must not hold: what is written in
+//! their place.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+
+use crate::graph::normal;
+use crate::keywords;
+
+/// Bytes that a schema may grow to in any case. A definition of a page takes a quarter of it.
+const SMALL_BYTES: usize = 16 * 1024;
+
+/// Times that a larger schema may grow. A model reads all of it at each request.
+const GROWTH_MAX: usize = 2;
+
+/// Deepest nesting of subschemas without references. JSON of them is at most three times as deep,
+/// and readers of JSON take 128 levels.
+const DEPTH_MAX: usize = 32;
+
+/// The references of one schema.
+pub(super) struct References<'s> {
+    root: &'s Value,
+    anchors: HashMap<&'s str, &'s Value>,
+    /// The new names of the schemas that references still name, by their pointers.
+    kept: BTreeMap<String, Option<String>>,
+}
+
+/// One reference, in the portable form.
+pub(super) enum Reference<'s> {
+    /// This schema stands in its place.
+    Inlined(&'s Value),
+    /// It stays, and names this place.
+    Kept(String),
+}
+
+/// The size of a schema without references.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measure {
+    bytes: usize,
+    depth: usize,
+}
+
+struct Measuring<'r, 's> {
+    references: &'r References<'s>,
+    measured: HashMap<String, Measure>,
+    /// The references that are being followed.
+    path: Vec<String>,
+    /// Those that lead back to themselves.
+    recursive: Vec<String>,
+    too_deep: bool,
+}
+
+impl<'s> References<'s> {
+    /// The references of this schema; `None` where they take too much even if they stay.
+    pub(super) fn of(root: &'s Value) -> Option<Self> {
+        let mut references = Self { root, anchors: HashMap::new(), kept: BTreeMap::new() };
+        let mut is_any = false;
+        references.find_anchors(root, &mut is_any);
+        if !is_any {
+            return Some(references);
+        }
+        let written_bytes = root.to_string().len();
+        let bytes_max = SMALL_BYTES.max(GROWTH_MAX.saturating_mul(written_bytes));
+        let mut measuring = Measuring {
+            references: &references,
+            measured: HashMap::new(),
+            path: Vec::new(),
+            recursive: Vec::new(),
+            too_deep: false,
+        };
+        let whole = measuring.schema(root, 0);
+        let Measuring { measured, recursive, too_deep, .. } = measuring;
+        let bytes = |pointers: &[String]| {
+            let each = pointers.iter().filter(|pointer| !pointer.is_empty());
+            let each = each.map(|pointer| measured.get(pointer).map_or(0, |measure| measure.bytes));
+            each.fold(0, usize::saturating_add)
+        };
+        if !too_deep && whole.depth <= DEPTH_MAX && whole.bytes.saturating_add(bytes(&recursive)) <= bytes_max {
+            references.kept = names(recursive);
+            return Some(references);
+        }
+        // All stay, each at a place of its own.
+        let mut named = Vec::new();
+        references.find_targets(root, &mut named);
+        named.sort();
+        named.dedup();
+        let written = named.iter().filter(|pointer| !pointer.is_empty());
+        let written = written.filter_map(|pointer| references.by_pointer(pointer));
+        let written = written.map(|target| target.to_string().len()).fold(written_bytes, usize::saturating_add);
+        references.kept = names(named);
+        (written <= bytes_max).then_some(references)
+    }
+
+    /// The reference that this schema is.
+    pub(super) fn of_schema(&self, schema: &'s Map<String, Value>) -> Option<Reference<'s>> {
+        let (pointer, target) = self.target(schema)?;
+        Some(match self.kept.get(&pointer) {
+            Some(Some(name)) => Reference::Kept(format!("#/$defs/{name}")),
+            Some(None) => Reference::Kept("#".to_owned()),
+            None => Reference::Inlined(target),
+        })
+    }
+
+    /// The schemas that references still name, with their names.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (&str, &'s Value)> {
+        self.kept.iter().filter_map(|(pointer, name)| {
+            let name = name.as_deref()?;
+            Some((name, self.by_pointer(pointer)?))
+        })
+    }
+
+    /// The definitions with an anchor, with their names.
+    pub(super) fn anchored(&self) -> impl Iterator<Item = (&'s str, &'s Value)> {
+        let definitions = self.root.get("$defs").and_then(Value::as_object).into_iter().flatten();
+        definitions.filter(|(_, target)| target.get("$anchor").is_some()).map(|(name, target)| (name.as_str(), target))
+    }
+
+    fn by_pointer(&self, pointer: &str) -> Option<&'s Value> {
+        match pointer.strip_prefix('#') {
+            Some(anchor) => self.anchors.get(anchor).copied(),
+            None => self.root.pointer(pointer),
+        }
+    }
+
+    /// The schema that this one refers to, with its pointer, or `#` and its anchor.
+    fn target(&self, schema: &'s Map<String, Value>) -> Option<(String, &'s Value)> {
+        let written =
+            ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|keyword| schema.get(*keyword)?.as_str())?;
+        let fragment = written.strip_prefix('#')?;
+        let pointer =
+            if fragment.is_empty() || fragment.starts_with('/') { normal(fragment) } else { written.to_owned() };
+        let target = self.by_pointer(&pointer)?;
+        Some((pointer, target))
+    }
+
+    fn find_targets(&self, schema: &'s Value, found: &mut Vec<String>) {
+        let Some(members) = schema.as_object() else { return };
+        found.extend(self.target(members).map(|(pointer, _)| pointer));
+        for child in keywords::children(members) {
+            self.find_targets(child.schema, found);
+        }
+    }
+
+    fn find_anchors(&mut self, schema: &'s Value, is_any: &mut bool) {
+        let Some(members) = schema.as_object() else { return };
+        *is_any |= members.contains_key("$ref")
+            || members.contains_key("$dynamicRef")
+            || members.contains_key("$recursiveRef");
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(anchor) = members.get(keyword).and_then(Value::as_str) {
+                self.anchors.insert(anchor, schema);
+            }
+        }
+        for child in keywords::children(members) {
+            self.find_anchors(child.schema, is_any);
+        }
+    }
+}
+
+/// Names for the schemas at these pointers; the root needs none.
+fn names(pointers: Vec<String>) -> BTreeMap<String, Option<String>> {
+    let mut kept: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for pointer in pointers {
+        if kept.contains_key(&pointer) {
+            continue;
+        }
+        let last = pointer.rsplit(['/', '#']).next().unwrap_or_default();
+        let plain: String = last
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' })
+            .collect();
+        let plain = if plain.is_empty() { "schema".to_owned() } else { plain };
+        let taken = |name: &str| kept.values().any(|other| other.as_deref() == Some(name));
+        let mut name = plain.clone();
+        let mut number = 2;
+        while taken(&name) {
+            name = format!("{plain}_{number}");
+            number += 1;
+        }
+        let name = (!pointer.is_empty()).then_some(name);
+        kept.insert(pointer, name);
+    }
+    kept
+}
+
+impl<'s> Measuring<'_, 's> {
+    /// The measure of a schema that stands at this depth, at most up to the bounds.
+    fn schema(&mut self, schema: &'s Value, depth: usize) -> Measure {
+        if depth > 2 * DEPTH_MAX {
+            self.too_deep = true;
+        }
+        let Some(members) = schema.as_object().filter(|_| !self.too_deep) else {
+            return Measure { bytes: 8, depth: 1 };
+        };
+        let mut measure = Measure { bytes: 2, depth: 0 };
+        let add = |part: Measure, measure: &mut Measure| {
+            measure.bytes = measure.bytes.saturating_add(part.bytes);
+            measure.depth = measure.depth.max(part.depth);
+        };
+        for (keyword, value) in members {
+            measure.bytes = measure.bytes.saturating_add(keyword.len() + 4);
+            if !keywords::holds_schemas(keyword) {
+                measure.bytes = measure.bytes.saturating_add(value.to_string().len());
+            }
+        }
+        for child in keywords::children(members) {
+            if matches!(child.place, ["$defs" | "definitions", _]) {
+                continue;
+            }
+            let [_, name] = child.place;
+            measure.bytes = measure.bytes.saturating_add(name.len() + 4);
+            let part = self.schema(child.schema, depth + 1);
+            add(part, &mut measure);
+        }
+        if let Some((pointer, target)) = self.references.target(members) {
+            let part = self.target(pointer, target, depth);
+            add(part, &mut measure);
+        }
+        Measure { depth: measure.depth + 1, ..measure }
+    }
+
+    fn target(&mut self, pointer: String, target: &'s Value, depth: usize) -> Measure {
+        if self.path.contains(&pointer) || pointer.is_empty() {
+            if !self.recursive.contains(&pointer) {
+                self.recursive.push(pointer);
+            }
+            return Measure { bytes: 24, depth: 1 };
+        }
+        if let Some(measure) = self.measured.get(&pointer) {
+            return *measure;
+        }
+        self.path.push(pointer.clone());
+        let measure = self.schema(target, depth + 1);
+        self.path.pop();
+        self.measured.insert(pointer, measure);
+        measure
+    }
+}

@@ -64,7 +64,7 @@ impl Schema {
         let validator = built.map_err(|error| vec![problems::of_schema(field, &error)])?;
         let rates = Rates { name_byte: patterns.name_byte, ..rates(graph.traits, counts.applied) };
         let (subschemas, bytes, byte_steps, applied) = (graph.len(), memory.bytes, patterns.byte, counts.applied);
-        let written = Some(schema.clone());
+        let written = schema.clone();
         Ok(Self { validator, written, subschemas, guard, rates, byte_steps, applied, bytes })
     }
 
@@ -87,7 +87,8 @@ impl Schema {
         let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let reads_texts = fields.into_iter().any(|(_, field)| field.get("format").is_some());
         let rates = rates(Traits { reads_texts, ..Traits::default() }, applied);
-        Ok(Self { validator, written: None, subschemas: applied, guard: None, rates, byte_steps: 0, applied, bytes: 0 })
+        let written = schema.clone();
+        Ok(Self { validator, written, subschemas: applied, guard: None, rates, byte_steps: 0, applied, bytes: 0 })
     }
 }
 

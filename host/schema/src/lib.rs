@@ -1,7 +1,6 @@
 //! JSON Schemas of tools and forms: bounded and compiled at load, applied at every call. Nothing is
 //! ever fetched, and patterns run in linear time. The cost of a check is bounded for every schema
 //! and value.
-
 //!
 //! Deliberately absent: protocols, components, and where a schema comes from. So a host and its
 //! sandbox processes compile and apply the very same way.
@@ -33,6 +32,7 @@ use serde_json::Value;
 
 pub use bounds::{DefinitionProblem, SchemaBounds};
 use cost::Guard;
+pub use loosen::unapplied_patterns;
 use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use meter::{GivenUp, Patience};
 pub use portable::{PORTABLE_INTEGER_MAX, SchemaUse, portable};
@@ -58,8 +58,8 @@ const PARSE_STEPS: u64 = 60;
 /// One compiled schema.
 pub struct Schema {
     validator: jsonschema::Validator<Metered>,
-    /// As it is written; none of a form.
-    written: Option<Value>,
+    /// As it is written, without patterns that are not applied.
+    written: Value,
     subschemas: usize,
     /// Present if a check may look at one value more often than the schema is long.
     guard: Option<Guard>,
@@ -109,7 +109,7 @@ impl Schema {
         if may_hold_too_many && values::in_text(text) > VALUES_MAX {
             return None;
         }
-        conform::rewritten(self.written.as_ref()?, text)
+        conform::rewritten(&self.written, text)
     }
 
     /// Checks one JSON text.

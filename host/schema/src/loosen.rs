@@ -1,5 +1,5 @@
-//! A schema without the patterns that take more than linear time. What is left accepts at least
-//! what the written schema accepts. Must not hold: other rewriting.
+//! The patterns of a schema that take more than linear time, and the schema without them. What is
+//! left accepts at least what the written schema accepts. Must not hold: other rewriting.
 
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,35 @@ pub(crate) fn loosened(schema: &Value) -> Option<Value> {
     let mut schema = schema.clone();
     loosen(&mut schema);
     Some(schema)
+}
+
+/// The places of the patterns that are not applied, since they look around or refer back, as paths
+/// such as `properties/mail/pattern`.
+#[must_use]
+pub fn unapplied_patterns(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    if has_irregular(schema) {
+        find(schema, "", &mut found);
+    }
+    found
+}
+
+/// Adds the places in a schema that stands at this path, which is empty or ends with `/`.
+fn find(schema: &Value, at: &str, found: &mut Vec<String>) {
+    let Some(members) = schema.as_object() else { return };
+    if members.get("pattern").and_then(Value::as_str).is_some_and(is_irregular) {
+        found.push(format!("{at}pattern"));
+    }
+    let named = members.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+    found.extend(named.filter(|(name, _)| is_irregular(name)).map(|(name, _)| format!("{at}patternProperties/{name}")));
+    for keywords::Child { place: [keyword, name], number, schema, .. } in keywords::children(members) {
+        let below = match number {
+            Some(number) => format!("{at}{keyword}/{number}/"),
+            None if name.is_empty() => format!("{at}{keyword}/"),
+            None => format!("{at}{keyword}/{name}/"),
+        };
+        find(schema, &below, found);
+    }
 }
 
 fn has_irregular(schema: &Value) -> bool {
@@ -85,7 +114,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use serde_json::{Value, json};
 
-    use super::loosened;
+    use super::{loosened, unapplied_patterns};
 
     #[test]
     fn what_stands_around_an_irregular_pattern_accepts_no_less_without_it() {
@@ -105,6 +134,15 @@ mod tests {
         ] {
             assert_eq!(loosened(&written), Some(expected), "{written}");
         }
+        let places = json!({"properties": {"a": look, "b": {"anyOf": [{}, look]}}, "items": look, "patternProperties": {"(?=a)": look}});
+        let expected = [
+            "patternProperties/(?=a)",
+            "properties/a/pattern",
+            "properties/b/anyOf/1/pattern",
+            "items/pattern",
+            "patternProperties/(?=a)/pattern",
+        ];
+        assert_eq!(unapplied_patterns(&places), expected);
         let none: [Value; 3] = [json!(true), json!({"pattern": "^a"}), json!({"pattern": "("})];
         assert!(none.iter().all(|schema| loosened(schema).is_none()));
     }

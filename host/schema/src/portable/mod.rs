@@ -7,7 +7,17 @@
 //! the form counts as *wider*. What negates or counts wider parts (`not`, `if`, `oneOf`) would
 //! accept less with them, and is relaxed.
 //!
-//! The work is bounded: references are measured before one is replaced.
+//! The work is bounded, since references are measured before one is replaced, and so is its result:
+//!
+//! | bound | value | reason |
+//! |---|---|---|
+//! | `GROWTH_MAX` | 8 times the written bytes | a model reads all of it at each request |
+//! | `SMALL_BYTES` | 16,384 bytes | past it, references are replaced for twofold growth at most |
+//! | `DEPTH_MAX` | 32 subschemas in each other | recursion, here and in clients |
+//! | `NESTING_MAX` | 100 levels of JSON | readers of JSON take 128, with the frame around it |
+//!
+//! Where references cannot be replaced within these bounds, they stay. Where the form does not fit
+//! either, the schema is served as it is written.
 
 mod references;
 mod values;
@@ -26,23 +36,38 @@ pub enum SchemaUse {
     Arguments,
     /// Clients check results by it.
     Result,
+    /// Clients show it to a person. Its choices have the one form that the protocol gives them
+    /// (2026-07-28, Elicitation, "Requested Schema").
+    Form,
 }
 
 /// The dialect that needs no mention.
 const NEWEST: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The portable form of a schema, or the schema itself where its references take too much to be
-/// rewritten.
+/// Times that a schema may grow by being rewritten. A list of constants grows fourfold.
+const GROWTH_MAX: usize = 8;
+
+/// Deepest nesting of objects and lists in a form.
+const NESTING_MAX: usize = 100;
+
+/// The portable form of a schema, or the schema itself where that would be too large or too deep.
 #[must_use]
 pub fn portable(schema: &Value, used: SchemaUse) -> Value {
+    let bytes_max = GROWTH_MAX.saturating_mul(schema.to_string().len());
+    let fits = |form: &Value| nesting(form) <= NESTING_MAX && form.to_string().len() <= bytes_max;
+    let replaced = References::replaced(schema).map(|references| rendered(schema, used, references)).filter(fits);
+    let staying = || References::staying(schema).map(|references| rendered(schema, used, references)).filter(fits);
+    replaced.or_else(staying).unwrap_or_else(|| schema.clone())
+}
+
+fn rendered(schema: &Value, used: SchemaUse, references: References<'_>) -> Value {
     let dialect = schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
-    let Some(references) = References::of(schema) else { return schema.clone() };
     let renderer = Renderer { used, is_newest: dialect.is_none_or(|uri| uri == NEWEST), references };
     let mut rendered = renderer.schema(schema).schema;
     let definitions = renderer.definitions();
     if let Value::Object(members) = &mut rendered {
         // A client that reads drafts by their names would not know this one's results.
-        if used == SchemaUse::Arguments && dialect == Some(NEWEST) {
+        if used != SchemaUse::Result && dialect == Some(NEWEST) {
             members.shift_insert(0, "$schema".to_owned(), NEWEST.into());
         }
         if !definitions.is_empty() {
@@ -50,6 +75,15 @@ pub fn portable(schema: &Value, used: SchemaUse) -> Value {
         }
     }
     rendered
+}
+
+/// The levels of objects and lists in a value.
+fn nesting(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(nesting).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 /// A rewritten schema.
@@ -201,7 +235,7 @@ impl<'s> Renderer<'s> {
             "format" => {
                 // Some clients check formats, and the host does not.
                 draft.widen();
-                if self.used == SchemaUse::Arguments {
+                if self.used != SchemaUse::Result {
                     draft.put(keyword, value.clone());
                 }
             }
@@ -314,6 +348,10 @@ impl<'s> Renderer<'s> {
 
     /// `const`, `enum`, `anyOf`, `oneOf` and `allOf`.
     fn choices(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+        if self.used == SchemaUse::Form {
+            let choices = ["enum", "oneOf", "anyOf"].into_iter().filter_map(|keyword| written.get_key_value(keyword));
+            return choices.for_each(|(keyword, listed)| draft.put(keyword, listed.clone()));
+        }
         values::choices(written, draft);
         let list = |keyword: &str| written.get(keyword).and_then(Value::as_array);
         let any = list("anyOf").map(|branches| self.branches(branches, draft));

@@ -9,15 +9,18 @@ use serde_json::{Map, Value};
 use crate::graph::normal;
 use crate::keywords;
 
-/// Bytes that a schema may grow to in any case. A definition of a page takes a quarter of it.
-const SMALL_BYTES: usize = 16 * 1024;
+use super::GROWTH_MAX;
 
-/// Times that a larger schema may grow. A model reads all of it at each request.
-const GROWTH_MAX: usize = 2;
+/// Bytes up to which a schema may grow [`GROWTH_MAX`] times. A definition of a page takes a quarter
+/// of it.
+pub(super) const SMALL_BYTES: usize = 16 * 1024;
 
-/// Deepest nesting of subschemas without references. JSON of them is at most three times as deep,
-/// and readers of JSON take 128 levels.
-const DEPTH_MAX: usize = 32;
+/// Times that a larger schema may grow by replacing its references, or by definitions that stand in
+/// it twice.
+const LARGE_GROWTH_MAX: usize = 2;
+
+/// Deepest nesting of subschemas once references are replaced. Lists of tools need five.
+pub(super) const DEPTH_MAX: usize = 32;
 
 /// The references of one schema.
 pub(super) struct References<'s> {
@@ -53,16 +56,15 @@ struct Measuring<'r, 's> {
 }
 
 impl<'s> References<'s> {
-    /// The references of this schema; `None` where they take too much even if they stay.
-    pub(super) fn of(root: &'s Value) -> Option<Self> {
+    /// The references of this schema, replaced but for those that lead back to themselves; `None`
+    /// where that takes too much.
+    pub(super) fn replaced(root: &'s Value) -> Option<Self> {
         let mut references = Self { root, anchors: HashMap::new(), kept: BTreeMap::new() };
         let mut is_any = false;
         references.find_anchors(root, &mut is_any);
         if !is_any {
             return Some(references);
         }
-        let written_bytes = root.to_string().len();
-        let bytes_max = SMALL_BYTES.max(GROWTH_MAX.saturating_mul(written_bytes));
         let mut measuring = Measuring {
             references: &references,
             measured: HashMap::new(),
@@ -70,27 +72,37 @@ impl<'s> References<'s> {
             recursive: Vec::new(),
             too_deep: false,
         };
-        let whole = measuring.schema(root, 0);
+        let mut whole = measuring.schema(root, 0);
+        for (_, target) in references.anchored() {
+            let Measure { bytes, depth } = measuring.schema(target, 1);
+            whole = Measure { bytes: whole.bytes.saturating_add(bytes), depth: whole.depth.max(depth) };
+        }
         let Measuring { measured, recursive, too_deep, .. } = measuring;
         let bytes = |pointers: &[String]| {
             let each = pointers.iter().filter(|pointer| !pointer.is_empty());
             let each = each.map(|pointer| measured.get(pointer).map_or(0, |measure| measure.bytes));
             each.fold(0, usize::saturating_add)
         };
-        if !too_deep && whole.depth <= DEPTH_MAX && whole.bytes.saturating_add(bytes(&recursive)) <= bytes_max {
-            references.kept = names(recursive);
-            return Some(references);
-        }
-        // All stay, each at a place of its own.
+        let fits = !too_deep && whole.depth <= DEPTH_MAX;
+        let fits = fits && whole.bytes.saturating_add(bytes(&recursive)) <= bytes_max(root);
+        references.kept = names(recursive);
+        fits.then_some(references)
+    }
+
+    /// The references of this schema, which all stay, each at a place of its own; `None` where
+    /// these take too much.
+    pub(super) fn staying(root: &'s Value) -> Option<Self> {
+        let mut references = Self { root, anchors: HashMap::new(), kept: BTreeMap::new() };
+        references.find_anchors(root, &mut false);
         let mut named = Vec::new();
         references.find_targets(root, &mut named);
         named.sort();
         named.dedup();
         let written = named.iter().filter(|pointer| !pointer.is_empty());
         let written = written.filter_map(|pointer| references.by_pointer(pointer));
-        let written = written.map(|target| target.to_string().len()).fold(written_bytes, usize::saturating_add);
+        let bytes = written.map(|target| target.to_string().len()).fold(root.to_string().len(), usize::saturating_add);
         references.kept = names(named);
-        (written <= bytes_max).then_some(references)
+        (bytes <= bytes_max(root)).then_some(references)
     }
 
     /// The reference that this schema is.
@@ -157,6 +169,13 @@ impl<'s> References<'s> {
             self.find_anchors(child.schema, is_any);
         }
     }
+}
+
+/// Bytes that a schema may grow to.
+fn bytes_max(root: &Value) -> usize {
+    let written = root.to_string().len();
+    let small = SMALL_BYTES.min(GROWTH_MAX.saturating_mul(written));
+    small.max(LARGE_GROWTH_MAX.saturating_mul(written))
 }
 
 /// Names for the schemas at these pointers; the root needs none.

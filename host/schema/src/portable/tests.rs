@@ -76,6 +76,22 @@ fn arguments_keep_their_dialect_and_their_formats() {
 }
 
 #[test]
+fn forms_keep_their_choices_and_formats_and_nothing_that_json_readers_cannot_hold() {
+    let titled = json!([{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]);
+    let form = |count: Value| {
+        json!({"type": "object", "required": ["color"], "properties": {
+            "color": {"type": "string", "oneOf": titled},
+            "colors": {"type": "array", "items": {"anyOf": titled}, "minItems": 1},
+            "old": {"type": "string", "enum": ["a", "b"], "enumNames": ["A", "B"], "default": "a"},
+            "mail": {"type": "string", "format": "email", "maxLength": 80},
+            "count": count
+        }})
+    };
+    let written = form(json!({"type": "integer", "minimum": 0, "maximum": u64::MAX, "default": i64::MAX}));
+    assert_eq!(portable(&written, SchemaUse::Form), form(json!({"type": "integer", "minimum": 0})));
+}
+
+#[test]
 fn references_are_replaced_where_they_end_and_are_small() {
     let city = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let written = json!({
@@ -129,6 +145,56 @@ fn references_that_multiply_or_nest_without_end_stay() {
             form["properties"]["p"]["$ref"] == "#/$defs/d0" && form.to_string().len() <= 2 * written.to_string().len()
         );
     }
+}
+
+/// A schema of forty definitions, each of which names the next one twice, and one more with this
+/// root.
+fn doubling(root: Value) -> Value {
+    let mut definitions = serde_json::Map::new();
+    for number in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", number + 1)});
+        definitions.insert(format!("d{number}"), json!({"properties": {"a": next, "b": next}}));
+    }
+    definitions.insert("d40".to_owned(), json!({"type": "integer"}));
+    definitions.insert("root".to_owned(), root);
+    json!({"type": "object", "properties": {}, "$defs": definitions})
+}
+
+#[test]
+fn what_nothing_names_is_measured_too() {
+    let anchored = doubling(json!({"$anchor": "here", "items": {"$ref": "#/$defs/d0"}}));
+    let form = form(&anchored);
+    assert!(form.to_string().len() <= 2 * anchored.to_string().len(), "{}", form.to_string().len());
+    assert_eq!(form["$defs"]["root"]["items"]["$ref"], "#/$defs/d0");
+}
+
+#[test]
+fn a_form_is_at_most_eight_times_as_long_and_a_hundred_levels_deep() {
+    // The least that grows the most: each definition is four references to the next one.
+    for levels in 1..12 {
+        let mut definitions = serde_json::Map::new();
+        for number in 0..levels {
+            let next = json!({"$ref": format!("#/$defs/{}", number + 1)});
+            definitions.insert(number.to_string(), json!({"anyOf": [next, next, next, next]}));
+        }
+        definitions.insert(levels.to_string(), json!({"const": 1}));
+        let written = json!({"items": {"$ref": "#/$defs/0"}, "$defs": definitions});
+        let (was, is) = (written.to_string().len(), form(&written).to_string().len());
+        assert!(is <= super::GROWTH_MAX * was, "{levels}: {was} became {is}");
+    }
+    let mut deep = json!({"const": "x"});
+    let mut written = Vec::new();
+    for _ in 0..55 {
+        deep = json!({"anyOf": [{"type": "null"}], "oneOf": [deep]});
+        written.push(deep.clone());
+    }
+    for written in written {
+        let form = form(&written);
+        assert!(form == written || super::nesting(&form) <= super::NESTING_MAX, "{}", super::nesting(&form));
+    }
+    // Constants grow fourfold.
+    let constants: Vec<Value> = (0..1_000).map(|number| json!({"const": number})).collect();
+    assert!(!form(&json!({"anyOf": constants})).to_string().contains("const"));
 }
 
 #[test]

@@ -98,9 +98,10 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
             .shown_as(started.live().map(Arc::clone))
             .traced(started.trace.clone()),
     );
+    let rewritten = started.tool.rewritten(&arguments);
     let input = CallInput {
         tool: &target.name,
-        arguments_json: arguments.get(),
+        arguments_json: rewritten.as_deref().unwrap_or_else(|| arguments.get()),
         program: target.program.as_deref(),
         limits,
         capabilities: &target.capabilities,

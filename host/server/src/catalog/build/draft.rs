@@ -20,6 +20,7 @@ use super::super::texts::{TEXTS, TextPrompts};
 use super::super::{CallTarget, Catalog, LoadedComponent, Parts, guest_resources, meters, program, resources};
 use super::problems::{
     PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_pooled, schemas_too_slow,
+    unapplied_patterns,
 };
 use super::{Basis, ListedComponent, typed};
 use crate::wishes;
@@ -101,6 +102,8 @@ impl CatalogDraft<'_> {
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
         }
+        let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
+        problems.extend(unapplied_patterns(policy, own.map(|offer| &**offer.tool())));
         for exposed in catalog.tools_of(loaded) {
             self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
         }
@@ -200,6 +203,9 @@ impl CatalogDraft<'_> {
             self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
         }
         problems.extend(wishes::check(policy, loaded.component.wishes()));
+        let entries = self.parts.targets.iter().zip(&self.parts.tools);
+        let own = entries.filter(|(target, _)| Arc::ptr_eq(&target.component, &loaded));
+        problems.extend(unapplied_patterns(policy, own.map(|(_, entry)| &**entry)));
         self.parts.components.push(loaded);
     }
 

@@ -45,6 +45,7 @@ mod malformed;
 mod new;
 mod observed;
 mod policy;
+mod portable;
 mod program;
 mod prompts;
 mod registries;

@@ -36,7 +36,10 @@ fn each_function_is_a_tool_by_its_name() {
     assert_eq!(tool(&tools, "area")["description"], "Calls fixture:drawings/shapes.area of the component.");
     assert_eq!(tool(&tools, "sum")["inputSchema"]["required"], json!(["values"]));
     let area = tool(&tools, "area")["inputSchema"].clone();
-    assert_eq!(area["$defs"]["point"]["required"], json!(["x", "y"]), "what repeats is defined once: {area}");
+    let circle = &area["properties"]["shape"]["anyOf"][0]["properties"]["circle"];
+    let center = &circle["properties"]["center"];
+    assert_eq!(center["required"], json!(["x", "y"]), "what repeats stands in each place: {area}");
+    assert!(!area.to_string().contains("$ref") && area.get("$defs").is_none(), "{area}");
     let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
     assert_eq!(tool(&tools, "do_nothing")["outputSchema"], nothing);
 }

@@ -61,6 +61,7 @@ mod results;
 mod schemas;
 mod sealed;
 mod secrets;
+mod service;
 mod sketches;
 mod skills;
 mod state_resources;

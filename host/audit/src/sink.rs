@@ -186,6 +186,22 @@ impl Sink {
         self.audit.as_ref().map_or(0, |audit| audit.missing.load(Ordering::Relaxed))
     }
 
+    /// True if the last record could not be made. Where records are required, what the next event
+    /// stands for does not happen either, as far as anybody knows.
+    ///
+    /// Tries again to record how many are missing, so that the answer is that of the moment.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        let Some(audit) = &self.audit else { return false };
+        audit.writer.lock().unwrap_or_else(PoisonError::into_inner).append_missed().is_err()
+    }
+
+    /// True if what cannot be recorded does not happen.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.audit.as_ref().is_some_and(|audit| audit.settings.required)
+    }
+
     /// Records an event with one write to the file. The event is made only if it is recorded.
     ///
     /// # Errors

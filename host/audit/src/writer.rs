@@ -57,7 +57,8 @@ impl Writer {
         appended
     }
 
-    fn append_missed(&mut self) -> Result<(), SinkError> {
+    /// Records how many records are missing, if any are.
+    pub(crate) fn append_missed(&mut self) -> Result<(), SinkError> {
         if self.missed == 0 {
             return Ok(());
         }

@@ -72,7 +72,7 @@ pub use manifest::{
     PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server,
     SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles,
     ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate,
-    Wall, Walls,
+    WALL_NAMES, Wall, Walls,
 };
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::runtime::Runtime;
 use toolcell_policy::{Server, Walls};
-use toolcell_sandbox::{CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, Sandbox, SandboxError, SandboxOptions};
+use toolcell_sandbox::{
+    CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, RequiredWalls, Sandbox, SandboxError, SandboxOptions,
+};
 
 use toolcell_walls::process::{Command, Starter};
 
@@ -112,7 +114,8 @@ impl Machine {
                 let starter = Starter::bounded(machine_memory::for_sandboxes())
                     .step("the thread that starts sandbox processes does not start")?;
                 let stack_bytes = options.stack_bytes;
-                let loading = LoaderOptions { program: program.clone(), stack_bytes, cache, walls_required: false };
+                let loading =
+                    LoaderOptions { program: program.clone(), stack_bytes, cache, required_walls: RequiredWalls::Best };
                 Some(Loader::new(loading, Arc::new(starter)))
             }
             _ => None,

@@ -61,7 +61,7 @@ pub use tasks::{TaskRule, TasksPolicy};
 pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use trust::{Required, SignerPolicy, TrustPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
-pub use wall::Wall;
+pub use wall::{NAMES as WALL_NAMES, Wall};
 
 accessors! {
     /// A checked manifest. Only [`crate::parse`] makes one.

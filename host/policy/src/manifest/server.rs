@@ -10,6 +10,7 @@ use crate::limits::{Spec, Unit};
 use crate::manifest::approval::{self, ApproveIn};
 use crate::manifest::discovery::{self, Discovery};
 use crate::manifest::icons::{self, ICON, ICONS_MAX, IconRule};
+use crate::manifest::wall;
 use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND};
 use crate::read::{Entry, Problems, limits, paths, secrets, texts};
 use crate::settings::settings;
@@ -162,10 +163,16 @@ settings! {
         store: Option<String> => Option<&str> = "store" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["/var/lib/toolcell/store"]};
         /// The processes that calls run in: `"required"`, sandbox processes with every wall of the
-        /// kernel, or no start; `"best"`, with the walls that this machine gives; `"none"`, the
-        /// host's own process.
+        /// kernel but those of `walls_without`, or no start; `"best"`, with the walls that this
+        /// machine gives; `"none"`, the host's own process.
         walls: Walls => Walls = "walls" (Words(&[NONE, BEST, REQUIRED]), walls, else Walls::default()),
             {"default": BEST, "examples": [REQUIRED]};
+        /// The walls that may be missing, by their names in `toolcell walls`: those that whatever
+        /// starts the host takes away. Any other one that is missing keeps the host from starting
+        /// where all are required, and counts as a problem of a running host.
+        walls_without: Vec<String> => &[String] = "walls_without" (
+            List(&Words(&wall::NAMES)), wall::read_without, else Vec::new()
+        ), {"maxItems": wall::NAMES.len(), "uniqueItems": true, "examples": [["user-namespace", "threads"]]};
         /// Time without a call after which a sandbox process is ended. The next call starts
         /// another.
         wall_idle: Duration => Duration = "wall_idle" (
@@ -213,7 +220,8 @@ pub enum Walls {
     /// `"best"`, the default: sandbox processes, with the walls that the machine gives.
     #[default]
     Best,
-    /// `"required"`: sandbox processes with every wall; without one the host does not start.
+    /// `"required"`: sandbox processes with every wall but those of `walls_without`. Without
+    /// another one the host does not start.
     Required,
 }
 

@@ -15,6 +15,7 @@ use super::disk;
 use super::message::{self, Load, ToSandbox, ToolSchemas, WireSecret};
 use super::pool::{SandboxPool, StartedProcess};
 use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxProcess, State};
+use super::required::RequiredWalls;
 use crate::bindings::contract::CallResult;
 use crate::engine::duties;
 use crate::failure::Failure;
@@ -73,8 +74,8 @@ pub struct GroupOptions {
     pub idle: Duration,
     /// Bytes of memory that no process may exceed, whatever its components may use.
     pub memory_bytes_max: u64,
-    /// True if a process without every wall runs no call.
-    pub every_wall: bool,
+    /// The walls without which a process runs no call.
+    pub required_walls: RequiredWalls,
     /// True if attempts of guests are observed.
     pub observing: bool,
 }
@@ -390,13 +391,9 @@ impl SandboxGroup {
         }
         match process.started().await {
             State::Ended(reason) => Err(NotStarted::Ended(reason)),
-            State::Ready(missing) if self.options.every_wall && !missing.is_empty() => {
-                let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
-                Err(NotStarted::Refused(format!("not every wall stands: {}", missing.join("; "))))
-            }
             State::Ready(missing) => {
                 self.pool.walls_built(&missing);
-                Ok(())
+                self.options.required_walls.check(&missing).map_err(NotStarted::Refused)
             }
             State::Starting => Ok(()),
         }

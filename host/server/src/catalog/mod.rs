@@ -19,6 +19,7 @@ mod program;
 mod queue;
 mod resources;
 mod searching;
+mod service_paths;
 pub mod side_files;
 pub(crate) mod skills;
 pub(crate) mod texts;
@@ -67,6 +68,7 @@ pub(crate) use skills::{SKILLS, Skills};
 pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
 pub(crate) use visibility::Visibility;
 pub use visibility::{CALLED_BY, NOBODY};
+pub(crate) use walls::without as walls_in_words;
 pub use walls::{WallSetup, WalledComponents};
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by

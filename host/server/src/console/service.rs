@@ -249,6 +249,7 @@ impl Console {
             decide: self.sources.decides(),
             csrf: visit.session.csrf.clone(),
             badges: self.sources.badges(),
+            problems: self.sources.health.problems().into_iter().map(|problem| problem.text).collect(),
             notice: if tells { self.doorman.sessions.told(&visit.secret) } else { None },
         }
     }

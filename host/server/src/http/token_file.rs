@@ -1,6 +1,5 @@
 //! The file of tokens: a line for each, with its hash, its caller, and the time when it ends. A
 //! token itself is never written down. Must not hold: who is let in.
-use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,9 +8,9 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::quantity::parse_millis;
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::{Digest, adopt};
 
-use crate::file::read_bounded;
+use crate::file::{folder_or_here, read_bounded, write_private};
 
 /// Longest file of tokens, in bytes: some five thousand of them.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -149,6 +148,8 @@ impl TokenFile {
         let mut open = std::fs::OpenOptions::new();
         let lock = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&path);
         let lock = lock.map_err(|error| format!("{shown} cannot be opened: {error}"))?;
+        let adopted = std::fs::File::open(folder_or_here(&self.0)).and_then(|folder| adopt(&lock, folder));
+        adopted.map_err(|error| format!("{shown}: {error}"))?;
         let end = Instant::now() + LOCKED_WITHIN;
         loop {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -191,14 +192,7 @@ impl TokenFile {
             text.push_str(&serde_json::to_string(entry).map_err(|error| error.to_string())?);
             text.push('\n');
         }
-        let draft = self.0.with_extension(format!("draft-{}", std::process::id()));
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(wrong)?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        written.and_then(|()| std::fs::rename(&draft, &self.0)).map_err(|error| {
-            let _ = std::fs::remove_file(&draft);
-            wrong(error)
-        })
+        write_private(&self.0, text.as_bytes()).map_err(wrong)
     }
 }
 

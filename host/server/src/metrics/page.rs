@@ -22,6 +22,7 @@ use super::requests::RequestCounters;
 use crate::alerts::{AlertRule, Alerts};
 use crate::catalog::meters::Histogram;
 use crate::catalog::{Catalog, Offer, TEXTS};
+use crate::health::{Health, HealthPart};
 use crate::log::OperatorLog;
 use crate::refusals::Refusals;
 use crate::reload::{Current, Journal};
@@ -56,6 +57,8 @@ pub struct MetricSources {
     pub refusals: Arc<Refusals>,
     /// Alerts, if the manifest has them raised.
     pub alerts: Option<Arc<Alerts>>,
+    /// Problems of the process.
+    pub health: Arc<Health>,
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
     /// Time at which the process began to serve.
@@ -120,6 +123,10 @@ impl MetricSources {
         if let Some(count) = process::descriptors() {
             figures.standard("process_open_fds", "Descriptors that the process has open", None, count)?;
         }
+        let problems = self.health.problems();
+        let is_unwell = |part| problems.iter().any(|problem| problem.part == part);
+        let unwell = HealthPart::ALL.map(|part| ([("part", part.name())], usize::from(is_unwell(part))));
+        figures.gauges("unhealthy", "1 where a part is not as it should be: `status` says why", unwell.into_iter())?;
         figures.count("audit_failures", "Audit records that could not be made", self.sink.missing())?;
         let dropped = self.log.lines_dropped();
         figures.count("log_lines_dropped", "Lines of the operator's log that nobody read in time", dropped)

@@ -2,6 +2,8 @@
 //! until the swap, and longer if a step fails.
 mod approving;
 
+pub use approving::LOCK_UNWRITABLE;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -411,6 +413,12 @@ impl ReloadFailure {
     pub fn saying(problem: &str) -> Self {
         let problems = vec![serde_json::json!({"severity": "error", "message": problem})];
         Self { summary: problem.to_owned(), drawn: String::new(), problems }
+    }
+
+    /// [`saying`](Self::saying), with a code for programs.
+    pub(super) fn coded(code: &str, problem: &str) -> Self {
+        let problems = vec![serde_json::json!({"severity": "error", "code": code, "message": problem})];
+        Self { problems, ..Self::saying(problem) }
     }
 
     /// A failure of the manifest or its components.

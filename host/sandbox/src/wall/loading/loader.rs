@@ -32,6 +32,7 @@ use crate::run::call::{CallReport, ListedBeside};
 use crate::run::listing::{ListName, Listing};
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::{ToSandbox, clipped};
+use crate::wall::required::RequiredWalls;
 
 /// Time past the deadline of listing that a loader has to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -48,8 +49,8 @@ pub struct LoaderOptions {
     pub stack_bytes: usize,
     /// The folder that keeps loads from one start to the next.
     pub cache: Option<Arc<CodeCache>>,
-    /// True if nothing is loaded where a wall is missing.
-    pub walls_required: bool,
+    /// The walls without which nothing is loaded.
+    pub required_walls: RequiredWalls,
 }
 
 /// Loads components in processes that can be killed. This process looks at none of them.
@@ -103,7 +104,7 @@ pub enum NotLoaded {
         reason: String,
     },
     /// Walls are missing.
-    #[error("not every wall stands: {0}")]
+    #[error("{0}")]
     Walls(String),
     /// The machine has no room, or no process, for it.
     #[error("{0}")]
@@ -262,11 +263,10 @@ impl Loader {
         let mut run = Run::start(&self.starter, &self.options.program, first, fds).await?;
         let bounds = Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
-            FromLoader::Ready { missing } if self.options.walls_required && !missing.is_empty() => {
-                let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
-                Err(NotLoaded::Walls(missing.join("; ")))
-            }
-            FromLoader::Ready { .. } => Ok(run),
+            FromLoader::Ready { missing } => match self.options.required_walls.check(&missing) {
+                Ok(()) => Ok(run),
+                Err(problem) => Err(NotLoaded::Walls(problem)),
+            },
             other => Err(refusal(other)),
         }
     }

@@ -30,6 +30,7 @@ use crate::run::call::{CallReport, ListedBeside};
 use crate::run::listing::{ListName, Listing};
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::ToSandbox;
+use crate::wall::required::RequiredWalls;
 use crate::wall::tests::{are_seeds, each_changed};
 
 const ADDS: &str = r#"(component
@@ -86,7 +87,7 @@ fn job(bytes: &[u8], time: Duration) -> LoadJob<'static> {
 
 fn loader(program: Command, cache: Option<Arc<CodeCache>>) -> Loader {
     let stack_bytes = SandboxOptions::default().stack_bytes;
-    let options = LoaderOptions { program, stack_bytes, cache, walls_required: false };
+    let options = LoaderOptions { program, stack_bytes, cache, required_walls: RequiredWalls::Best };
     Loader::new(options, Arc::new(Starter::new().unwrap())).unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! A component's state file on disk: its folder, its rights, its lock and its checksums. Must not
 //! hold: its content.
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use redb::{Database, DatabaseError, StorageError};
 
 use super::error::OpenError;
 use super::tables;
+use crate::owned::{adopt, make_folders};
 
 /// Rights of the folder where it is made: its owner alone.
 const FOLDER_MODE: u32 = 0o700;
@@ -78,7 +79,7 @@ pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
 fn ready_folder(folder: &Path) -> Result<(), OpenError> {
     let shown = || folder.display().to_string();
     let failed = |source: io::Error| OpenError::Folder { folder: shown(), source };
-    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(failed)?;
+    make_folders(folder, FOLDER_MODE).map_err(failed)?;
     let about = folder.metadata().map_err(failed)?;
     if about.mode() & OTHERS_WRITE != 0 {
         return Err(OpenError::Open { folder: shown() });
@@ -100,6 +101,9 @@ fn open_file(path: &Path) -> io::Result<File> {
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    if let Some(folder) = path.parent() {
+        adopt(&file, File::open(folder)?)?;
     }
     if about.permissions().mode() & 0o777 != FILE_MODE {
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;

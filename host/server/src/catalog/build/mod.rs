@@ -38,7 +38,7 @@ use super::texts::TextPrompts;
 use super::visibility::Visibility;
 use super::{
     Catalog, CatalogError, ConsoleRights, HostReads, LoadedComponent, Parts, Tally, WallSetup, WalledComponents,
-    program, side_files,
+    program, service_paths, side_files,
 };
 use crate::file_stamp::Stamps;
 use crate::folders::{FileReads, FolderPlaces};
@@ -231,6 +231,7 @@ impl Builder {
         draft.check_collisions(&mut problems);
         draft.check_own_names(manifest, &mut problems);
         problems.extend(self.host_files.check(manifest, folder, &draft.parts.targets));
+        problems.extend(service_paths::check(manifest, folder));
         let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if complete {

@@ -21,6 +21,7 @@ use toolcell_mcp::Host as _;
 
 use crate::activity::Activity;
 use crate::catalog::Catalog;
+use crate::health::Health;
 use crate::http::{Authenticator, TokenFile};
 use crate::refusals::Refusals;
 use crate::reload::{Current, Journal};
@@ -38,6 +39,7 @@ pub struct Sources {
     pub sink: Arc<Sink>,
     pub activity: Arc<Activity>,
     pub refusals: Arc<Refusals>,
+    pub health: Arc<Health>,
     /// The tokens of callers, where there is a file of them.
     pub tokens: Option<TokenFile>,
     /// Knows when tokens were used last; `None` where nobody shows one.

@@ -14,6 +14,9 @@ use crate::catalog::{Basis, Built, Withheld, folder_of};
 use crate::lock::{self, Approval, Lock, LockPath, PinnedComponent, drift};
 use crate::reload::journal::{Quarantined, ReloadFailure};
 
+/// The code of an approval that failed since this process may not write the lock.
+pub const LOCK_UNWRITABLE: &str = "lock::unwritable";
+
 /// Time for which other replicas take up an approval: files are copied to all of them within a
 /// week.
 const APPROVED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -80,7 +83,8 @@ impl Reloader {
         locked.components.insert(component.to_owned(), pinned.clone());
         let own = path.clone();
         let written = blocking_files::run(path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
-        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| ReloadFailure::saying(&problem))
+        let written = written.unwrap_or_else(|error| Err(error.to_string()));
+        written.map_err(|problem| ReloadFailure::coded(LOCK_UNWRITABLE, &problem))
     }
 
     /// Tells other replicas that this component was approved as it is pinned now.

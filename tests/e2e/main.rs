@@ -71,6 +71,7 @@ mod terminal;
 mod top;
 mod typed;
 mod ungranted;
+mod usage;
 mod wall_files;
 mod wall_groups;
 mod wall_memory;

@@ -413,7 +413,7 @@ pub struct CallArgs {
     /// Print the result as MCP has it, as JSON
     #[arg(long)]
     pub json: bool,
-    /// Say on stderr what the call used: fuel, memory, time
+    /// Say on stderr what the call used: fuel, memory, time; with --json, in `_meta` as well
     #[arg(long)]
     pub usage: bool,
     /// Write pictures, sounds and binary resources into this folder

@@ -190,6 +190,10 @@ settings! {
         /// `"debug"`, everything. `--log LEVEL` and `toolcell log-level` win.
         log: LogWord => LogWord = "log" (Words(&LOG_WORDS), log, else LogWord::Info),
             {"default": "info", "examples": ["warn"]};
+        /// True adds what each call used to `_meta` of its result, as `toolcell/usage`: fuel, peak
+        /// memory and time. Many clients pass `_meta` on to the model, which pays for it in tokens.
+        usage: bool => bool = "usage" (Flag, Entry::boolean, else false),
+            {"default": false, "examples": [true]};
         /// True ends running calls whose tool may reach less after the manifest changed. With false
         /// they run on as they began.
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),

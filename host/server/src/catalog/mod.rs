@@ -106,6 +106,8 @@ pub struct Catalog {
     pub(crate) caller_queues: Arc<CallerQueues>,
     pub(crate) walled: WalledComponents,
     pub(crate) console: ConsoleRights,
+    /// True if results say what their calls used.
+    pub(crate) tells_usage: bool,
 }
 
 /// Reads resources that no call reads.
@@ -350,6 +352,7 @@ impl Catalog {
             news,
             walled,
             console: self.console.clone(),
+            tells_usage: self.tells_usage,
         })
     }
 

@@ -297,6 +297,7 @@ impl Builder {
             caller_queues: Arc::clone(&self.caller_queues),
             walled,
             console: ConsoleRights::of(manifest),
+            tells_usage: manifest.server().usage(),
         })
     }
 

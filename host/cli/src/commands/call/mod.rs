@@ -55,7 +55,8 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     if let Some(usage) = beside.usage_json().filter(|_| args.json && args.usage) {
         result.meta.insert(USAGE_KEY.to_owned(), usage);
     }
-    let hints = denied::hints(&beside.denials, &args.manifest.manifest, result.is_error);
+    let place = denied::RightsPlace::of(&args.manifest.manifest);
+    let hints = denied::hints(&beside.denials, &place, result.is_error);
     show(args, &result, &hints)?;
     if let Some(usage) = beside.usage.filter(|_| args.usage) {
         terminal::say(&used(&usage));

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -132,18 +132,19 @@ pub fn error(message: &str, hint: Option<&str>) {
 
 /// The least severe messages that are shown besides the log; a process that does not serve shows
 /// all of them.
-static SHOWN: OnceLock<LogLevel> = OnceLock::new();
+static SHOWN: RwLock<LogLevel> = RwLock::new(LogLevel::Debug);
 
 /// From now on shows only messages that a log of this level would have. What ends the process is
 /// shown all the same.
 pub fn show_from(level: LogLevel) {
-    // The first one stays, as the log does.
-    let _ = SHOWN.set(level);
+    if let Ok(mut shown) = SHOWN.write() {
+        *shown = level;
+    }
 }
 
 /// True if messages of this level are shown.
 pub fn shows(level: LogLevel) -> bool {
-    SHOWN.get().is_none_or(|shown| *shown >= level)
+    SHOWN.read().is_ok_and(|shown| *shown >= level)
 }
 
 /// Prints a remark to stderr that needs no action.

@@ -456,7 +456,9 @@ fn a_lock_with_the_form_that_earlier_versions_gave_types_differs_in_nothing_and_
     assert!(folder.read(LOCK) == was, "serving writes no lock");
     let _ = Command::in_folder(&folder, &["lock"]).run();
     assert!(folder.read(LOCK) == now, "{}", folder.read(LOCK));
-    // Another type is a difference, in whatever form it was pinned.
-    folder.write(LOCK, was.replace("\"values\"", "\"numbers\""));
-    assert!(diff(&folder).contains("sum"));
+    // What differs besides is a difference.
+    folder.write(LOCK, was);
+    save_manifest(&folder, "[components.tool.tools.sum]\ndescription = \"Adds.\"\n");
+    let text = diff(&folder);
+    assert!(text.contains("tool sum: description said \"Calls sum of the component.\" and says \"Adds.\""), "{text}");
 }

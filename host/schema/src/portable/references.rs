@@ -2,7 +2,7 @@
 //! measured first, since replacing them can multiply a schema. Must not hold: what is written in
 //! their place.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -180,28 +180,46 @@ fn bytes_max(root: &Value) -> usize {
 
 /// Names for the schemas at these pointers; the root needs none.
 fn names(pointers: Vec<String>) -> BTreeMap<String, Option<String>> {
-    let mut kept: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut names = Names::default();
+    let mut kept = BTreeMap::new();
     for pointer in pointers {
         if kept.contains_key(&pointer) {
             continue;
         }
         let last = pointer.rsplit(['/', '#']).next().unwrap_or_default();
-        let plain: String = last
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' })
-            .collect();
-        let plain = if plain.is_empty() { "schema".to_owned() } else { plain };
-        let taken = |name: &str| kept.values().any(|other| other.as_deref() == Some(name));
-        let mut name = plain.clone();
-        let mut number = 2;
-        while taken(&name) {
-            name = format!("{plain}_{number}");
-            number += 1;
-        }
-        let name = (!pointer.is_empty()).then_some(name);
+        let name = (!pointer.is_empty()).then(|| names.unused(last));
         kept.insert(pointer, name);
     }
     kept
+}
+
+/// Names that are used up.
+#[derive(Default)]
+struct Names {
+    used: HashSet<String>,
+    /// The number that the next of the same name is tried with. So many of one name take no longer
+    /// than as many names.
+    next: HashMap<String, usize>,
+}
+
+impl Names {
+    /// An unused name like this one, of letters, digits and `_`.
+    fn unused(&mut self, like: &str) -> String {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let plain: String = like.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+        let plain = if plain.is_empty() { "schema".to_owned() } else { plain };
+        if self.used.insert(plain.clone()) {
+            return plain;
+        }
+        let next = self.next.entry(plain.clone()).or_insert(2);
+        loop {
+            let name = format!("{plain}_{next}");
+            *next += 1;
+            if self.used.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
 }
 
 impl<'s> Measuring<'_, 's> {

@@ -169,6 +169,22 @@ fn what_nothing_names_is_measured_too() {
 }
 
 #[test]
+fn as_many_definitions_of_one_name_take_no_longer_than_of_many() {
+    let mut members = serde_json::Map::new();
+    for number in 0..330 {
+        // Each leads back to itself, so its reference stays.
+        let itself = json!({"$ref": format!("#/properties/p{number}/items")});
+        members.insert(format!("p{number}"), json!({"items": {"items": itself}}));
+    }
+    let written = json!({"type": "object", "properties": members});
+    let began = std::time::Instant::now();
+    let form = form(&written);
+    assert_eq!(form["$defs"].as_object().unwrap().len(), 330);
+    assert_eq!(form["$defs"]["items_330"]["items"]["$ref"], "#/$defs/items_330");
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_form_is_at_most_eight_times_as_long_and_a_hundred_levels_deep() {
     // The least that grows the most: each definition is four references to the next one.
     for levels in 1..12 {

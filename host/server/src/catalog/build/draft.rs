@@ -19,8 +19,8 @@ use super::super::skills::{self, Skills};
 use super::super::texts::{TEXTS, TextPrompts};
 use super::super::{CallTarget, Catalog, LoadedComponent, Parts, guest_resources, meters, program, resources};
 use super::problems::{
-    PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_pooled, schemas_too_slow,
-    unapplied_patterns,
+    PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_applied, not_pooled,
+    schemas_too_slow,
 };
 use super::{Basis, ListedComponent, typed};
 use crate::wishes;
@@ -103,7 +103,7 @@ impl CatalogDraft<'_> {
             problems.push(not_pooled(policy));
         }
         let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
-        problems.extend(unapplied_patterns(policy, own.map(|offer| &**offer.tool())));
+        problems.extend(not_applied(policy, own.map(|offer| &**offer.tool())));
         for exposed in catalog.tools_of(loaded) {
             self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
         }
@@ -205,7 +205,7 @@ impl CatalogDraft<'_> {
         problems.extend(wishes::check(policy, loaded.component.wishes()));
         let entries = self.parts.targets.iter().zip(&self.parts.tools);
         let own = entries.filter(|(target, _)| Arc::ptr_eq(&target.component, &loaded));
-        problems.extend(unapplied_patterns(policy, own.map(|(_, entry)| &**entry)));
+        problems.extend(not_applied(policy, own.map(|(_, entry)| &**entry)));
         self.parts.components.push(loaded);
     }
 

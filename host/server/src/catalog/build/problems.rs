@@ -3,7 +3,7 @@
 use toolcell_mcp::{DefinitionProblem, Tool, ToolDefinition, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, ToolPolicy, names};
 use toolcell_sandbox::NotLoaded;
-use toolcell_schema::unapplied_patterns as unapplied_patterns_of;
+use toolcell_schema::unapplied_patterns;
 
 use super::compiler::NotCompiled;
 use crate::file::Unreadable;
@@ -117,15 +117,12 @@ pub(super) fn check_count(policy: &ComponentPolicy, listed: usize, what: &str) -
 }
 
 /// Warning: patterns of a component's tools that nothing applies.
-pub(super) fn unapplied_patterns<'t>(
-    policy: &ComponentPolicy,
-    tools: impl Iterator<Item = &'t Tool>,
-) -> Option<Diagnostic> {
+pub(super) fn not_applied<'t>(policy: &ComponentPolicy, tools: impl Iterator<Item = &'t Tool>) -> Option<Diagnostic> {
     let mut places = tools.flat_map(|tool| {
         let ToolDefinition { name, input_schema, output_schema, .. } = tool.definition();
         let schemas = [("inputSchema", Some(input_schema)), ("outputSchema", output_schema.as_ref())];
         schemas.into_iter().flat_map(move |(field, schema)| {
-            let places = schema.map(unapplied_patterns_of).unwrap_or_default();
+            let places = schema.map(unapplied_patterns).unwrap_or_default();
             places.into_iter().map(move |place| format!("tool \"{name}\": {field}/{}", sanitize::line(&place)))
         })
     });

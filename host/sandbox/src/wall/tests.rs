@@ -159,7 +159,7 @@ fn group(pool: &Arc<SandboxPool>, required_walls: RequiredWalls) -> Arc<SandboxG
 async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::CallResult, Failure> {
     let folder = tempfile::tempdir().unwrap();
     let starts = folder.path().join("starts");
-    let group = group(&pool(&starts, (dies, at), ""), false);
+    let group = group(&pool(&starts, (dies, at), ""), RequiredWalls::Best);
     let (limits, sealed) = (Limits::default(), Capabilities::sealed("tool"));
     let outcome = group.call_tool(0, input(&limits, &sealed)).await.outcome;
     // One that waits for the next call may have been started as well.

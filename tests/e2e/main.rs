@@ -42,6 +42,7 @@ mod lifecycle;
 mod loader;
 mod loading;
 mod malformed;
+mod model_apis;
 mod new;
 mod observed;
 mod policy;

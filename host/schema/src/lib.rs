@@ -6,6 +6,7 @@
 //! sandbox processes compile and apply the very same way.
 #![forbid(unsafe_code)]
 
+mod apis;
 mod bounds;
 mod compile;
 mod conform;
@@ -30,6 +31,9 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use apis::{
+    ApiRule, ApiWarning, ApiWarnings, ListedDefinition, SchemaForms, ShownParts, TOOL_WARNINGS_MAX, api_warnings,
+};
 pub use bounds::{DefinitionProblem, SchemaBounds};
 use cost::Guard;
 pub use loosen::unapplied_patterns;

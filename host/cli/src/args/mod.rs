@@ -357,7 +357,9 @@ pub struct ApproveArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Prints every problem with its place and what to do about it, a line that sums up, and what each tool can reach.
-With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}], …}.")]
+Then it warns of what some model API or client refuses of a tool's definition, or cuts.
+With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}],
+\"warnings\": [{\"code\", \"tool\", \"component\", \"pointer\", \"who\", \"text\", \"served\"}], …}.")]
 pub struct CheckArgs {
     /// The manifest, or one component [default: what --manifest names]
     #[arg(value_name = "FILE")]

@@ -27,7 +27,8 @@ use serde_json::{Map, Value, json};
 use crate::keywords;
 use crate::pattern::is_irregular;
 use references::{Reference, References};
-use values::{EXACT_MAX, is_inexact, plain_type};
+pub(crate) use values::is_inexact;
+use values::{EXACT_MAX, plain_type};
 
 /// The use of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

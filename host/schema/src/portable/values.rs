@@ -9,7 +9,7 @@ use super::Draft;
 pub(super) const EXACT_MAX: i64 = (1 << 53) - 1;
 
 /// True if a value is, or holds, a number past ±(2^53 − 1).
-pub(super) fn is_inexact(value: &Value) -> bool {
+pub(crate) fn is_inexact(value: &Value) -> bool {
     match value {
         Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
             (Some(signed), ..) => !(-EXACT_MAX..=EXACT_MAX).contains(&signed),

@@ -13,9 +13,11 @@ use toolcell_server::inspect::{Inspected as Found, inspect as look};
 use toolcell_server::machine::Machine;
 use toolcell_server::wishes::read as read_wishes;
 
+use super::warnings::ToolWarnings;
 use super::wishes::{self, ReadWishes};
 use crate::args::InspectArgs;
 use crate::exit::Exit;
+use crate::logging::escaped;
 use crate::manifest::say_note;
 use crate::sandbox_process;
 use crate::terminal;
@@ -32,6 +34,8 @@ pub(super) struct Inspected {
     pub(super) found: Found,
     /// Its wishes, read.
     pub(super) wishes: ReadWishes,
+    /// Warnings about its tools.
+    warnings: ToolWarnings,
     /// The entry of a manifest that serves it.
     entry: String,
 }
@@ -59,9 +63,9 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let text = if args.json { format!("{:#}\n", found.json()) } else { found.text(&name) };
+    let text = if args.json { json_text(&found.json()) } else { found.text(&name) };
     terminal::print(&text)?;
-    Ok(if found.found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
+    Ok(found.exit(args.strict))
 }
 
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
@@ -69,10 +73,26 @@ pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<In
     let found = look(machine, &file.display().to_string(), bytes)?;
     let entry = entry::entry(file, found.inspection.imports(), !found.left_out.is_empty());
     let wishes = read_wishes(&found.wishes);
-    Ok(Inspected { found, wishes, entry })
+    let warnings = match (&found.tools, found.shape) {
+        (Ok(tools), Some(shape)) => ToolWarnings::of_component(&component_name(file), shape, tools),
+        _ => ToolWarnings::default(),
+    };
+    Ok(Inspected { found, wishes, warnings, entry })
+}
+
+/// JSON for terminals, which heed some characters that JSON does not escape.
+fn json_text(json: &Value) -> String {
+    let text = format!("{json:#}\n");
+    escaped(&text, false).unwrap_or(text)
 }
 
 impl Inspected {
+    /// A component that cannot be served is at fault; with `strict`, one with warnings is.
+    fn exit(&self, strict: bool) -> Exit {
+        let passes = self.found.tools.is_ok() && (self.warnings.is_empty() || !strict);
+        if passes { Exit::Done } else { Exit::AtFault }
+    }
+
     fn json(&self) -> Value {
         let tools = self.found.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
         let mut json = json!({
@@ -89,6 +109,8 @@ impl Inspected {
             "prompts": self.found.beside.prompts.iter().map(prompt_json).collect::<Vec<_>>(),
             "resources": self.found.beside.resources.iter().map(resource_json).collect::<Vec<_>>(),
             "left_out": self.found.left_out.iter().map(left_out_json).collect::<Vec<_>>(),
+            "warnings": self.warnings.to_json(),
+            "warnings_left_out": self.warnings.left_out(),
             "manifest": self.found.tools.is_ok().then_some(&self.entry),
             "problem": self.found.tools.as_ref().err(),
         });
@@ -149,6 +171,9 @@ impl Inspected {
         }
         for left_out in &self.found.left_out {
             text.push_str(&format!("  not {}\n", sanitize::line(&left_out.to_string())));
+        }
+        if !self.warnings.is_empty() {
+            text.push_str(&format!("\n{}\n{}", heading("warnings"), self.warnings.text(style)));
         }
         if self.found.tools.is_ok() {
             text.push_str(&format!("\n{}\n", heading("manifest")));

@@ -214,6 +214,58 @@ fn tasks_of_a_process_that_ends_have_failed_and_its_results_stay() {
     });
 }
 
+/// The keys of processes, which say that they run.
+fn processes(engine: &Engine) -> Vec<String> {
+    let found = engine.whole_answer(&["KEYS", "test:1:task:{all}:process:*"]);
+    found.lines().filter(|line| line.starts_with("test:")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_server_that_was_away_for_long_ends_no_task_of_a_process_that_runs() {
+    let engine = Engine::start(&[]);
+    let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
+    run(async {
+        let (one, other) = (shared(&options), shared(&options));
+        create(&one, "ann", 1, MINUTE, 1).await;
+        let process = processes(&engine).pop().unwrap();
+        // As it is after an outage, or a leap of the clock: the time of the process is over, and
+        // none was heard for as long.
+        for ago_ms in ["25000", "3600000"] {
+            let passed = "redis.call('DEL', KEYS[1], KEYS[2]) local t = redis.call('TIME') \
+                          return redis.call('SET', KEYS[3], string.format('%.0f', t[1] * 1000 - ARGV[1]))";
+            let beginning = "test:1:task:{all}:";
+            let [grace, heard] = ["grace", "heard"].map(|name| format!("{beginning}{name}"));
+            assert_eq!(engine.ask(&["EVAL", passed, "3", &process, &grace, &heard, ago_ms]), "+OK");
+            assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Working), "{ago_ms}");
+            until("its process says that it runs", async || processes(&engine).contains(&process)).await;
+            assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Working), "{ago_ms}");
+        }
+        // One that is not heard while another is has ended.
+        create(&other, "ann", 2, MINUTE, 1).await;
+        drop(one);
+        assert_eq!(engine.ask(&["DEL", &process, "test:1:task:{all}:grace"]), ":2");
+        assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Failed));
+        assert_eq!(status(&other, "ann", 2).await, Some(TaskStatus::Working));
+    });
+}
+
+#[test]
+fn a_silence_is_forgiven_once_and_who_asks_again_learns_that_nobody_is_left() {
+    let engine = Engine::start(&[]);
+    let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
+    run(async {
+        let (one, other) = (shared(&options), shared(&options));
+        create(&one, "ann", 1, MINUTE, 1).await;
+        drop(one);
+        let process = processes(&engine).pop().unwrap();
+        let passed = "redis.call('DEL', KEYS[1]) local t = redis.call('TIME') \
+                      return redis.call('SET', KEYS[2], string.format('%.0f', t[1] * 1000 - 25000))";
+        assert_eq!(engine.ask(&["EVAL", passed, "2", &process, "test:1:task:{all}:heard"]), "+OK");
+        assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Working), "it may say so still");
+        until("it is lost", async || status(&other, "ann", 1).await == Some(TaskStatus::Failed)).await;
+    });
+}
+
 #[test]
 fn a_later_process_takes_over_the_files_of_one_that_ended_and_of_none_that_runs() {
     let folder = TempDir::new().unwrap();

@@ -115,8 +115,8 @@ pub trait Catalog: Send + Sync + 'static {
         None
     }
 
-    /// The identity of a tool's code, such as its digest: answers to its questions count for no
-    /// other code. `None`, the default: calls of this tool never ask.
+    /// The identity of what questions of a tool are about, such as a digest of all that it may
+    /// reach: answers count for no other. `None`, the default: calls of this tool never ask.
     fn asks(&self, tool: usize) -> Option<String> {
         let _ = tool;
         None
@@ -352,6 +352,11 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// Ends the message without an answer: a notification, a response, or a cancelled request.
     fn unanswered(&self) {}
+
+    /// Ends a response of the client that nobody took: it is to be sent again.
+    fn not_taken(&self) {
+        self.unanswered();
+    }
 
     /// Tells if a request from the server would reach the client.
     fn audience(&self) -> Audience {

@@ -46,6 +46,18 @@ impl Reply {
         }
     }
 
+    /// Settles a response that did not reach those who wait for it. A batch is sent again whole, so
+    /// one with answers to requests of its own is not.
+    pub(super) fn not_taken(&self) {
+        match self {
+            Self::Direct(outbox) => outbox.not_taken(),
+            Self::Batch(replies) => {
+                replies.state().is_taken = false;
+                replies.settle(None);
+            }
+        }
+    }
+
     /// The outbox for the request's events.
     pub(super) fn outbox(&self) -> &Arc<dyn Outbox> {
         match self {
@@ -70,11 +82,13 @@ struct Gathered {
     bytes: usize,
     /// Replies still to come, plus one for the batch itself while its entries are being read.
     missing: usize,
+    /// False once a response among the entries reached nobody.
+    is_taken: bool,
 }
 
 impl BatchReplies {
     pub(super) fn open(outbox: Arc<dyn Outbox>) -> Arc<Self> {
-        let state = Mutex::new(Gathered { replies: Vec::new(), bytes: 0, missing: 1 });
+        let state = Mutex::new(Gathered { replies: Vec::new(), bytes: 0, missing: 1, is_taken: true });
         Arc::new(Self { outbox, state })
     }
 
@@ -109,8 +123,9 @@ impl BatchReplies {
             return;
         }
         if state.replies.is_empty() {
+            let is_taken = state.is_taken;
             drop(state);
-            return self.outbox.unanswered();
+            return if is_taken { self.outbox.unanswered() } else { self.outbox.not_taken() };
         }
         let frame = batch(&std::mem::take(&mut state.replies));
         drop(state);

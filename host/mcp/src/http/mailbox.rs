@@ -43,6 +43,8 @@ pub(super) enum Ending {
     Refusal(Vec<u8>, ErrorCode),
     /// No answer: a notification was taken, a call was cancelled, or a stream ends.
     Nothing,
+    /// The client's response did not reach the replica that waits for it.
+    NotTaken,
 }
 
 /// The next item for the client.
@@ -211,6 +213,10 @@ impl Outbox for Mailbox {
 
     fn unanswered(&self) {
         self.end(Ending::Nothing);
+    }
+
+    fn not_taken(&self) {
+        self.end(Ending::NotTaken);
     }
 
     fn congested(&self) -> bool {

@@ -376,8 +376,11 @@ impl PendingResponse {
         let Self { mailbox, lease, accepted, style } = self;
         let reader = mailbox.reader();
         let next = poll_fn(|context| mailbox.poll_next(reader, context));
-        let first =
-            if mailbox.takes_events() { tokio::time::timeout(limits.beat, next).await.ok() } else { Some(next.await) };
+        // What answers no request becomes no stream.
+        let first = match mailbox.takes_events() && style.asks() {
+            true => tokio::time::timeout(limits.beat, next).await.ok(),
+            false => Some(next.await),
+        };
         let mut response = match first {
             Some(Next::End(Ending::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
             Some(Next::End(Ending::Answer(frame))) => {
@@ -391,6 +394,7 @@ impl PendingResponse {
                 events(EventStream::new(mailbox, None, limits, lease))
             }
             Some(Next::End(Ending::Nothing)) => accepted_response(),
+            Some(Next::End(Ending::NotTaken)) => Refusal::Away.response(ErrorId::Null),
             Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
             None => events(EventStream::new(mailbox, None, limits, lease)),
         };

@@ -115,7 +115,7 @@ impl EventStream {
                     self.ended = true;
                     return match ending {
                         Ending::Answer(frame) | Ending::Refusal(frame, _) => self.event(&frame),
-                        Ending::Nothing => Poll::Ready(None),
+                        Ending::Nothing | Ending::NotTaken => Poll::Ready(None),
                     };
                 }
                 Poll::Pending => {}

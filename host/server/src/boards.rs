@@ -166,11 +166,11 @@ impl Boards {
         entry.is_some_and(|(owner, tag)| copy.count_under(&(owner + &tag), 1) > 0)
     }
 
-    /// True if these parts are on the board, and will end within this time.
-    pub fn ends_within(&self, board: BoardName, parts: &[&str], time: Duration) -> bool {
-        let Some(tag) = self.inner.tag(board, parts) else { return false };
+    /// The time after which these parts end that are on the board.
+    pub fn left(&self, board: BoardName, parts: &[&str]) -> Option<Duration> {
+        let tag = self.inner.tag(board, parts)?;
         let entries = self.inner.copy(board).entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries.get(&tag).is_some_and(|until| until.saturating_duration_since(Instant::now()) < time)
+        entries.get(&tag).map(|until| until.saturating_duration_since(Instant::now()))
     }
 
     /// A number that is another one whenever entries of this board have changed.

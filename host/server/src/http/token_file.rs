@@ -116,6 +116,11 @@ impl TokenFile {
         &self.0
     }
 
+    /// The time when it was written last, if that is known.
+    pub fn written(&self) -> Option<SystemTime> {
+        std::fs::metadata(&self.0).and_then(|data| data.modified()).ok()
+    }
+
     /// Its lines. `Err` is one sentence.
     pub fn read(&self) -> Result<Vec<TokenEntry>, String> {
         let shown = self.0.display();

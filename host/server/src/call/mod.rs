@@ -127,12 +127,10 @@ impl toolcell_mcp::Catalog for Catalog {
         let component = &target.component;
         let can_ask = target.limits.asks() > 0;
         let may_ask = component.inspection().asks() && can_ask;
-        if may_ask || target.approval.is_some() {
-            return Some(format!("{} {}", component.digest(), component.policy_digest()));
-        }
-        // Each answer is held against the policy of its round: a manifest that a person had written
-        // meanwhile does not end the call.
-        (target.capabilities.may_ask() && can_ask).then(|| component.digest().to_string())
+        // What a guest asks, and what it asks to reach, is held against the question of the round
+        // that has the answer: it counts there if the same is asked.
+        let asks = may_ask || target.approval.is_some() || (target.capabilities.may_ask() && can_ask);
+        asks.then(|| format!("{} {}", component.name(), target.approved_as))
     }
 
     fn refuse_early(&self, call: &Call) -> Option<CallResult> {
@@ -350,7 +348,7 @@ impl StartedCall<'_> {
         // Both are asked at once, as the state may be on another machine. A call that may wait for
         // its caller's other calls takes no slot of its tool meanwhile.
         let asked = async {
-            if rights.concurrency().is_some() {
+            if rights.bounds_calls() {
                 return taken.await.map(|()| None);
             }
             let (taken, place) = tokio::join!(taken, admission.place(state));
@@ -371,7 +369,7 @@ impl StartedCall<'_> {
             Err(refusal) => return refused(refusal),
         };
         let place = match place {
-            None if rights.concurrency().is_some() => match admission.place(state).await {
+            None if rights.bounds_calls() => match admission.place(state).await {
                 Ok(place) => place,
                 Err(away) => return refused(away.into()),
             },

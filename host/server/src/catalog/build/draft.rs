@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, Tool};
 use toolcell_policy::{
     Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Limits, Manifest, Program, Span, names,
 };
-use toolcell_sandbox::{Capabilities, ListedBeside, ShapeName, contract, export};
+use toolcell_sandbox::{Capabilities, Digest, ListedBeside, ShapeName, contract, export};
 
 use super::super::apps::Apps;
 use super::super::definition::{self, End, ToolSchemaCheck};
@@ -303,6 +304,7 @@ impl CatalogDraft<'_> {
         let component = Arc::clone(&draft.loaded);
         let capabilities = draft.capabilities.of_tool(&name, problems);
         let instances = draft.instances(policy, &limits, &capabilities);
+        let approved_as = approval.map(|rule| approved_as(&capabilities, rule)).unwrap_or_default();
         self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
         self.parts.tools.push(Arc::new(entry));
         let narrowed = (!capabilities.grants().is_sealed()).then(Narrowing::new);
@@ -315,6 +317,7 @@ impl CatalogDraft<'_> {
             admission,
             instances,
             approval,
+            approved_as,
             narrowed,
             meters,
         };
@@ -369,4 +372,11 @@ impl CatalogDraft<'_> {
             problems.push(Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint));
         }
     }
+}
+
+/// What a person confirms besides a call. Other code behind the tool ends no question: the lock
+/// decides which code runs.
+fn approved_as(capabilities: &Capabilities, rule: Approval) -> String {
+    let confirmed = json!([capabilities.grants().canonical(), rule.policy().name(), rule.remember()]);
+    Digest::of(confirmed.to_string().as_bytes()).to_string()
 }

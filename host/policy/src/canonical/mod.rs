@@ -238,7 +238,8 @@ fn instance(policy: InstancePolicy) -> Instance {
 
 fn table(limits: &Limits) -> Table {
     // A later limit changes nothing in policies that do not say it.
-    let said = |limit: &Limit| *limit != Limit::TaskDeadline || limits.get(*limit) != limit.spec().default;
+    let is_later = |limit: &Limit| matches!(limit, Limit::TaskDeadline | Limit::ConcurrencyShared);
+    let said = |limit: &Limit| !is_later(limit) || limits.get(*limit) != limit.spec().default;
     Limit::ALL.into_iter().filter(said).map(|limit| row(limit.spec(), limits.get(limit))).collect()
 }
 

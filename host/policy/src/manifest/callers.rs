@@ -41,6 +41,15 @@ pub(crate) const CONCURRENCY: Spec = Spec {
     reason: "The most there is: the tools and the process bound a caller already. Further calls wait.",
 };
 
+pub(crate) const CONCURRENCY_SHARED: Spec = Spec {
+    key: "concurrency_shared",
+    unit: Unit::Count,
+    default: 100_000,
+    min: 1,
+    max: 100_000,
+    reason: "The most there is, and no bound. It is for callers that must not get more from more replicas.",
+};
+
 /// Who may call what. Without `[callers]` in the manifest, everybody may call every tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Callers {
@@ -66,6 +75,7 @@ accessors! {
         pub(crate) skills: Vec<(ToolPattern, Span)>,
         pub(crate) rate: Option<u64>,
         pub(crate) concurrency: Option<usize>,
+        pub(crate) concurrency_shared: Option<usize>,
     }
 }
 
@@ -223,6 +233,8 @@ impl Callers {
 #[derive(Serialize, PartialEq, Eq)]
 struct Canonical {
     concurrency: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency_shared: Option<usize>,
     names: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prompts: Vec<String>,
@@ -242,6 +254,7 @@ impl CallerRule {
         };
         Canonical {
             concurrency: self.concurrency,
+            concurrency_shared: self.concurrency_shared,
             names: sorted(self.names.clone()),
             rate: self.rate.map(|rate| Rate::of_number(rate).to_string()),
             scopes: sorted(self.scopes.clone()),
@@ -357,11 +370,24 @@ impl Rights<'_> {
         all?.into_iter().max_by_key(pace).map(Rate::of_number)
     }
 
-    /// The caller's calls that run at once, all tools together: the most generous number of its
-    /// rules. `None`: as many as the tools allow.
+    /// The caller's calls that run at once in each replica, all tools together: the most generous
+    /// number of its rules. `None`: as many as the tools allow.
     #[must_use]
     pub fn concurrency(&self) -> Option<usize> {
         let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency).collect();
+        all?.into_iter().max()
+    }
+
+    /// True if the caller has fewer calls at once than its tools allow.
+    #[must_use]
+    pub fn bounds_calls(&self) -> bool {
+        self.concurrency().is_some() || self.concurrency_shared().is_some()
+    }
+
+    /// The same over all replicas.
+    #[must_use]
+    pub fn concurrency_shared(&self) -> Option<usize> {
+        let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency_shared).collect();
         all?.into_iter().max()
     }
 }

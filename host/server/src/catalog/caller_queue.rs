@@ -22,16 +22,25 @@ const EVERYBODY_ELSE: &str = "";
 #[derive(Default)]
 pub struct CallerQueues(Mutex<HashMap<CallerKey, Arc<CallerQueue>>>);
 
-/// A caller with its limit. A caller with two tokens of different limits has two queues.
+/// A caller with its limits. A caller with two tokens of different limits has two queues.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CallerKey {
     caller: Box<str>,
-    concurrency: usize,
+    bounds: CallerBounds,
+}
+
+/// The calls of one caller that run at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct CallerBounds {
+    /// In this process.
+    here: usize,
+    /// Over all replicas; `None`: no bound.
+    shared: Option<usize>,
 }
 
 /// Queue of one caller.
 struct CallerQueue {
-    concurrency: usize,
+    bounds: CallerBounds,
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -53,14 +62,14 @@ impl CallerQueues {
         state: &dyn SharedState,
         cancellation: &Cancellation,
     ) -> Result<CallerPermit, QueueRefusal> {
-        let Some(concurrency) = rights.concurrency() else { return Ok(CallerPermit::default()) };
-        let name = format!("caller\n{caller}\n{concurrency}");
-        self.queue(caller, concurrency).wait(limits, (state, &name), cancellation).await
+        let Some(bounds) = CallerBounds::of(rights) else { return Ok(CallerPermit::default()) };
+        let name = bounds.shared.map(|most| format!("caller\n{caller}\n{most}")).unwrap_or_default();
+        self.queue(caller, bounds).wait(limits, (state, &name), cancellation).await
     }
 
-    fn queue(&self, caller: &str, concurrency: usize) -> Arc<CallerQueue> {
+    fn queue(&self, caller: &str, bounds: CallerBounds) -> Arc<CallerQueue> {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = CallerKey { caller: caller.into(), concurrency };
+        let mut key = CallerKey { caller: caller.into(), bounds };
         if let Some(queue) = queues.get(&key) {
             return Arc::clone(queue);
         }
@@ -70,18 +79,43 @@ impl CallerQueues {
         if queues.len() >= CALLERS_MAX {
             key.caller = EVERYBODY_ELSE.into();
         }
-        Arc::clone(queues.entry(key).or_insert_with(|| Arc::new(CallerQueue::new(concurrency))))
+        Arc::clone(queues.entry(key).or_insert_with(|| Arc::new(CallerQueue::new(bounds))))
+    }
+}
+
+impl CallerBounds {
+    /// `None` if the caller may have as many as its tools.
+    fn of(rights: &Rights<'_>) -> Option<Self> {
+        let shared = rights.concurrency_shared();
+        let here = rights.concurrency().or(shared)?;
+        Some(Self { here, shared })
+    }
+
+    /// A place over all replicas, if one is free.
+    async fn enter(self, state: &dyn SharedState, name: &str) -> Result<Option<Place>, QueueRefusal> {
+        match self.shared {
+            None => Ok(Some(Place::default())),
+            Some(most) => Ok(state.enter(name, most).await?),
+        }
+    }
+
+    /// A place over all replicas, once one is free.
+    async fn wait(self, state: &dyn SharedState, name: &str) -> Result<Place, QueueRefusal> {
+        match self.shared {
+            None => Ok(Place::default()),
+            Some(most) => Ok(state.wait(name, most).await?),
+        }
     }
 }
 
 impl CallerQueue {
-    fn new(concurrency: usize) -> Self {
-        Self { concurrency, places: Arc::new(Semaphore::new(concurrency)), waiting: AtomicUsize::new(0) }
+    fn new(bounds: CallerBounds) -> Self {
+        Self { bounds, places: Arc::new(Semaphore::new(bounds.here)), waiting: AtomicUsize::new(0) }
     }
 
     /// True if nothing is used of it, so that a new queue would equal it.
     fn is_as_new(self: &Arc<Self>) -> bool {
-        self.places.available_permits() == self.concurrency && Arc::strong_count(self) == 1
+        self.places.available_permits() == self.bounds.here && Arc::strong_count(self) == 1
     }
 
     async fn wait(
@@ -91,19 +125,20 @@ impl CallerQueue {
         cancellation: &Cancellation,
     ) -> Result<CallerPermit, QueueRefusal> {
         if let Ok(here) = Arc::clone(&self.places).try_acquire_owned()
-            && let Some(shared) = state.enter(name, self.concurrency).await?
+            && let Some(shared) = self.bounds.enter(state, name).await?
         {
             return Ok(CallerPermit { _held: Some((here, shared)) });
         }
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= limits.queue() {
-            let running = show_count(u64::try_from(self.concurrency).unwrap_or(u64::MAX));
+            let most = self.bounds.shared.unwrap_or(usize::MAX).min(self.bounds.here);
+            let running = show_count(u64::try_from(most).unwrap_or(u64::MAX));
             return Err(QueueRefusal::CallerBusy { running, queue: limits.show(Limit::Queue) });
         }
         let waited = || QueueRefusal::CallerWaited { wait: limits.show(Limit::QueueWait) };
         let both = async {
             let here = Arc::clone(&self.places).acquire_owned().await.map_err(|_| waited())?;
-            Ok(CallerPermit { _held: Some((here, state.wait(name, self.concurrency).await?)) })
+            Ok(CallerPermit { _held: Some((here, self.bounds.wait(state, name).await?)) })
         };
         tokio::select! {
             biased;

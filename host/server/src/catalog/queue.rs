@@ -135,9 +135,19 @@ impl Admission {
         QueueRefusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
     }
 
-    /// Tries to take one of the tool's slots over all replicas.
+    /// Tries to take one of the tool's slots over all replicas. Where they have no bound, nobody is
+    /// asked.
     pub async fn place(&self, state: &dyn SharedState) -> Result<Option<Place>, Away> {
-        state.enter(&self.places_name, self.limits.concurrency()).await
+        match self.shared_places() {
+            None => Ok(Some(Place::default())),
+            Some(most) => state.enter(&self.places_name, most).await,
+        }
+    }
+
+    /// The tool's slots over all replicas; `None` if they have no bound.
+    fn shared_places(&self) -> Option<usize> {
+        let is_bounded = self.limits.get(Limit::ConcurrencyShared) < Limit::ConcurrencyShared.spec().default;
+        is_bounded.then(|| self.limits.concurrency_shared())
     }
 
     /// Waits for a slot of this process, and for one over all replicas, unless that was taken
@@ -171,7 +181,10 @@ impl Admission {
 
     async fn wait(&self, state: &dyn SharedState) -> Result<CallPermit<'_>, QueueRefusal> {
         let here = self.places.acquire().await.map_err(|_| self.waited_too_long())?;
-        let shared = state.wait(&self.places_name, self.limits.concurrency()).await?;
+        let shared = match self.shared_places() {
+            None => Place::default(),
+            Some(most) => state.wait(&self.places_name, most).await?,
+        };
         Ok(CallPermit { _here: here, _shared: shared })
     }
 
@@ -187,7 +200,7 @@ impl Admission {
 
     /// True if these limits equal its own for slots, queue and rate.
     pub fn suits(&self, limits: &Limits) -> bool {
-        let bounds = [Limit::Concurrency, Limit::Queue, Limit::QueueWait, Limit::Rate];
+        let bounds = [Limit::Concurrency, Limit::ConcurrencyShared, Limit::Queue, Limit::QueueWait, Limit::Rate];
         bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
     }
 }

@@ -50,3 +50,4 @@ pub use lines::{LineError, Lines};
 pub use settings::{Arguments, Fsync, Rotation, Settings};
 pub use sink::{MISSING_REPORT_INTERVAL, OpenError, Opened, Sink, SinkError};
 pub use verify::{Break, Reason, Summary, Verifier, verify};
+pub use writer::Dropped;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::chain::RECORD_BYTES_MAX;
@@ -14,7 +14,7 @@ use crate::event::{AuditRepaired, Event};
 use crate::files::{CHAINS_MAX, Files};
 use crate::open::{self, Found};
 use crate::settings::{Arguments, Settings};
-use crate::writer::{self, Writer};
+use crate::writer::{self, Dropped, DroppedCounts, Writer};
 
 /// The interval of reports on missing records where they are not required.
 pub const MISSING_REPORT_INTERVAL: Duration = Duration::from_secs(60);
@@ -41,6 +41,8 @@ struct Audit {
     reports: MissingReports,
     /// Records that were to be made and are missing.
     missing: AtomicU64,
+    /// Records that rotation has removed.
+    dropped: Arc<DroppedCounts>,
 }
 
 /// The receiver of reports on missing records, where records are not required.
@@ -135,10 +137,11 @@ impl Sink {
         let continues = found.continues;
         let mut writer = Writer::new(files, found, &settings);
         if let Some(previous_bytes) = continues {
-            writer.append_rotated(previous_bytes)?;
+            writer.append_rotated(previous_bytes, 0)?;
         }
         let audit = Audit {
             path,
+            dropped: writer.dropped(),
             writer: Mutex::new(writer),
             settings,
             reports: MissingReports::nobody(),
@@ -200,6 +203,12 @@ impl Sink {
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.audit.as_ref().is_some_and(|audit| audit.settings.required)
+    }
+
+    /// The records that rotation has removed since it was opened.
+    #[must_use]
+    pub fn dropped(&self) -> Dropped {
+        self.audit.as_ref().map(|audit| audit.dropped.read()).unwrap_or_default()
     }
 
     /// Records an event with one write to the file. The event is made only if it is recorded.

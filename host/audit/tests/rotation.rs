@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toolcell_audit::{
-    Archive, Clipped, Event, Fsync, HostStopped, LineError, OpenError, Opened, Reason, Rotation, Settings, Sink,
-    SinkError, Summary, record_number,
+    Archive, Clipped, Dropped, Event, Fsync, HostStopped, LineError, OpenError, Opened, Reason, Rotation, Settings,
+    Sink, SinkError, Summary, record_number,
 };
 
 /// The file that the process that is killed writes.
@@ -110,6 +110,26 @@ fn a_full_file_is_closed_and_the_chain_goes_on_in_the_next() {
     }
     let summary = folder.verify();
     assert_eq!((summary.first, summary.last, summary.records), (1, 50 + u64::from(closed), 50 + u64::from(closed)));
+}
+
+#[test]
+fn what_rotation_removes_is_counted_and_recorded() {
+    let folder = Folder::new();
+    let mut dropped = 0;
+    for keep in [100, 2, 1, 0, 3] {
+        let (sink, _) = Sink::open_with(&folder.file(0), small(keep)).unwrap();
+        assert_eq!(sink.dropped(), Dropped::default());
+        for calls in 0..50 {
+            sink.record(|| stopped(calls)).unwrap();
+        }
+        let of_sink = sink.dropped();
+        assert_eq!(of_sink.age.is_some(), keep != 100, "{keep}");
+        assert!(of_sink.age.is_none_or(|age| age < Duration::from_secs(600)), "{of_sink:?}");
+        dropped += of_sink.records;
+        assert_eq!(dropped, folder.verify().first - 1, "{keep}");
+        let last = &folder.events(0)[0];
+        assert_eq!(last["dropped_records"].as_u64().is_some_and(|records| records > 0), keep != 100, "{last}");
+    }
 }
 
 #[test]

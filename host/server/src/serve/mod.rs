@@ -31,7 +31,7 @@ use crate::http::{Authenticator, HttpAddress, TokenFile};
 use crate::lock::{self, Lock};
 use crate::log::{NoLog, OperatorLog};
 use crate::machine::Machine;
-use crate::metrics::{BoundPage, MetricSources, Page, RequestCounters, ServedPage};
+use crate::metrics::{BoundPage, MetricSources, NamedTools, Page, RequestCounters, ServedPage};
 use crate::observation::Observation;
 use crate::open::{OpenedAs, Ready};
 use crate::readiness::StateReach;
@@ -426,6 +426,7 @@ impl Serving {
             traffic: transport.traffic(),
             refusals: Arc::clone(&self.refusals.0),
             alerts: self.alerts.clone(),
+            tools: Arc::new(NamedTools::new(bound.tools())),
             log: Arc::clone(&self.log),
             traces: self.traces.as_ref().map(|traces| Arc::clone(traces.sent())),
             health: Arc::clone(&self.health),

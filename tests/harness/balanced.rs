@@ -138,8 +138,8 @@ impl Shared {
     }
 }
 
-/// This manifest with each `concurrency` as one over all replicas too, and the lines of defaults that
-/// it lacks: a call that runs is known by its place at the server.
+/// This manifest with each `concurrency` as one over all replicas too, and the lines of defaults
+/// that it lacks: a call that runs is known by its place at the server.
 fn with_shared_places(manifest: &str) -> (String, &'static str) {
     const DEFAULTS: &str = "[defaults.limits]";
     let mut lines: Vec<String> = Vec::new();

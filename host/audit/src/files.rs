@@ -165,12 +165,12 @@ impl Files {
         Ok(FILES_MAX)
     }
 
-    /// What the next rotation removes, where so many closed files are kept.
+    /// The records that the next rotation removes, where so many closed files are kept.
     pub(crate) fn removal(&self, keep: u32) -> io::Result<Removal> {
         let closed = self.closed_in_row()?;
         if keep == 0 {
-            // The file that is written goes as soon as it is closed.
-            return Removal::between(self.current(), None, self.current());
+            // The file that is written goes as soon as it is closed, and so do all before it.
+            return Removal::between(&self.number(closed), None, self.current());
         }
         let keep = keep.clamp(1, FILES_MAX);
         if closed < keep {

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use crate::diagnostic::visible;
 use crate::explain::{Ask, ENVIRONMENT};
-use crate::grants::{Denial, FileAccess, Host, HttpAsk, HttpRule};
+use crate::grants::{AddressClass, Denial, FileAccess, Host, HostPort, HttpAsk, HttpRule};
 use crate::names::{toml_key, toml_string};
 
 /// The most attempts to look at: as many as a long observation records.
@@ -53,6 +54,38 @@ impl Attempt {
         Self { component: component.to_owned(), asked: asked.to_owned(), private: private.map(str::to_owned) }
     }
 
+    /// The component that tried it.
+    #[must_use]
+    pub fn component(&self) -> &str {
+        &self.component
+    }
+
+    /// The attempt, as records tell it.
+    #[must_use]
+    pub fn asked(&self) -> &str {
+        &self.asked
+    }
+
+    /// The reason why no rule for it is proposed, though one could be written.
+    fn unwise(&self) -> Option<&'static str> {
+        let named = match Ask::parse(&self.asked) {
+            Ok(Ask::Http(ask)) => ask.host().addr(),
+            Ok(Ask::Tcp(host, _) | Ask::Udp(host, _)) => host.addr(),
+            _ => None,
+        };
+        let private = self.private.as_deref().and_then(HostPort::parse).and_then(|private| private.host().addr());
+        [named, private].into_iter().flatten().find_map(|address| match class_of(address)? {
+            AddressClass::Metadata => Some(
+                "that is the address of a machine's metadata, which gives out its credentials; write a rule by hand if \
+                 that is meant",
+            ),
+            AddressClass::LinkLocal => {
+                Some("that is an address of this link alone, as metadata have; write a rule by hand if that is meant")
+            }
+            _ => None,
+        })
+    }
+
     /// An attempt from its denial.
     #[must_use]
     pub fn of(denial: &Denial) -> Self {
@@ -76,13 +109,27 @@ pub fn suggest(attempts: &[Attempt]) -> String {
     tables.join("\n")
 }
 
+/// The class of an address, or of the one that it stands for.
+fn class_of(address: IpAddr) -> Option<AddressClass> {
+    match AddressClass::of(address)? {
+        class @ (AddressClass::V4Mapped | AddressClass::Nat64) => {
+            AddressClass::carried(address).map_or(Some(class), AddressClass::of)
+        }
+        class => Some(class),
+    }
+}
+
 impl Needs {
     fn add(&mut self, attempt: &Attempt) {
-        self.private.extend(attempt.private.clone());
         if attempt.asked == ENVIRONMENT {
             self.environment = true;
             return;
         }
+        if let Some(why) = attempt.unwise() {
+            self.unknown.insert(visible(&format!("{}: {why}", attempt.asked)));
+            return;
+        }
+        self.private.extend(attempt.private.clone());
         if attempt.asked.ends_with('…') {
             // Its end was cut off: no rule can be made of the rest.
             self.unknown.insert(visible(&attempt.asked));

@@ -410,6 +410,21 @@ quota = "1MiB"
         assert!(allowed(&grants, ask), "{ask}");
     }
     assert_eq!(suggest(&[]), "");
+    let told = |asked: &str, allow: Option<&str>| suggest(&[Attempt::new("a", asked, allow)]);
+    for (asked, allow) in [
+        ("GET http://169.254.169.254/latest/meta-data/", Some("private = [\"169.254.169.254:80\"]")),
+        ("GET http://0xa9fea9fe/latest", None),
+        ("GET http://[::ffff:169.254.169.254]/", None),
+        ("GET http://metadata.example/", Some("private = [\"169.254.169.254:80\"]")),
+        ("tcp [fd00:ec2::254]:80", None),
+        ("tcp 169.254.1.1:80", None),
+        ("udp [fe80::1]:53", None),
+    ] {
+        let text = told(asked, allow);
+        assert!(text.starts_with("# a: nothing allows ") && text.lines().count() == 1, "{asked}: {text}");
+        assert!(text.contains("write a rule by hand if that is meant"), "{asked}: {text}");
+    }
+    assert!(told("tcp 10.0.0.1:80", None).contains("private = [\"10.0.0.1:80\"]"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The documented access list: exactly what the code and the scripts ask of a server. All tests with
-//! a server run as a user with these rights.
+//! The documented access list: exactly what the code and the scripts ask of a server. All tests
+//! with a server run as a user with these rights.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod engine;

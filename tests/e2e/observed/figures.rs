@@ -111,7 +111,6 @@ fn labels_are_names_of_the_catalog_and_words_of_this_program() {
     host.request("tools/call", json!({"name": "echo", "arguments": {}, "_meta": {"traceparent": "chosen"}}));
     let figures = host.figures();
     let known = [
-        "capability",
         "code",
         "component",
         "digest",
@@ -119,6 +118,7 @@ fn labels_are_names_of_the_catalog_and_words_of_this_program() {
         "le",
         "method",
         "outcome",
+        "part",
         "reason",
         "rule",
         "signer",
@@ -187,8 +187,7 @@ fn the_older_text_form_is_for_those_who_do_not_accept_the_other() {
     );
     let Some(promtool) = promtool() else { return };
     let mut check = std::process::Command::new(promtool);
-    let mut check =
-        check.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let check = check.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut check = check.spawn().unwrap();
     check.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
     let said = check.wait_with_output().unwrap();

@@ -86,12 +86,12 @@ fn not_ours() -> RpcError {
     RpcError::params("params.requestState is not one that this server gave out, or was changed")
 }
 
-/// The identity of a call: its caller, its tool with what questions are about, and its arguments.
+/// The identity of a call: its caller, its tool with the subject of questions, and its arguments.
 pub(crate) struct Round<'a> {
     pub(crate) principal: &'a str,
     pub(crate) method: Method,
     pub(crate) tool: &'a str,
-    /// What questions of the tool are about, besides the call.
+    /// The subject of the tool's questions, besides the call.
     pub(crate) binding: &'a str,
     pub(crate) arguments: &'a RawValue,
 }

@@ -53,8 +53,8 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// replicas takes under a millisecond, and a client waits meanwhile.
 pub(super) const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Longest wait until others have heard what was passed on to them. Meanwhile it is sent again: what
-/// is sent while the connection of one is lost is not heard. What comes twice counts once.
+/// Longest wait until others have heard what was passed on to them. Meanwhile it is sent again:
+/// what is sent while the connection of one is lost is not heard. A second copy counts for nothing.
 const HEARD_WITHIN: Duration = Duration::from_millis(1_500);
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -145,7 +145,7 @@ impl Exchange {
         unknown.retain(|watch| watch.session != session || watch.uri != uri);
     }
 
-    /// Sends this again and again until those who it is for have heard it. False if they have not in
+    /// Sends this again and again until its recipients have heard it. False if they have not in
     /// time.
     async fn pass_on(self: Arc<Self>, message: PassedMessage) -> bool {
         let passed = self.passed.fetch_add(1, Ordering::Relaxed);
@@ -205,7 +205,7 @@ struct PassedMessage {
     content: PassedContent,
 }
 
-/// What such a message says.
+/// The content of such a message.
 enum PassedContent {
     /// An answer to a request of this replica.
     Answer { replica: String, address: String, number: u64, reply: ReplyText },

@@ -50,7 +50,8 @@ pub struct HttpLimits {
     /// Time for which requests are still taken once the server is to end. None: a balancer in front
     /// of it needs as long as it takes to send them elsewhere.
     pub notice: Duration,
-    /// Longest time that calls and tasks may run on during shutdown. 10 s: less than service managers wait.
+    /// Longest time that calls and tasks may run on during shutdown. 10 s: less than service
+    /// managers wait.
     pub drain: Duration,
 }
 

@@ -118,8 +118,8 @@ impl Ends {
 }
 
 /// Serves until `shutdown` begins. For [`HttpLimits::notice`] it then says that it ends, and goes
-/// on. After that it accepts no more connections and ends streams. Running calls and tasks may finish
-/// within [`HttpLimits::drain`]. Calls are cancelled after it.
+/// on. After that it accepts no more connections and ends streams. Running calls and tasks may
+/// finish within [`HttpLimits::drain`]. Calls are cancelled after it.
 pub async fn serve<H: Host>(
     server: &Arc<Server<H>>,
     options: HttpOptions,

@@ -384,7 +384,7 @@ impl Rights<'_> {
         self.concurrency().is_some() || self.concurrency_shared().is_some()
     }
 
-    /// The same over all replicas.
+    /// The caller's calls that run at once over all replicas, by the same rule.
     #[must_use]
     pub fn concurrency_shared(&self) -> Option<usize> {
         let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency_shared).collect();

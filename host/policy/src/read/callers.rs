@@ -50,7 +50,7 @@ table! {
         /// Calls of one caller that run at once in each replica, all tools together. Those past
         /// it wait as for a tool.
         "concurrency": Limit(&CONCURRENCY), {"examples": [8]};
-        /// The same over all replicas that share state.
+        /// Calls of one caller that run at once over all replicas that share state.
         "concurrency_shared": Limit(&CONCURRENCY_SHARED), {"examples": [20]};
     }
     other names {

@@ -174,8 +174,8 @@ impl Consenting {
         }
     }
 
-    /// Uses the answer of these rounds. False if another call did. A consent to one request is given
-    /// back where the call asks for more; any other decision stays.
+    /// Uses the answer of these rounds. False if another call did. A consent to one request is
+    /// given back where the call asks for more; any other decision stays.
     async fn claim(&self, offer: &Askable, choice: Option<Choice>) -> Result<bool, Away> {
         let Some(chain) = self.asking.chain() else { return Ok(true) };
         let claim = self.state.claim(&format!("{chain}\n{}", offer.asked()), self.wait).await?;

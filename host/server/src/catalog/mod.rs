@@ -158,8 +158,8 @@ pub(crate) struct CallTarget {
     pub(crate) instances: Instances,
     /// Rule for calls that a person confirms; `None` if there are none.
     pub(crate) approval: Option<Approval>,
-    /// What a person confirms besides the call: a digest of all that the tool may reach, and of
-    /// the rule. Empty where no call is confirmed.
+    /// Digest of all that a person confirms besides the call: what the tool may reach, and the
+    /// rule. Empty where no call is confirmed.
     pub(crate) approved_as: String,
     /// Ends its calls once the manifest narrows what they may reach; `None` if they reach nothing.
     pub(crate) narrowed: Option<Narrowing>,

@@ -127,10 +127,8 @@ impl MetricSources {
         figures.count("audit_failures", "Audit records that could not be made", self.sink.missing())?;
         let dropped = self.sink.dropped();
         figures.count("audit_records_dropped", "Audit records that rotation removed", dropped.records)?;
-        if let Some(age) = dropped.age {
-            let meaning = "How old the youngest record was that rotation removed last";
-            figures.seconds("audit_dropped_age", meaning, age)?;
-        }
+        let meaning = "How old the youngest record was that rotation removed last";
+        figures.seconds("audit_dropped_age", meaning, dropped.age)?;
         let dropped = self.log.lines_dropped();
         figures.count("log_lines_dropped", "Lines of the operator's log that nobody read in time", dropped)
     }
@@ -312,8 +310,11 @@ impl FigureWriter<'_> {
         self.standard(&named(name), meaning, None, value)
     }
 
-    fn seconds(&mut self, name: &str, meaning: &str, value: Duration) -> fmt::Result {
-        self.standard(&named(name), meaning, Some(Unit::Seconds), value.as_secs_f64())
+    /// A time, if there is one yet.
+    fn seconds(&mut self, name: &str, meaning: &str, value: Option<Duration>) -> fmt::Result {
+        let name = named(name);
+        let mut figure = self.0.encode_descriptor(&name, meaning, Some(&Unit::Seconds), MetricType::Gauge)?;
+        value.map_or(Ok(()), |value| figure.encode_gauge(&value.as_secs_f64()))
     }
 
     fn count(&mut self, name: &str, meaning: &str, value: u64) -> fmt::Result {

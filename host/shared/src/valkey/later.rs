@@ -1,5 +1,5 @@
-//! What the server could not be told: it is told once it answers again. Must not hold: who is
-//! answered meanwhile.
+//! Operations that the server could not be told of: it is told once it answers again. Must not
+//! hold: who is answered meanwhile.
 use std::sync::Arc;
 use std::time::Duration;
 

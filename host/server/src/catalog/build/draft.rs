@@ -374,8 +374,8 @@ impl CatalogDraft<'_> {
     }
 }
 
-/// What a person confirms besides a call. Other code behind the tool ends no question: the lock
-/// decides which code runs.
+/// The digest of all that a person confirms besides a call. Other code behind the tool ends no
+/// question: the lock decides which code runs.
 fn approved_as(capabilities: &Capabilities, rule: Approval) -> String {
     let confirmed = json!([capabilities.grants().canonical(), rule.policy().name(), rule.remember()]);
     Digest::of(confirmed.to_string().as_bytes()).to_string()

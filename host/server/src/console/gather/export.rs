@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 use toolcell_audit::Archive;
+use toolcell_mcp::sanitize;
 
 use super::audit::Search;
 use super::records::{STARTED_MAX, detail, number, text, unreadable};
@@ -118,8 +119,10 @@ fn csv(record: &Value, caller: &str) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// A cell in quotes. A spreadsheet takes some beginnings for a formula: those get an apostrophe.
+/// A cell in quotes, with escapes for misleading characters. A spreadsheet takes some beginnings
+/// for a formula: those get an apostrophe.
 fn cell(text: &str) -> String {
+    let text = sanitize::escaped(text);
     let guard = if text.starts_with(FORMULAS) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
@@ -137,8 +140,11 @@ mod tests {
         let expected = "\"1\",\"\",\"call.finished\",\"\",\"'=1+1\",\"'@x\",\"\",\"\",5,\"a,\"\"b\"\"; c\"\r\n";
         assert_eq!(csv(&record, "@x"), expected);
         for begins in FORMULAS {
-            assert_eq!(cell(&format!("{begins}1")), format!("\"'{begins}1\""));
+            let shown = begins.to_string().replace('\r', "\\u000d");
+            let guard = if begins == '\r' { "" } else { "'" };
+            assert_eq!(cell(&format!("{begins}1")), format!("\"{guard}{shown}1\""));
         }
+        assert_eq!(cell("a\u{202e}b\u{1b}[31m"), "\"a\\u202eb\\u001b[31m\"");
         assert_eq!([cell("a=1"), cell(" =1"), cell("\"=1"), cell("")], ["\"a=1\"", "\" =1\"", "\"\"\"=1\"", "\"\""]);
     }
 

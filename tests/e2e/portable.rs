@@ -1,9 +1,14 @@
 //! Schemas as clients are served them, arguments as clients write them, and errors as clients read
 //! them: what common model APIs and SDKs take.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{LEGACY_REVISIONS, MODERN_REVISION, TestHost, manifest_of};
+use toolcell_tests::{
+    Folder, LEGACY_REVISIONS, LIST_CHANGED, MODERN_REVISION, Saving, TestHost, fixture_bytes, manifest_of,
+};
 
 /// The largest bound that every reader of JSON tells from its neighbours: 2^53 − 1.
 const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
@@ -51,12 +56,17 @@ fn written_schemas_are_served_in_a_form_that_every_client_takes_and_checked_as_w
 #[test]
 fn a_pattern_that_looks_ahead_keeps_nothing_from_loading_and_is_warned_of_once() {
     let mut host = TestHost::serving(&["picky"]);
+    host.initialize("2025-11-25");
     let arguments = r#"{"mode":"x","mail":".@."}"#;
     assert_eq!(host.call("takes", serde_json::from_str(arguments).unwrap()).text(), arguments, "it is a note");
     let warning = "component \"picky\", tool \"takes\": inputSchema/properties/mail/pattern looks around or refers \
                    back, and is not applied";
     host.will_say(warning);
-    assert_eq!(host.said().matches("warning[tools::pattern]").count(), 1, "{}", host.said());
+    // Nor is it said again by a reload.
+    host.folder().write("components/good.wasm", fixture_bytes("good"));
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest_of(&["picky", "good"]));
+    let _ = host.next_of(LIST_CHANGED);
+    assert_eq!(host.said().matches("looks around or refers back").count(), 1, "{}", host.said());
 }
 
 #[test]
@@ -184,12 +194,70 @@ fn no_schema_that_is_served_has_what_some_api_refuses() {
         let tools = host.list();
         assert!(tools.len() > 20, "{tools:?}");
         assert!(tool(&tools, "counts")["inputSchema"]["properties"]["n"].get("maximum").is_none());
-        for tool in tools {
-            for field in ["inputSchema", "outputSchema"] {
-                if let Some(schema) = tool.get(field) {
-                    check_schema(schema, &format!("{revision} {} {field}", tool["name"]));
-                }
-            }
+        tools.iter().for_each(|tool| check_tool(tool, revision));
+    }
+}
+
+#[test]
+fn nor_has_one_of_the_examples_or_of_the_fixtures_that_behave() {
+    let fixtures = [
+        "asks",
+        "chained",
+        "composed",
+        "contract_1_0",
+        "contract_1_1",
+        "declared_views",
+        "drawings",
+        "good",
+        "hundred_fields",
+        "hungry",
+        "labels",
+        "liar",
+        "loops",
+        "markup",
+        "noisy",
+        "nosy",
+        "numbered",
+        "picky",
+        "prompts",
+        "quitter",
+        "reach_files",
+        "reach_http",
+        "reach_settings",
+        "reach_sockets",
+        "reach_state",
+        "remembers",
+        "resources",
+        "smuggle",
+        "tasks",
+        "versioned_a",
+        "views",
+    ];
+    let component = |name: &str, source: &str| {
+        format!("\n[components.{name}]\nsource = \"{source}/{name}.wasm\"\nprefix = \"{name}_\"\n")
+    };
+    let mut manifest = "version = 1\n".to_owned();
+    manifest.extend(fixtures.iter().map(|name| component(name, "components")));
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest-examples/components");
+    let examples: Vec<String> = fs::read_dir(&built)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert!(examples.len() > 10, "{examples:?}; run `make guests`");
+    manifest.extend(examples.iter().map(|name| component(name, "examples")));
+    let folder = Folder::with_manifest(&manifest);
+    for name in &examples {
+        folder.write(&format!("examples/{name}.wasm"), fs::read(built.join(format!("{name}.wasm"))).unwrap());
+    }
+    let tools = TestHost::in_folder(folder).list();
+    assert!(tools.len() > 150, "{}", tools.len());
+    tools.iter().for_each(|tool| check_tool(tool, MODERN_REVISION));
+}
+
+fn check_tool(tool: &Value, revision: &str) {
+    for field in ["inputSchema", "outputSchema"] {
+        if let Some(schema) = tool.get(field) {
+            check_schema(schema, &format!("{revision} {} {field}", tool["name"]));
         }
     }
 }

@@ -136,6 +136,8 @@ pub(crate) struct OpenedAs {
     pub(crate) name: String,
     pub(crate) digest: toolcell_sandbox::Digest,
     pub(crate) locked: bool,
+    /// The warnings that were found, which whoever opened it has shown.
+    pub(crate) warned: Vec<String>,
 }
 
 impl ManifestFile {
@@ -241,6 +243,7 @@ impl ManifestFile {
             name: self.name.clone(),
             digest: toolcell_sandbox::Digest::of(self.text.as_bytes()),
             locked: options.locked,
+            warned: problems.iter().map(|problem| problem.message().to_owned()).collect(),
         };
         let ready = Ready { opened, manifest, catalog, machine, sink, builder };
         Ok(Opened { file: self, problems, ready: Some(ready), refusal: None })

@@ -70,6 +70,8 @@ pub struct Setup {
     /// True if only pinned components may be served. Where there is a lock, other signers than it
     /// pins are held back either way.
     pub locked: bool,
+    /// Warnings that were shown before. None is said again.
+    pub warned: HashSet<String>,
 }
 
 /// Replaces the catalog.
@@ -84,8 +86,6 @@ pub struct Reloader {
     withheld_of: Option<Manifest>,
     /// `[server]` of the serving catalog.
     server: toolcell_policy::Server,
-    /// Warnings that were logged before and are not repeated.
-    shown: HashSet<String>,
     /// By component: the bytes, and the version of the board, when it was last seen that no other
     /// replica has approved it as it is here.
     unapproved: HashMap<String, (String, u64)>,
@@ -128,7 +128,6 @@ impl Reloader {
             withheld: Vec::new(),
             withheld_of: None,
             server,
-            shown: HashSet::new(),
             unapproved: HashMap::new(),
         };
         reloader.note_files();
@@ -401,7 +400,7 @@ impl Reloader {
 
     fn say_warnings(&mut self, warnings: &[Diagnostic]) {
         for warning in warnings {
-            if self.shown.insert(warning.message().to_owned()) {
+            if self.setup.warned.insert(warning.message().to_owned()) {
                 tracing::warn!("{}", warning.message());
             }
         }

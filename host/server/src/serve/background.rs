@@ -105,6 +105,7 @@ fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &Watche
         files: files.clone(),
         lock: serving.opened.given.is_none().then(|| lock::path_beside(path)),
         locked: serving.opened.locked,
+        warned: serving.opened.warned.iter().cloned().collect(),
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Difference {
     pub discovery: bool,
     /// Others are operators at the console, or may do otherwise there.
     pub console: bool,
+    /// Results begin or cease to say what their calls used.
+    pub usage: bool,
 }
 
 impl Change {
@@ -90,7 +92,8 @@ impl Difference {
         let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
         let discovery = old.searching != new.searching;
         let console = old.console != new.console;
-        let mut difference = Self { components, callers, discovery, console, ..Self::default() };
+        let usage = old.tells_usage != new.tells_usage;
+        let mut difference = Self { components, callers, discovery, console, usage, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
@@ -132,7 +135,7 @@ impl Difference {
     }
 
     /// True if both have the very same components in the same order, for the same callers, who list
-    /// or search them alike.
+    /// or search them alike and get the same parts of results.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
         let same_callers = old.callers().canonical() == new.callers().canonical()
             && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
@@ -143,6 +146,7 @@ impl Difference {
         if !same_callers
             || old.searching != new.searching
             || old.console != new.console
+            || old.tells_usage != new.tells_usage
             || !old.texts.is_like(&new.texts)
             || !old.skills.is_like(&new.skills)
             || !old.apps.is_like(&new.apps)
@@ -178,6 +182,9 @@ impl Difference {
         }
         if self.console {
             parts.push("other rights at the console".to_owned());
+        }
+        if self.usage {
+            parts.push("usage in results otherwise".to_owned());
         }
         if !parts.is_empty() {
             return parts.join("; ");
@@ -217,10 +224,11 @@ mod tests {
             apps: names("ui://", 1),
             discovery: true,
             console: true,
+            usage: true,
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; tools are listed and searched otherwise; other rights at the console"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; tools are listed and searched otherwise; other rights at the console; usage in results otherwise"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }

@@ -198,7 +198,35 @@ def files_of_root(service):
     print("  tokens and locks that root wrote are read")
 
 
-CHECKS = (walls, true_reasons, packaged_examples, life, administration, files_of_root)
+def broken_parts(service):
+    """After a reboot with three broken components all others serve, and what is wrong is said."""
+    machine = service.machine
+    service.write(service.packaged + """
+[audit]
+file = "/var/lib/toolcell/audit.jsonl"
+[components.weather]
+source = "components/weather.wasm"
+[components.cut]
+source = "components/cut.wasm"
+[components.secretless]
+source = "components/weather.wasm"
+prefix = "s_"
+secrets.KEY = { from = "env:NOBODY_SETS_THIS", expose = true }
+[components.folderless]
+source = "components/file_notes.wasm"
+filesystem."/notes" = { path = "/var/lib/toolcell/nowhere", access = "read" }
+""")
+    components = machine.path(COMPONENTS)
+    (components / "cut.wasm").write_bytes((components / "weather.wasm").read_bytes()[:5000])
+    service.restart()
+    status = service.status()
+    assert [component["component"] for component in status["left_out"]] == ["cut", "secretless", "folderless"], status
+    assert [component["name"] for component in status["components"]] == ["weather"], status
+    machine.run("systemctl", "reload", "toolcell")
+    print("  three broken components, and the fourth serves")
+
+
+CHECKS = (walls, true_reasons, packaged_examples, life, administration, files_of_root, broken_parts)
 
 
 def main():

@@ -15,7 +15,8 @@ fn refused_in(folder: &Folder) -> String {
 #[test]
 fn nothing_is_served_with_a_component_that_is_refused() {
     for fixture in ["core_module", "imports_unknown", "list_exits", "list_twins", "start_traps"] {
-        let folder = Folder::with_manifest(&manifest_of(&["good", fixture]));
+        let manifest = format!("{}[server]\nstart = \"all\"\n", manifest_of(&["good", fixture]));
+        let folder = Folder::with_manifest(&manifest);
         nothing_is_served(&folder, &refused_in(&folder));
     }
 }

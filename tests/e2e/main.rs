@@ -65,6 +65,7 @@ mod secrets;
 mod service;
 mod sketches;
 mod skills;
+mod start;
 mod state_resources;
 mod stopping;
 mod tasks;

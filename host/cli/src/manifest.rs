@@ -29,7 +29,7 @@ pub fn open_again_or_say(
     rights: &SketchRights,
     code: &CodeCacheArgs,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
+    let options = OpenOptions { code: code.options(), what_works: true, ..OpenOptions::default() };
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
@@ -39,13 +39,15 @@ pub fn open_to_call_or_say(
     rights: &SketchRights,
     code: &CodeCacheArgs,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let options = OpenOptions { code: code.options(), observing: true, serves: true, ..OpenOptions::default() };
+    let options =
+        OpenOptions { code: code.options(), observing: true, serves: true, what_works: true, ..OpenOptions::default() };
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
 /// Prints the problems, but warnings alone only once a day.
 fn show_problems_daily(path: &Path, opened: &Opened) {
-    let is_harmless = opened.ready.is_some() && !opened.problems.is_empty();
+    let has_errors = opened.problems.iter().any(|problem| problem.severity() == Severity::Error);
+    let is_harmless = opened.ready.is_some() && !opened.problems.is_empty() && !has_errors;
     if !is_harmless || warned::is_due(path, &render_all(&opened.file.source(), &opened.problems, Style::Plain)) {
         show_problems(opened);
     }

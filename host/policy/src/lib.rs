@@ -70,9 +70,9 @@ pub use manifest::{
     IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest,
     MetricsPolicy, MountFiles, OauthPolicy, PROMPT_BYTES_MAX, PROMPTS_MAX, PackageRegistry, PromptRule, PromptSource,
     PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server,
-    SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles,
-    ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate,
-    WALL_NAMES, Wall, Walls,
+    SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy,
+    TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy,
+    UriTemplate, WALL_NAMES, Wall, Walls,
 };
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};

@@ -1,12 +1,16 @@
 //! Problems of this moment, which make calls fail or take away what they should have. Must not
 //! hold: history, or the form of answers.
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use toolcell_audit::Sink;
+use toolcell_mcp::Host as _;
 use toolcell_mcp::http::{Looking, Readiness};
 
-use crate::catalog::{WallSetup, walls_in_words};
+use crate::catalog::{LeftOutComponent, WallSetup, walls_in_words};
+use crate::http::ending_certificates;
 use crate::readiness::StateReach;
+use crate::reload::Current;
 
 /// Looks at the parts that calls need.
 pub struct Health {
@@ -14,6 +18,7 @@ pub struct Health {
     walls: Option<WallSetup>,
     /// The state that replicas share; `None` where none is needed for a call.
     state: Option<StateReach>,
+    current: OnceLock<Arc<Current>>,
 }
 
 /// A part that calls need.
@@ -25,6 +30,10 @@ pub enum HealthPart {
     SharedState,
     /// Walls that should stand.
     Walls,
+    /// Components that are broken, and not served.
+    Components,
+    /// Certificates that have ended, or end soon.
+    Certificates,
 }
 
 /// A part that is not as it should be.
@@ -40,7 +49,7 @@ pub struct HealthProblem {
 
 impl HealthPart {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Audit, Self::SharedState, Self::Walls];
+    pub const ALL: [Self; 5] = [Self::Audit, Self::SharedState, Self::Walls, Self::Components, Self::Certificates];
 
     /// The name in metrics and the status: `audit`.
     pub const fn name(self) -> &'static str {
@@ -48,6 +57,8 @@ impl HealthPart {
             Self::Audit => "audit",
             Self::SharedState => "shared_state",
             Self::Walls => "walls",
+            Self::Components => "components",
+            Self::Certificates => "certificates",
         }
     }
 
@@ -57,13 +68,21 @@ impl HealthPart {
             Self::Audit => "the audit cannot be written",
             Self::SharedState => "no shared state",
             Self::Walls => "a required wall is missing",
+            Self::Components => "a component is missing",
+            Self::Certificates => "a certificate ends",
         }
     }
 }
 
 impl Health {
     pub(crate) fn new(sink: &Arc<Sink>, walls: Option<&WallSetup>, state: Option<StateReach>) -> Self {
-        Self { sink: Arc::clone(sink), walls: walls.cloned(), state }
+        Self { sink: Arc::clone(sink), walls: walls.cloned(), state, current: OnceLock::new() }
+    }
+
+    /// From now on looks at the generation that serves as well.
+    pub(crate) fn watch(&self, current: &Arc<Current>) {
+        // There is one for the life of the process.
+        let _ = self.current.set(Arc::clone(current));
     }
 
     /// Walls that may be missing, and are: each by its name with the reason.
@@ -95,6 +114,17 @@ impl Health {
             let fails_calls = self.walls.as_ref().is_some_and(WallSetup::is_required);
             let text = format!("sandbox processes are {}", walls_in_words(&missing));
             problems.push(HealthProblem { part: HealthPart::Walls, fails_calls, text });
+        }
+        let ending = ending_certificates(SystemTime::now()).into_iter();
+        problems.extend(ending.map(|text| HealthProblem { part: HealthPart::Certificates, fails_calls: false, text }));
+        if let Some(current) = self.current.get() {
+            let text = |component: &LeftOutComponent| format!("left out: {}", component.problem);
+            let left_out = current.snapshot().left_out().iter().map(text).collect::<Vec<_>>();
+            problems.extend(left_out.into_iter().map(|text| HealthProblem {
+                part: HealthPart::Components,
+                fails_calls: false,
+                text,
+            }));
         }
         problems
     }

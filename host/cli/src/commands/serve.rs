@@ -90,6 +90,7 @@ fn opening(args: &ServeArgs) -> OpenOptions<'_> {
         records: Records::In(args.audit.as_deref()),
         locked: args.locked,
         serves: true,
+        what_works: true,
         observing: args.observe.is_some(),
         ..OpenOptions::default()
     }

@@ -28,6 +28,7 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
         let held_back = components(answer).iter().any(|component| component["standing"] == HELD_BACK);
         answer["failed"].is_null()
             && !fails_calls(answer)
+            && empty(&answer["left_out"])
             && empty(&answer["quarantined"])
             && build_state(answer) != Some("failed")
             && !held_back

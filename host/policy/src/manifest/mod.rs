@@ -54,7 +54,7 @@ pub use packages::PackageRegistry;
 pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
 pub use registries::RegistryPolicy;
 pub use resources::{MountFiles, RESOURCES_MAX, ResourceRule, StateEntries, ToolArguments, UriTemplate};
-pub use server::{LogWord, Server, Walls};
+pub use server::{LogWord, Server, StartRule, Walls};
 pub use skills::SkillsPolicy;
 pub use state::{RatesWhileAway, SharedServer, StatePolicy};
 pub use tasks::{TaskRule, TasksPolicy};

@@ -173,6 +173,11 @@ settings! {
         walls_without: Vec<String> => &[String] = "walls_without" (
             List(&Words(&wall::NAMES)), wall::read_without, else Vec::new()
         ), {"maxItems": wall::NAMES.len(), "uniqueItems": true, "examples": [["user-namespace", "threads"]]};
+        /// The effect of a component that is broken, cannot be read, or lacks a secret or a folder,
+        /// on a start: `"what works"`, all others are served; `"all"`, nothing is. Where no
+        /// component works, nothing is served either way.
+        start: StartRule => StartRule = "start" (Words(&START), start, else StartRule::WhatWorks),
+            {"default": "what works", "examples": ["all"]};
         /// Time without a call after which a sandbox process is ended. The next call starts
         /// another.
         wall_idle: Duration => Duration = "wall_idle" (
@@ -229,6 +234,17 @@ pub enum Walls {
     Required,
 }
 
+/// The effect of a broken component on a start. `start` in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StartRule {
+    /// `"what works"`, the default: all others are served. A process that runs goes on where a
+    /// component breaks, and so does the next one: otherwise a reboot would take every tool away.
+    #[default]
+    WhatWorks,
+    /// `"all"`: nothing is served.
+    All,
+}
+
 /// The part of the log that is written. `log` in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogWord {
@@ -247,6 +263,9 @@ pub enum LogWord {
 
 /// The words for `log`, in the order of their meanings.
 const LOG_WORDS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
+
+/// The words for `start`, in the order of their meanings.
+const START: [&str; 2] = ["what works", "all"];
 
 /// The words for `walls`.
 const NONE: &str = "none";
@@ -270,6 +289,10 @@ fn walls(entry: &Entry<'_>, problems: &mut Problems) -> Option<Walls> {
             problems.refuse(entry.error("server::walls", message))
         }
     }
+}
+
+fn start(entry: &Entry<'_>, problems: &mut Problems) -> Option<StartRule> {
+    entry.one_of(START, [StartRule::WhatWorks, StartRule::All], problems)
 }
 
 fn wall_memory(entry: &Entry<'_>, problems: &mut Problems) -> Option<u64> {

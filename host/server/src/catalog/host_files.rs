@@ -82,8 +82,14 @@ impl HostFiles {
         Self { files }
     }
 
-    /// A problem for each mount that holds a file of this process or of this manifest.
-    pub(super) fn check(&self, manifest: &Manifest, folder: &Path, targets: &[Arc<CallTarget>]) -> Vec<Diagnostic> {
+    /// A problem for each mount that holds a file of this process or of this manifest, with the
+    /// component that has the mount.
+    pub(super) fn check(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        targets: &[Arc<CallTarget>],
+    ) -> Vec<(String, Diagnostic)> {
         let files: Vec<HostFile<'_>> = self.files(manifest, folder).collect();
         let mounted =
             || targets.iter().flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
@@ -96,7 +102,7 @@ impl HostFiles {
             .into_iter()
             .map(|(path, identities)| (path, identities.unwrap_or_default()))
             .collect();
-        let mut problems: Vec<Diagnostic> = Vec::new();
+        let mut problems: Vec<(String, Diagnostic)> = Vec::new();
         for (target, (mount, identity)) in mounted() {
             let path = path_of(mount, folder).and_then(|path| identities.get(&path));
             let component = &target.component;
@@ -104,7 +110,7 @@ impl HostFiles {
             for file in &files {
                 let Some(path) = identities.get(&file.path) else { continue };
                 if opened.exposes(file, path) {
-                    let problem = problem(component, mount, &file.what);
+                    let problem = (component.name().to_owned(), problem(component, mount, &file.what));
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }

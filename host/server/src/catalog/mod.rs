@@ -11,6 +11,7 @@ mod guest_resources;
 mod held;
 mod host_files;
 mod instances;
+mod left_out;
 pub(crate) mod meters;
 mod narrowing;
 mod offer;
@@ -57,6 +58,7 @@ pub use console_rights::ConsoleRights;
 pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
+pub use left_out::{LeftOutComponent, Tolerance};
 pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
 pub(crate) use narrowing::Narrowing;
@@ -108,6 +110,8 @@ pub struct Catalog {
     pub(crate) console: ConsoleRights,
     /// True if results say what their calls used.
     pub(crate) tells_usage: bool,
+    /// Components of the manifest that are broken, and not served.
+    pub(crate) left_out: Arc<[LeftOutComponent]>,
 }
 
 /// Reads resources that no call reads.
@@ -302,14 +306,28 @@ impl Catalog {
     /// # Errors
     /// Two tools would have one name, or one of the host's own.
     pub fn holding(&self, held: &BTreeSet<String>, earlier: &Self) -> Result<Self, CatalogError> {
+        self.replacing(held, Some(earlier))
+    }
+
+    /// This catalog without these components.
+    ///
+    /// # Errors
+    /// Clients cannot search what is left.
+    pub fn without(&self, components: &BTreeSet<String>) -> Result<Self, CatalogError> {
+        self.replacing(components, None)
+    }
+
+    /// This catalog with the held components as they are in an earlier one, or without them.
+    fn replacing(&self, held: &BTreeSet<String>, earlier: Option<&Self>) -> Result<Self, CatalogError> {
         let mut parts = Parts::default();
         for component in &self.components {
             if !held.contains(component.name()) {
                 parts.take_over(self, component, None);
-            } else if let Some(old) = earlier.component(component.name()) {
+            } else if let Some((earlier, old)) = earlier.and_then(|at| Some((at, at.component(component.name())?))) {
                 parts.take_over(earlier, old, None);
             }
         }
+        let earlier = earlier.unwrap_or(self);
         let texts = if held.contains(TEXTS) { earlier } else { self };
         parts.take_texts(texts);
         let texts = TextPrompts { all: texts.texts.all.clone() };
@@ -356,6 +374,7 @@ impl Catalog {
             walled,
             console: self.console.clone(),
             tells_usage: self.tells_usage,
+            left_out: Arc::clone(&self.left_out),
         })
     }
 
@@ -413,6 +432,11 @@ impl Catalog {
         self.apps.all()
     }
 
+    /// Components of the manifest that are broken, and not served.
+    pub fn left_out(&self) -> &[LeftOutComponent] {
+        &self.left_out
+    }
+
     /// Counts of outcomes, over all generations.
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -447,6 +471,17 @@ impl Parts {
             }
         }
         self.components.push(Arc::clone(component));
+    }
+
+    /// Takes a component away, with its tools.
+    fn take_away(&mut self, name: &str) {
+        let keeps: Vec<bool> = self.targets.iter().map(|target| target.component.name() != name).collect();
+        let mut kept = keeps.iter();
+        self.tools.retain(|_| kept.next().is_none_or(|keeps| *keeps));
+        let mut kept = keeps.iter();
+        self.rules.retain(|_| kept.next().is_none_or(|keeps| *keeps));
+        self.targets.retain(|target| target.component.name() != name);
+        self.components.retain(|component| component.name() != name);
     }
 
     /// Adds the skills as they are in another catalog. Nothing comes after them.

@@ -10,9 +10,9 @@ const CONFIGURATION: &str = "/etc/toolcell";
 /// The folder that the service may write.
 const STATE: &str = "/var/lib/toolcell";
 
-/// A problem for each path below the service's configuration that this manifest has written.
-/// Relative paths start from `folder`.
-pub(super) fn check(manifest: &Manifest, folder: &Path) -> Vec<Diagnostic> {
+/// A problem for each path below the service's configuration that this manifest has written, with
+/// the component, or an empty name where it is of none. Relative paths start from `folder`.
+pub(super) fn check(manifest: &Manifest, folder: &Path) -> Vec<(String, Diagnostic)> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let is_closed = |path: &str| plain(&folder.join(path)).starts_with(CONFIGURATION);
     let server = manifest.server();
@@ -23,15 +23,16 @@ pub(super) fn check(manifest: &Manifest, folder: &Path) -> Vec<Diagnostic> {
         ("`store` of [server]", server.store().filter(|_| uses_store)),
     ];
     let named = named.into_iter().filter_map(|(what, path)| Some((what, path?)));
-    let mut problems: Vec<Diagnostic> =
-        named.filter(|(_, path)| is_closed(path)).map(|(what, path)| problem(what, path)).collect();
+    let closed = named.filter(|(_, path)| is_closed(path));
+    let mut problems: Vec<(String, Diagnostic)> =
+        closed.map(|(what, path)| (String::new(), problem(what, path))).collect();
     for component in manifest.components() {
         let written = |mount: &&Mount| mount.access() == Access::Write;
         for mount in component.grants().files().iter().filter(written) {
             let MountKind::Host { path, .. } = mount.kind() else { continue };
             if is_closed(path) {
                 let what = format!("component {:?}: the mount {:?}", component.name(), mount.guest());
-                problems.push(problem(&what, path).at(mount.span()));
+                problems.push((component.name().to_owned(), problem(&what, path).at(mount.span())));
             }
         }
     }
@@ -82,7 +83,7 @@ mod tests {
             );
             let manifest = parse(&Source { name: "test", text: &text }).unwrap().manifest;
             let problems = check(&manifest, Path::new("/etc/toolcell"));
-            let messages: Vec<&str> = problems.iter().map(Diagnostic::message).collect();
+            let messages: Vec<&str> = problems.iter().map(|(_, problem)| problem.message()).collect();
             assert_eq!(messages.len(), usize::from(expected.is_some()), "{text}: {messages:?}");
             assert!(messages.iter().zip(expected).all(|(message, start)| message.starts_with(start)), "{messages:?}");
             assert_eq!(check(&manifest, Path::new("/srv/tools")).len(), usize::from(server.contains("etc/toolcell/")));

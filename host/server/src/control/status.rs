@@ -74,6 +74,9 @@ impl StatusSources {
             "failed": self.journal.failed().map(|failed| json!({
                 "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
             })),
+            "left_out": catalog.left_out().iter().map(|component| json!({
+                "component": component.name, "problem": component.problem,
+            })).collect::<Vec<_>>(),
             "waits_for_start": self.journal.waiting(),
             "quarantined": self.journal.quarantined().iter().map(|held| json!({
                 "component": held.component, "differences": held.differences, "digest": held.digest,

@@ -22,6 +22,7 @@ use super::tools::{NamedTools, Ranges, ToolFigures};
 use crate::alerts::{AlertRule, Alerts};
 use crate::catalog::Catalog;
 use crate::health::{Health, HealthPart};
+use crate::http::shown_certificates;
 use crate::log::OperatorLog;
 use crate::refusals::Refusals;
 use crate::reload::{Current, Journal};
@@ -124,6 +125,12 @@ impl MetricSources {
         let is_unwell = |part| problems.iter().any(|problem| problem.part == part);
         let unwell = HealthPart::ALL.map(|part| ([("part", part.name())], usize::from(is_unwell(part))));
         figures.gauges("unhealthy", "1 where a part is not as it should be: `status` says why", unwell.into_iter())?;
+        let shown = shown_certificates();
+        let ends = shown.iter().map(|(file, ends)| {
+            let seconds = ends.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            ([("file", file.as_str())], usize::try_from(seconds).unwrap_or(usize::MAX))
+        });
+        figures.gauges("certificate_end", "When a certificate that is shown ends, in seconds since 1970", ends)?;
         figures.count("audit_failures", "Audit records that could not be made", self.sink.missing())?;
         let dropped = self.sink.dropped();
         figures.count("audit_records_dropped", "Audit records that rotation removed", dropped.records)?;
@@ -136,6 +143,8 @@ impl MetricSources {
     fn of_catalog(&self, figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
         figures.gauge("generation", "The number of the catalog that serves", catalog.tools().generation())?;
         figures.gauge("components", "Components that are served", catalog.components().len())?;
+        let left_out = catalog.left_out().len();
+        figures.gauge("left_out_components", "Components that are broken, and not served", left_out)?;
         of_components(figures, catalog)?;
         let entries = catalog.tools().tools();
         let tools = entries.iter().filter(|entry| entry.is_tool()).count();

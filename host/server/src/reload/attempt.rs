@@ -19,7 +19,7 @@ use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
 use crate::boards::Boards;
-use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Withheld, folder_of, side_files};
+use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Tolerance, Withheld, folder_of, side_files};
 use crate::catalog::{apps, skills, texts};
 use crate::file_stamp;
 use crate::lock::{self, Drift, Lock, LockPath, drift};
@@ -183,14 +183,18 @@ impl Reloader {
         let locked = self.read_pins()?;
         let pinned = locked.as_ref().filter(|_| self.setup.locked).map(Lock::digests);
         let generation = old.tools().generation() + 1;
-        let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
+        // What a start did without does not keep a change from being taken. What serves does.
+        let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
+        let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None, tolerance };
         let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &say_slow);
         let Built { catalog, problems, withheld } = built;
         let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
         self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
         self.withheld = withheld;
         let catalog = self.hold_back(old, catalog, locked.as_ref())?;
+        let problems = problems.into_iter().filter(|problem| problem.severity() == Severity::Warning);
         let warnings = parsed.warnings.into_iter().chain(problems).collect();
+        say_left_out(old, &catalog);
         Ok(Proposal { catalog, manifest, warnings })
     }
 
@@ -257,9 +261,12 @@ impl Reloader {
                 digest: &held.digest,
                 differences: Clipped(&differences),
             }))?;
+            let serves = match self.setup.current.snapshot().component(name) {
+                Some(_) => "serves as it was, with every right that it had,",
+                None => "does not serve",
+            };
             tracing::error!(
-                "quarantined: {name} is not as the lock has it, and serves as it was, with every right that it had, until \
-                 `{}`\n  {differences}",
+                "quarantined: {name} is not as the lock has it, and {serves} until `{}`\n  {differences}",
                 lock::approving(name, &held.digest, held.other_signers)
             );
         }
@@ -434,6 +441,13 @@ impl ReloadFailure {
             drawn: format!("\n{}", render_all(&source, &problems, Style::Plain)),
             problems: problems.iter().map(|problem| problem.to_json(&source)).collect(),
         }
+    }
+}
+
+/// Logs what a generation is without, where that is news.
+fn say_left_out(old: &Catalog, new: &Catalog) {
+    for component in new.left_out().iter().filter(|component| !old.left_out().contains(component)) {
+        tracing::error!("left out: {}", component.problem);
     }
 }
 

@@ -50,6 +50,10 @@ pub struct Difference {
     pub console: bool,
     /// Results begin or cease to say what their calls used.
     pub usage: bool,
+    /// Components that are left out now and were not, or were so for another reason.
+    pub left_out: Vec<String>,
+    /// Components that were left out, and are not any more.
+    pub mended: Vec<String>,
 }
 
 impl Change {
@@ -93,7 +97,15 @@ impl Difference {
         let discovery = old.searching != new.searching;
         let console = old.console != new.console;
         let usage = old.tells_usage != new.tells_usage;
-        let mut difference = Self { components, callers, discovery, console, usage, ..Self::default() };
+        let names = |of: &Catalog, but: &Catalog| {
+            let news = of.left_out().iter().filter(|component| !but.left_out().contains(component));
+            news.map(|component| component.name.clone()).collect::<Vec<_>>()
+        };
+        let left_out = names(new, old);
+        let mut mended = names(old, new);
+        mended.retain(|name| !left_out.contains(name));
+        let mut difference =
+            Self { components, callers, discovery, console, usage, left_out, mended, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
@@ -147,6 +159,7 @@ impl Difference {
             || old.searching != new.searching
             || old.console != new.console
             || old.tells_usage != new.tells_usage
+            || old.left_out() != new.left_out()
             || !old.texts.is_like(&new.texts)
             || !old.skills.is_like(&new.skills)
             || !old.apps.is_like(&new.apps)
@@ -172,6 +185,8 @@ impl Difference {
             (&self.tools_removed, "tools removed"),
             (&self.tools_changed, "tools defined otherwise"),
             (&self.apps, "other views"),
+            (&self.left_out, "left out"),
+            (&self.mended, "no longer left out"),
         ] {
             if !names.is_empty() {
                 parts.push(format!("{what}: {}", listed(names)));
@@ -225,10 +240,12 @@ mod tests {
             discovery: true,
             console: true,
             usage: true,
+            left_out: names("o", 1),
+            mended: names("m", 1),
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; tools are listed and searched otherwise; other rights at the console; usage in results otherwise"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; left out: o1; no longer left out: m1; tools are listed and searched otherwise; other rights at the console; usage in results otherwise"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }

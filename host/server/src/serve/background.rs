@@ -66,7 +66,8 @@ impl Background {
         serving.current.wake(folders.waker());
         folders.waker().wake();
         // A change during the read would go unseen: this reload examines the files again.
-        if files.changed_since(began) {
+        // What differs from the lock is noted as quarantined by the same attempt.
+        if files.changed_since(began) || serving.opened.differs {
             orders.files();
         }
         let control = control(&options, serving, began, &orders)?;

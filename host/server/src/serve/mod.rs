@@ -151,6 +151,9 @@ impl Server {
         let log = options.log.clone().unwrap_or_else(|| Arc::new(NoLog));
         let Ready { opened, manifest, catalog, machine, sink, builder } = ready;
         audit::record_start(&sink, &opened, &catalog)?;
+        for component in catalog.left_out() {
+            tracing::error!("left out: {}", component.problem);
+        }
         look_at_lock(&opened, &catalog, log.as_ref());
         raise_walls(&manifest, &catalog, &machine, log.as_ref())?;
         let observed = ObservationFile::open(options.observe.clone())?;
@@ -209,6 +212,7 @@ impl Server {
         resources.into_iter().for_each(|resources| server.keep_resources_in(resources));
         let heard = bus.clone().unwrap_or_else(|| Arc::<EmbeddedBus>::default());
         let updates = Updates::start(&server, Arc::clone(&heard), runtime);
+        health.watch(&current);
         current.snapshot().tell_by(&updates);
         server.carry_news_by(updates);
         let tasks = KeptTasks::start(&server, &manifest, &folder_of(&opened.path), (heard, runtime))?;

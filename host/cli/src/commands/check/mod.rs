@@ -31,7 +31,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let opened = manifest::open(file, OpenOptions { code: args.code.options(), ..OpenOptions::default() })?;
+    let options = OpenOptions { code: args.code.options(), certificates: true, ..OpenOptions::default() };
+    let opened = manifest::open(file, options)?;
     let warnings = opened.ready.as_ref().map(warnings).unwrap_or_default();
     if args.json {
         // Names of properties may hold characters that terminals heed.

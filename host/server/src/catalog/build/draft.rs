@@ -339,24 +339,32 @@ impl CatalogDraft<'_> {
         self.callers.check_tools(&names)
     }
 
-    /// Refuses tools with names of the host's own, where it has them.
-    pub(super) fn check_own_names(&self, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
+    /// Takes a component away, with its tools.
+    pub(super) fn take_away(&mut self, component: &str) {
+        self.origins.retain(|(_, of, _)| of != component);
+        self.parts.take_away(component);
+    }
+
+    /// Tools with names of the host's own, where it has them, each with its component.
+    pub(super) fn check_own_names(&self, manifest: &Manifest) -> Vec<(String, Diagnostic)> {
+        let mut problems = Vec::new();
         if manifest.server().discovery() != Discovery::Search {
-            return;
+            return problems;
         }
         let taken = self.origins.iter().filter(|(exposed, ..)| [FIND_TOOLS, CALL_TOOL].contains(&exposed.as_str()));
         for (exposed, component, span) in taken {
             let message = format!(
                 "component \"{component}\" has a tool \"{exposed}\", and with discovery = \"search\" the host has one"
             );
-            problems.push(
-                Diagnostic::error("tools::collision", message).at(span.clone()).hint("give the component a `prefix`"),
-            );
+            let problem = Diagnostic::error("tools::collision", message).at(span.clone());
+            problems.push((component.clone(), problem.hint("give the component a `prefix`")));
         }
+        problems
     }
 
-    /// Names that several tools would have, with the components they come from.
-    pub(super) fn check_collisions(&self, problems: &mut Vec<Diagnostic>) {
+    /// Names that several tools would have, each with the later component.
+    pub(super) fn check_collisions(&self) -> Vec<(String, Diagnostic)> {
+        let mut problems = Vec::new();
         let mut first: HashMap<&str, &str> = HashMap::new();
         for (exposed, component, span) in &self.origins {
             let Some(earlier) = first.insert(exposed, component) else { continue };
@@ -369,8 +377,10 @@ impl CatalogDraft<'_> {
                 let message = format!("components \"{earlier}\" and \"{component}\" both have a tool \"{exposed}\"");
                 (message, "give one of them a `prefix`")
             };
-            problems.push(Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint));
+            let problem = Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint);
+            problems.push((component.clone(), problem));
         }
+        problems
     }
 }
 

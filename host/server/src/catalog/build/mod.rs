@@ -37,8 +37,8 @@ use super::skills::Skills;
 use super::texts::TextPrompts;
 use super::visibility::Visibility;
 use super::{
-    Catalog, CatalogError, ConsoleRights, HostReads, LoadedComponent, Parts, Tally, WallSetup, WalledComponents,
-    program, service_paths, side_files,
+    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, Tally, WallSetup,
+    WalledComponents, program, service_paths, side_files,
 };
 use crate::file_stamp::Stamps;
 use crate::folders::{FileReads, FolderPlaces};
@@ -113,6 +113,34 @@ pub enum LoadStep<'a> {
 
 /// Called at each step of a build.
 pub type Steps<'a> = dyn Fn(LoadStep<'_>) + Sync + 'a;
+
+/// Components that a build does without.
+#[derive(Default)]
+struct BrokenComponents {
+    left_out: Vec<LeftOutComponent>,
+    /// Their problems.
+    problems: Vec<Diagnostic>,
+}
+
+impl BrokenComponents {
+    /// Puts the problems of a component to those of the build. Where the build may do without it,
+    /// an error takes the component out of the draft instead.
+    fn sort(
+        &mut self,
+        draft: &mut CatalogDraft<'_>,
+        component: &str,
+        found: Vec<Diagnostic>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let left_out = LeftOutComponent::of(component, &found).filter(|_| draft.basis.tolerance.takes(component));
+        let Some(left_out) = left_out else { return problems.extend(found) };
+        draft.take_away(component);
+        self.problems.extend(found);
+        if self.left_out.iter().all(|known| known.name != component) {
+            self.left_out.push(left_out);
+        }
+    }
+}
 
 /// A loaded component with its tools as it lists them.
 struct ListedComponent {
@@ -200,7 +228,9 @@ impl Builder {
         let prewarm = self.prewarm.get_or_init(|| PrewarmContext::new(budget, self.executor.clone()));
         let code = CodePlaces::new(manifest, folder);
         let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis, !self.compiler.has_loader());
-        let loading = Loading { folder, code: &code, basis, ahead: Some(&ahead), steps };
+        // What is found ahead is of the whole: it would keep others from being compiled.
+        let looks_ahead = basis.tolerance.is_none();
+        let loading = Loading { folder, code: &code, basis, ahead: looks_ahead.then_some(&ahead), steps };
         let built = self.load_all(manifest.components(), &loading);
         let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
         let (mut problems, mut withheld) = (ahead.into_errors(), Vec::new());
@@ -213,26 +243,37 @@ impl Builder {
         let mut draft = CatalogDraft { parts, origins, basis, prewarm, callers, texts, skills, apps };
         let (server, observing) = (manifest.server(), self.observing);
         let context = GrantContext { folder, server, kept: &self.kept, observing };
+        let mut broken = BrokenComponents::default();
         for (policy, component) in manifest.components().iter().zip(built) {
+            let mut own = Vec::new();
             match component {
-                Ok(BuiltComponent::Unchanged(catalog, loaded)) => {
-                    draft.take_over(policy, catalog, loaded, &mut problems)
-                }
-                Ok(BuiltComponent::Changed(listed)) => draft.add(policy, &context, listed, &mut problems),
+                Ok(BuiltComponent::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut own),
+                Ok(BuiltComponent::Changed(listed)) => draft.add(policy, &context, listed, &mut own),
                 Ok(BuiltComponent::Withheld(held)) => {
                     draft.hold(policy);
                     withheld.push(held);
                 }
-                Ok(BuiltComponent::LeftOut) => problems.push(not_compiled(policy)),
-                Err(problem) => problems.push(problem),
+                Ok(BuiltComponent::LeftOut) => own.push(not_compiled(policy)),
+                Err(problem) => own.push(problem),
             }
+            broken.sort(&mut draft, policy.name(), own, &mut problems);
         }
         draft.add_texts(manifest);
-        draft.check_collisions(&mut problems);
-        draft.check_own_names(manifest, &mut problems);
-        problems.extend(self.host_files.check(manifest, folder, &draft.parts.targets));
-        problems.extend(service_paths::check(manifest, folder));
-        let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
+        let found = [
+            draft.check_collisions(),
+            draft.check_own_names(manifest),
+            self.host_files.check(manifest, folder, &draft.parts.targets),
+            service_paths::check(manifest, folder),
+        ];
+        for (component, problem) in found.into_iter().flatten() {
+            broken.sort(&mut draft, &component, vec![problem], &mut problems);
+        }
+        // A start with nothing left is none.
+        if draft.parts.components.is_empty() && withheld.is_empty() {
+            problems.append(&mut broken.problems);
+        }
+        let all_work = withheld.is_empty() && broken.left_out.is_empty();
+        let complete = all_work && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if complete {
             let policies: Vec<&ComponentPolicy> = manifest.components().iter().collect();
@@ -240,13 +281,17 @@ impl Builder {
             let guests: Vec<_> = guests.map(|guest| &guest.address).collect();
             problems.extend(draft.apps.check(&draft.parts.tools, &policies, &guests));
         }
-        if left_out || problems.iter().any(|problem| problem.severity() == Severity::Error) {
+        let fails = left_out || problems.iter().any(|problem| problem.severity() == Severity::Error);
+        let BrokenComponents { left_out, problems: mut set_aside } = broken;
+        problems.append(&mut set_aside);
+        if fails {
             return Built { catalog: None, problems: once(problems), withheld };
         }
         let catalog = self.catalog(draft, manifest, folder).map_err(|collisions| {
             problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
         });
-        Built { catalog: catalog.ok(), problems, withheld }
+        let catalog = catalog.ok().map(|catalog| Catalog { left_out: left_out.into(), ..catalog });
+        Built { catalog, problems, withheld }
     }
 
     /// Starts sandbox processes of a catalog, so that its first calls find them. A group that goes
@@ -298,6 +343,7 @@ impl Builder {
             walled,
             console: ConsoleRights::of(manifest),
             tells_usage: manifest.server().usage(),
+            left_out: Arc::default(),
         })
     }
 

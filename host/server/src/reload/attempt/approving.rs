@@ -10,7 +10,7 @@ use toolcell_policy::Severity;
 use super::{DETAILS_BYTES_MAX, Reloader, read_lock, say_slow};
 use crate::blocking_files;
 use crate::boards::{BoardName, Boards};
-use crate::catalog::{Basis, Built, Withheld, folder_of};
+use crate::catalog::{Basis, Built, Tolerance, Withheld, folder_of};
 use crate::lock::{self, Approval, Lock, LockPath, PinnedComponent, drift};
 use crate::reload::journal::{Quarantined, ReloadFailure};
 
@@ -170,7 +170,9 @@ impl Reloader {
         pinned.insert(held.name.clone(), held.digest.clone());
         let earlier = [Arc::clone(&old)];
         let generation = old.tools().generation() + 1;
-        let basis = Basis { generation, earlier: &earlier, fresh: false, pinned: Some(pinned), approved: Some(held) };
+        let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
+        let pinned = Some(pinned);
+        let basis = Basis { generation, earlier: &earlier, fresh: false, pinned, approved: Some(held), tolerance };
         let folder = folder_of(&self.setup.manifest_path);
         let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &say_slow);
         let why = problems.iter().find(|problem| problem.severity() == Severity::Error);

@@ -134,14 +134,18 @@ impl CertificateFacts {
     /// True if it is for this host: a name, which one of its own may stand for with `*` in place of
     /// the first label, or an address.
     fn has(&self, host: &str) -> bool {
-        let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
-        if let Ok(address) = host.parse::<IpAddr>() {
+        let host = host.to_ascii_lowercase();
+        let named = match host.rsplit_once(':') {
+            Some((name, port)) if port.parse::<u16>().is_ok() && (name.ends_with(']') || !name.contains(':')) => name,
+            _ => host.as_str(),
+        };
+        let named = named.trim_matches(['[', ']']);
+        if let Ok(address) = named.parse::<IpAddr>() {
             return self.addresses.contains(&address);
         }
-        let parent = host.split_once('.').map(|(_, parent)| parent);
-        self.names
-            .iter()
-            .any(|name| *name == host || parent.is_some_and(|parent| name.strip_prefix("*.") == Some(parent)))
+        let parent = named.split_once('.').map(|(_, parent)| parent);
+        let stands_for = |name: &str| parent.is_some_and(|parent| name.strip_prefix("*.") == Some(parent));
+        self.names.iter().any(|name| name == named || stands_for(name))
     }
 }
 
@@ -176,7 +180,8 @@ mod tests {
         let made = |begins: SystemTime, ends: SystemTime| {
             let names = ["tools.example.com", "*.team.example.com", "127.0.0.1"].map(str::to_owned);
             let mut params = CertificateParams::new(names).unwrap();
-            (params.not_before, params.not_after) = (begins.into(), ends.into());
+            params.not_before = begins.into();
+            params.not_after = ends.into();
             fs::write(folder.path().join("chain.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
         };
         let problems = |key: &str, hosts: &str| {
@@ -189,7 +194,7 @@ mod tests {
             problems.iter().map(|problem| problem.message().to_owned()).collect::<Vec<_>>()
         };
         let table = [
-            (now - DAY, now + 15 * DAY, "key", "'tools.example.com', 'a.team.example.com', '127.0.0.1'", ""),
+            (now - DAY, now + 15 * DAY, "key", "'tools.example.com:8443', 'a.team.example.com', '127.0.0.1'", ""),
             (now - DAY, now + 13 * DAY, "key", "", "[http]: chain.pem ends on 20"),
             (now - 2 * DAY, now - DAY, "key", "", "[http]: chain.pem ended on 20"),
             (now + DAY, now + 30 * DAY, "key", "", "[http]: chain.pem begins on 20"),

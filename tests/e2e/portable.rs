@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{
-    Folder, LEGACY_REVISIONS, LIST_CHANGED, MODERN_REVISION, Saving, TestHost, fixture_bytes, manifest_of,
+    Command, Folder, LEGACY_REVISIONS, LIST_CHANGED, MODERN_REVISION, Saving, TestHost, fixture_bytes, manifest_of,
 };
 
 /// The largest bound that every reader of JSON tells from its neighbours: 2^53 − 1.
@@ -249,6 +249,12 @@ fn nor_has_one_of_the_examples_or_of_the_fixtures_that_behave() {
     for name in &examples {
         folder.write(&format!("examples/{name}.wasm"), fs::read(built.join(format!("{name}.wasm"))).unwrap());
     }
+    // By the table of what each API takes, too.
+    let refused = ["inexact_number", "enum_not_text", "const", "reference", "array_without_items", "irregular_pattern"];
+    let checked = Command::in_folder(&folder, &["check", "--json", "toolcell.toml"]).run().json();
+    let warnings = checked["warnings"].as_array().unwrap();
+    let is_served = |one: &Value| one["served"] == true && refused.iter().any(|code| one["code"] == *code);
+    assert!(!warnings.is_empty() && !warnings.iter().any(is_served), "{warnings:?}");
     let tools = TestHost::in_folder(folder).list();
     assert!(tools.len() > 150, "{}", tools.len());
     tools.iter().for_each(|tool| check_tool(tool, MODERN_REVISION));

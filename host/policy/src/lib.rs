@@ -66,13 +66,13 @@ pub use limits::{
 pub use manifest::{
     APPS_MAX, AlertsPolicy, AppRule, Approval, ApprovalPolicy, ApproveIn, ArgumentRule, AuditArguments, AuditPolicy,
     Callable, CallerRule, Callers, ClientAuth, ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX, Description,
-    Discovery, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, IconRule, InstancePolicy, IssuerLimit, IssuerLimits,
-    IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest,
-    MetricsPolicy, MountFiles, OauthPolicy, PROMPT_BYTES_MAX, PROMPTS_MAX, PackageRegistry, PromptRule, PromptSource,
-    PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server,
-    SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy,
-    TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy,
-    UriTemplate, WALL_NAMES, Wall, Walls,
+    Discovery, EXPORTS_MAX, ExportedFunctions, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, IconRule,
+    InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits,
+    LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy, PROMPT_BYTES_MAX,
+    PROMPTS_MAX, PackageRegistry, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway,
+    RegistryPolicy, Required, ResourceRule, Rights, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef,
+    StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
+    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls,
 };
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};

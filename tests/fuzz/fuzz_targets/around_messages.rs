@@ -129,8 +129,9 @@ pub(crate) mod load {
             exports: Vec<String>,
             imports: Vec<String>,
             shape: ShapeName,
+            is_program: bool,
             left_out: Vec<LeftOut>,
-            functions: Option<u64>,
+            functions: Option<Vec<String>>,
             describable: Option<Vec<String>>,
             wishes: CarriedWishes,
         }

@@ -74,14 +74,6 @@ pub enum LoadError {
         /// Its exports.
         exports: Vec<String>,
     },
-    /// Two functions would be tools of the same name.
-    #[error("\"{}\" and \"{}\" would both be the tool \"{tool}\"", .functions[0], .functions[1])]
-    SameName {
-        /// The tool's name.
-        tool: String,
-        /// Both functions, as in WIT.
-        functions: [String; 2],
-    },
     /// The names of its functions, of their parameters and types take more memory, once for each
     /// use, than they may.
     #[error("its functions have names that come to more than {} in all", show_bytes(*.bytes_max))]
@@ -133,7 +125,6 @@ impl LoadError {
             Self::NotATool { .. } => {
                 "export functions over WIT values, or build it against the world \"tool-component\" in wit/"
             }
-            Self::SameName { .. } => "rename one of them in its WIT",
             Self::Names { .. } => "export fewer functions, or give them shorter names",
             Self::Contract { .. } => "build it again against the WIT packages in wit/",
         }
@@ -200,7 +191,6 @@ impl From<ShapeError> for LoadError {
             ShapeError::NotATool { exports } => Self::NotATool { exports },
             ShapeError::Mismatch { reason } => Self::Mismatch { reason },
             ShapeError::Contract { found } => Self::Contract { found },
-            ShapeError::SameName { tool, functions } => Self::SameName { tool, functions },
             ShapeError::Names { bytes_max } => Self::Names { bytes_max },
         }
     }

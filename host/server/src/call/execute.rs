@@ -125,7 +125,10 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         None if started.tool.is_checked_elsewhere() => {
             return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
         }
-        None => target.component.component.call_tool(input).await,
+        None => {
+            let tool = target.component.policy().export_of(&target.name);
+            target.component.component.call_tool(CallInput { tool, ..input }).await
+        }
     };
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     caller.ran(&report.captured.text);

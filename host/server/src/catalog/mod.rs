@@ -518,13 +518,12 @@ impl CallTarget {
     /// True if its results may embed resources. Typed functions never do, programs if the manifest
     /// says so.
     pub(crate) fn may_embed(&self) -> bool {
-        match self.component.component.shape() {
-            ShapeName::Typed => false,
-            ShapeName::Program => self.program.as_ref().is_some_and(|program| match program.output() {
-                Output::Media { mime_type, .. } => !["image/", "audio/"].iter().any(|kind| mime_type.starts_with(kind)),
-                Output::Text { .. } | Output::Json => false,
-            }),
-            _ => true,
+        match self.program.as_ref().map(|program| program.output()) {
+            Some(Output::Media { mime_type, .. }) => {
+                !["image/", "audio/"].iter().any(|kind| mime_type.starts_with(kind))
+            }
+            Some(Output::Text { .. } | Output::Json) => false,
+            None => self.component.component.shape() == ShapeName::Contract,
         }
     }
 }

@@ -71,7 +71,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
 pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
     let found = look(machine, &file.display().to_string(), bytes)?;
-    let entry = entry::entry(file, found.inspection.imports(), !found.left_out.is_empty());
+    let entry = entry::entry(file, found.inspection.imports(), found.skips_functions());
     let wishes = read_wishes(&found.wishes);
     let warnings = match (&found.tools, found.shape) {
         (Ok(tools), Some(shape)) => ToolWarnings::of_component(&component_name(file), shape, tools),
@@ -93,13 +93,27 @@ impl Inspected {
         if passes { Exit::Done } else { Exit::AtFault }
     }
 
+    /// The tools, each with the function behind it, if one is.
+    fn with_functions<'a>(
+        &'a self,
+        tools: &'a [contract::Tool],
+    ) -> impl Iterator<Item = (&'a contract::Tool, Option<&'a str>)> {
+        let functions = self.found.functions.iter().map(|function| Some(function.as_str()));
+        let functions = functions.chain(std::iter::repeat(None));
+        tools.iter().zip(functions)
+    }
+
     fn json(&self) -> Value {
-        let tools = self.found.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
+        let tools = self.found.tools.as_ref().ok();
+        let tools = tools.map(|tools| {
+            self.with_functions(tools).map(|(tool, function)| tool_json(tool, function)).collect::<Vec<_>>()
+        });
         let mut json = json!({
             "ok": self.found.tools.is_ok(),
             "digest": self.found.inspection.digest().to_string(),
             "size_bytes": self.found.inspection.size_bytes(),
             "shape": self.found.shape.map(ShapeName::as_str),
+            "program": self.found.is_program,
             "adapted": self.found.inspection.is_adapted(),
             "contract": self.found.inspection.contract_version(),
             "exports": self.found.inspection.exports(),
@@ -133,8 +147,12 @@ impl Inspected {
             .map_or("none".to_owned(), |version| format!("toolcell:mcp {version}"));
         text.push_str(&format!("  contract  {}\n", sanitize::line(&contract)));
         if let Some(shape) = self.found.shape {
-            let adapted = if self.found.inspection.is_adapted() { " (a preview-1 module, adapted)" } else { "" };
-            text.push_str(&format!("  shape     {}{adapted}\n", shape.as_str()));
+            let more = match (self.found.inspection.is_adapted(), shape) {
+                (true, _) => " (a preview-1 module, adapted)",
+                (false, ShapeName::Typed) if self.found.is_program => ", and a program",
+                _ => "",
+            };
+            text.push_str(&format!("  shape     {}{more}\n", shape.as_str()));
         }
         for (title, names) in
             [("exports", self.found.inspection.exports()), ("imports", self.found.inspection.imports())]
@@ -158,7 +176,9 @@ impl Inspected {
             Ok(_) if self.found.shape == Some(ShapeName::Program) => {
                 text.push_str("  those that a manifest makes of it: [components.NAME.tools.TOOL]\n");
             }
-            Ok(tools) => tools.iter().for_each(|tool| text.push_str(&tool_text(tool))),
+            Ok(tools) => {
+                self.with_functions(tools).for_each(|(tool, function)| text.push_str(&tool_text(tool, function)))
+            }
             Err(problem) => text.push_str(&format!("  none: {}\n", sanitize::line(problem))),
         }
         if !self.found.beside.prompts.is_empty() {
@@ -249,11 +269,14 @@ fn prompt_json(prompt: &contract::Prompt) -> Value {
     })
 }
 
-fn tool_text(tool: &contract::Tool) -> String {
+fn tool_text(tool: &contract::Tool, function: Option<&str>) -> String {
     let description = sanitize::text(&tool.description).into_owned();
     let mut text = format!("  {}\n", sanitize::line(&tool.name));
     for line in description.lines() {
         text.push_str(&format!("      {line}\n"));
+    }
+    if let Some(function) = function {
+        text.push_str(&format!("      function  {}\n", sanitize::line(function)));
     }
     text.push_str(&format!("      arguments {}\n", sanitize::line(&tool.input_schema_json)));
     if let Some(schema) = &tool.output_schema_json {
@@ -262,10 +285,11 @@ fn tool_text(tool: &contract::Tool) -> String {
     text
 }
 
-fn tool_json(tool: &contract::Tool) -> Value {
+fn tool_json(tool: &contract::Tool, function: Option<&str>) -> Value {
     let schema = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
     json!({
         "name": tool.name,
+        "function": function,
         "title": tool.title,
         "description": tool.description,
         "inputSchema": schema(&tool.input_schema_json),

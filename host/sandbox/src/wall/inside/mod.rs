@@ -358,7 +358,7 @@ async fn run(
     #[cfg(not(feature = "drill"))]
     let opened = limits;
     let input = CallInput {
-        tool: tool.name(),
+        tool: tool.export(),
         arguments_json: &arguments,
         program: tool.program(),
         limits: opened,

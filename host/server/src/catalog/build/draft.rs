@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, Tool};
-use toolcell_policy::{
-    Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Limits, Manifest, Program, Span, names,
-};
+use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Limits, Manifest, Program, Span};
 use toolcell_sandbox::{Capabilities, Digest, ListedBeside, ShapeName, contract, export};
 
 use super::super::apps::Apps;
@@ -140,7 +138,7 @@ impl CatalogDraft<'_> {
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
-        problems.extend(program::check(policy, component.shape()));
+        problems.extend(program::check(policy, &component));
         problems.extend(resources::check(policy, &tools));
         let what = if prompts.is_empty() && resources.is_empty() { "tools" } else { "tools, prompts and resources" };
         let count = tools.len() + prompts.len() + resources.len();
@@ -221,19 +219,17 @@ impl CatalogDraft<'_> {
         if let Some(said) = policy.tool(&name) {
             definition::overrule(&mut tool, said);
         }
-        let program = program::of_tool(policy, &name, draft.loaded.component.shape());
+        let program = program::of_tool(policy, &name, &draft.loaded.component);
         let exposed = match policy.exposed_name(&name) {
             Ok(exposed) => exposed,
-            // A valid name that only the prefix makes too long is reported with the prefix.
-            Err(_) if names::check_tool(&name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
         match definition::compile(exposed.clone(), tool, policy.load(), check) {
             Ok(tool) => {
                 // The guest refuses arguments that do not convert, with their path; the schema
                 // accepts exactly those that do.
-                let is_typed = draft.loaded.component.shape() == ShapeName::Typed;
-                let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
+                let is_function = draft.loaded.component.shape() == ShapeName::Typed && program.is_none();
+                let tool = if is_function { tool.checking_its_own_arguments() } else { tool };
                 let tool = tool.in_tasks(definition::task_plan(policy.tool_task(&name)));
                 let hints = &tool.definition().hints;
                 let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
@@ -254,7 +250,6 @@ impl CatalogDraft<'_> {
         let path = export::prompt(&prompt.name);
         let exposed = match policy.exposed_name(&prompt.name) {
             Ok(exposed) => exposed,
-            Err(_) if names::check_tool(&prompt.name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &path, &error)),
         };
         match definition::prompt(exposed, prompt, policy.load(), check) {

@@ -54,7 +54,7 @@ use code::{Code, CodePlaces};
 pub use compiler::Compiling;
 use compiler::{Compilation, Compiler, OpenLister};
 use draft::CatalogDraft;
-use problems::{check_count, not_compiled, once, refused};
+use problems::{not_compiled, once, refused};
 
 // No manifest lets a file in that the sandbox would refuse under another name.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
@@ -453,16 +453,13 @@ impl Builder {
             }
         };
         let time = policy.load().compile_time().saturating_sub(began.elapsed());
-        typed::check_supported(policy, &component)?;
         // Checked before they are described, since that takes longer the more there are.
-        if let Some(functions) = component.functions() {
-            check_count(policy, functions, "tools")?;
-        }
+        typed::check_functions(policy, &component)?;
+        // The manifest's own, before those that the component lists: a look at these may end early.
+        let mut tools = program::tools(policy, &component);
+        let mut schemas = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
         if component.shape() == ShapeName::Program {
-            let tools = program::tools(policy);
-            // The manifest's own.
-            let found = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
-            let schemas = self.schemas(found, time);
+            let schemas = self.schemas(schemas, time);
             return Ok(BuiltComponent::Changed(ListedComponent {
                 component,
                 policy_digest,
@@ -474,12 +471,15 @@ impl Builder {
             }));
         }
         let (report, beside, found) = self.list(policy, folder, (&component, lister), (&bytes, time))?;
+        schemas.tools.extend(found.tools);
+        schemas.too_late |= found.too_late;
         for line in report.captured.text.lines() {
             tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
         }
         match report.outcome {
-            Ok(tools) => {
-                let schemas = self.schemas(found, time);
+            Ok(listed) => {
+                tools.extend(listed);
+                let schemas = self.schemas(schemas, time);
                 Ok(BuiltComponent::Changed(ListedComponent {
                     component,
                     policy_digest,

@@ -60,8 +60,13 @@ fn what_is_no_tool_component_is_said_to_be_none() {
 
 #[test]
 fn features_that_are_off_are_not_compiled() {
-    for fixture in ["feature_memory64", "feature_shared_memory", "feature_garbage_collected"] {
-        says(fixture, &["not a valid component"]);
+    for (fixture, name, without) in [
+        ("feature_exceptions", "WebAssembly exceptions", "-fno-exceptions"),
+        ("feature_garbage_collected", "garbage-collected types", "linear-memory"),
+        ("feature_memory64", "64-bit memories", "wasm32"),
+        ("feature_shared_memory", "threads and shared memories", "-pthread"),
+    ] {
+        says(fixture, &[&format!("uses {name}, which the engine has off"), without]);
     }
     says("feature_maps", &["not a valid component", "Maps require", "write list<tuple<KEY, VALUE>>"]);
     says("feature_fixed_lists", &["not a valid component", "Fixed-length lists require", "write a list, or a tuple"]);

@@ -7,6 +7,7 @@ use wasmtime::component::Component;
 use super::cache::CodeCache;
 use super::digest::Digest;
 use super::error::{LoadError, invalid};
+use super::features;
 use super::file_kind::FileKind;
 use super::precompiled::{self, CodeOrigin};
 use super::preview1;
@@ -42,7 +43,8 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)
 fn compile_anew<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Result<Compiled<'s>, LoadError> {
     let survey = survey(bytes)?;
     let lane = lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
-    let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest))?;
+    let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest));
+    let code = code.map_err(|error| features::named(error.into(), bytes))?;
     if let Some((cache, name)) = survey_place(sandbox, (bytes, digest)) {
         told::keep_own_survey(cache, &name, &survey);
     }
@@ -77,7 +79,8 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Resul
 pub(crate) fn compile_elsewhere(engine: &Engine, bytes: &[u8]) -> Result<(Survey, Vec<u8>), LoadError> {
     guarded(bytes, || {
         let survey = survey(bytes)?;
-        Ok((survey, precompiled::serialized(engine, bytes)?))
+        let code = precompiled::serialized(engine, bytes);
+        Ok((survey, code.map_err(|error| features::named(error.into(), bytes))?))
     })
 }
 

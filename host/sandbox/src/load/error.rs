@@ -3,6 +3,7 @@
 use toolcell_policy::quantity::show_bytes;
 
 use super::digest::Digest;
+use super::features::OffFeature;
 use super::file_kind::FileKind;
 use super::imports::with_offer;
 use super::precompiled::NotCompiled;
@@ -36,12 +37,15 @@ pub enum LoadError {
     /// It has more parts than this host reads or compiles. Nothing of it was handed to the engine.
     #[error("made of too much: {0}")]
     TooMuch(Excess),
-    /// WebAssembly that does not validate or compile, or needs a feature that is off.
+    /// WebAssembly that does not validate or compile.
     #[error("not a valid component: {reason}")]
     Invalid {
         /// The engine's words.
         reason: String,
     },
+    /// WebAssembly that would be valid with features that are off.
+    #[error("uses {}, which the engine has off", .0.iter().map(|feature| feature.name).collect::<Vec<_>>().join(", "))]
+    Features(Vec<&'static OffFeature>),
     /// The engine panicked.
     #[error("the engine failed at this component: {reason} (component {digest}, toolcell {})", env!("CARGO_PKG_VERSION"))]
     EngineFault {
@@ -108,9 +112,8 @@ impl LoadError {
             Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
                 "lists of fixed length are no part of WIT's released versions: write a list, or a tuple"
             }
-            Self::Invalid { .. } => {
-                "exceptions, threads, 64-bit memories, wide arithmetic and garbage collection are off"
-            }
+            Self::Invalid { .. } => "the file is damaged, or made by a tool that does not fit: build it again",
+            Self::Features(features) => features.first().map_or("", |feature| feature.without),
             Self::EngineFault { .. } => {
                 "this is a fault of the engine, which no setting mends: report it with this line, and with the component if you may share it"
             }

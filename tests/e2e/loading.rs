@@ -1,6 +1,7 @@
 //! Components that are refused at load: the problems that are reported. Nothing is served with such
 //! a component.
 
+use serde_json::json;
 use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 
 /// The output of `check` for a manifest with this fixture. It must fail.
@@ -53,6 +54,7 @@ fn imports_that_the_host_does_not_offer_are_named() {
 #[test]
 fn what_is_no_tool_component_is_said_to_be_none() {
     says("core_module", &["a core WebAssembly module, not a component", "\"env\""]);
+    says("http_server", &["exports no tools", "it answers HTTP requests, not calls", "`wasmtime serve`"]);
     says("no_export", &["neither \"toolcell:mcp/tools\" nor functions", "exports nothing"]);
     says("other_export", &["toolcell:mcp/tools@1.2.0", "list-tools"]);
     says("future_contract", &["toolcell:mcp/tools@9.0.0", "this host speaks"]);
@@ -121,6 +123,26 @@ fn the_configuration_is_offered_under_each_name_it_had() {
     }
     let all = host.call("of_candidate", serde_json::json!({}));
     assert_eq!(all.text(), "{\"result\":[[\"UNITS\",\"metric\"]]}");
+}
+
+#[test]
+fn logging_goes_to_the_log_of_the_tool_under_each_name_it_had() {
+    let mut host = TestHost::serving(&["logging"]);
+    host.initialize("2025-11-25");
+    assert_eq!(host.request("logging/setLevel", json!({"level": "debug"}))["result"], json!({}));
+    for tool in ["say_bare", "say_draft", "say_first"] {
+        for (level, heard) in ["debug", "debug", "info", "warning", "error", "critical"].into_iter().enumerate() {
+            assert!(!host.call(tool, json!({"level": level})).is_error(), "{tool}");
+            let message = host.next_of("notifications/message");
+            assert_eq!(message["params"]["level"], heard, "{tool}");
+            assert_eq!(message["params"]["data"], "work: it goes on", "{tool}");
+        }
+    }
+    assert!(host.call("say_bare", json!({"level": 6})).is_error());
+    host.will_say("work: it goes on");
+    // 64 KiB of lines of 42 bytes, as they count.
+    assert!(!host.call("flood", json!({"lines": 2_000})).is_error());
+    host.will_say("printed or logged 18480 bytes past the limit \"log\"");
 }
 
 #[test]

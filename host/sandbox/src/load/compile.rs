@@ -9,6 +9,8 @@ use super::digest::Digest;
 use super::error::{LoadError, invalid};
 use super::features;
 use super::file_kind::FileKind;
+use super::imports::offered;
+use super::inspect::names_ahead;
 use super::precompiled::{self, CodeOrigin};
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
@@ -74,11 +76,20 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Resul
     if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
 }
 
+/// Refuses a component that imports what this host does not offer, before it is compiled. Where its
+/// imports cannot be read ahead, linking refuses it.
+pub(crate) fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
+    let imports = names_ahead(bytes).unwrap_or_default().imports;
+    let names: Vec<String> = imports.into_iter().filter(|name| !offered(name)).collect();
+    if names.is_empty() { Ok(()) } else { Err(LoadError::Imports { names }) }
+}
+
 /// Counts the parts of a component and compiles it, for another process to map. None of its code
 /// becomes executable here.
 pub(crate) fn compile_elsewhere(engine: &Engine, bytes: &[u8]) -> Result<(Survey, Vec<u8>), LoadError> {
     guarded(bytes, || {
         let survey = survey(bytes)?;
+        check_imports(bytes)?;
         let code = precompiled::serialized(engine, bytes);
         Ok((survey, code.map_err(|error| features::named(error.into(), bytes))?))
     })

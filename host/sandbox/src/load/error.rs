@@ -93,6 +93,9 @@ pub enum LoadError {
     },
 }
 
+/// The export of a component that answers HTTP requests, up to its version.
+const HTTP_SERVER: &str = "wasi:http/incoming-handler@";
+
 impl LoadError {
     /// A hint on how to fix it.
     #[must_use]
@@ -122,9 +125,12 @@ impl LoadError {
                 "WASI 0.3 is not offered: build it for WASI 0.2"
             }
             Self::Imports { .. } => {
-                "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, random, sockets) and toolcell:mcp"
+                "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, logging, random, sockets) and toolcell:mcp"
             }
             Self::Mismatch { .. } => "build it again against the WIT packages in wit/",
+            Self::NotATool { exports } if exports.iter().any(|name| name.starts_with(HTTP_SERVER)) => {
+                "it answers HTTP requests, not calls: export what it does as functions over WIT values as well, which become tools; a server that speaks MCP itself needs no host of tools: `wasmtime serve` runs it"
+            }
             Self::NotATool { .. } => {
                 "export functions over WIT values, or build it against the world \"tool-component\" in wit/"
             }

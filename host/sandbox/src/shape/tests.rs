@@ -239,6 +239,14 @@ fn components_of_the_next_wasi_are_refused_by_name() {
 }
 
 #[test]
+fn an_import_that_is_missing_is_named_before_anything_is_compiled() {
+    // Its module does not compile.
+    let text = r#"(component (import "evil:corp/api@1.0.0" (instance)) (core module (memory i64 1)))"#;
+    let error = load(text).err().unwrap();
+    assert!(matches!(&error, LoadError::Imports { names } if *names == ["evil:corp/api@1.0.0"]), "{error:?}");
+}
+
+#[test]
 fn async_functions_are_refused_as_what_they_are() {
     let text = r#"(component
       (core module $m (func (export "f") (result i32) i32.const 0))

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, batch, error_frame};
-use crate::host::Outbox;
+use crate::host::{Outbox, SharedFrame};
 
 /// Total bytes of the replies to one batch. Entries past it are answered with an error.
 const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -22,6 +22,14 @@ impl Reply {
         match self {
             Self::Direct(outbox) => outbox.answer(frame),
             Self::Batch(replies) => replies.settle(Some((id, frame))),
+        }
+    }
+
+    /// Answers the request of this id with a frame that shares bytes with others.
+    pub(super) fn send_shared(&self, id: &RequestId, frame: SharedFrame) {
+        match self {
+            Self::Direct(outbox) => outbox.answer_shared(frame),
+            Self::Batch(replies) => replies.settle(Some((Some(id), frame.joined()))),
         }
     }
 
@@ -110,8 +118,13 @@ impl BatchReplies {
     fn settle(&self, answer: Option<(Option<&RequestId>, Vec<u8>)>) {
         let mut state = self.state();
         if let Some((id, mut frame)) = answer {
-            if state.bytes.saturating_add(frame.len()) > BATCH_REPLY_BYTES_MAX {
-                let error = RpcError::new(ErrorCode::Internal, "The replies to this batch are too long together");
+            let is_long = state.bytes.saturating_add(frame.len()) > BATCH_REPLY_BYTES_MAX;
+            if is_long || !self.outbox.keeps(frame.len()) {
+                let text = match is_long {
+                    true => "The replies to this batch are too long together",
+                    false => "The reply is not kept: too many bytes of answers are unread",
+                };
+                let error = RpcError::new(ErrorCode::Internal, text);
                 // Only a revision with `null` ids has batches.
                 frame = error_frame(id.map_or(ErrorId::Null, ErrorId::Of), &error);
             }

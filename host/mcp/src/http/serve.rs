@@ -22,12 +22,17 @@ use super::traffic::{Load, Traffic};
 use super::{Gatekeeper, Readiness, RefusalObserver};
 use crate::host::{Executor, Host};
 use crate::server::Server;
+use crate::turns::{FairTurns, TurnBounds};
 
 /// Interval of the search for sessions that are over.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Time for cancelled calls to end and their answers to be sent. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
+/// Long messages that are read at once. One: it leaves all other cores to what is short, and half
+/// of the last one.
+const LONG_READS_MAX: usize = 1;
 
 /// The options of serving: sockets, authentication, limits.
 pub struct HttpOptions {
@@ -145,6 +150,7 @@ pub async fn serve<H: Host>(
         leaving: false.into(),
         ending: false.into(),
         lone_requests: LoneRequests::default(),
+        turns: FairTurns::new(TurnBounds { all: LONG_READS_MAX, own: LONG_READS_MAX }),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);

@@ -235,6 +235,7 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
     HttpLimits {
         body_bytes_max: limits.body_bytes(),
         bodies_bytes_max: limits.bodies_bytes(),
+        answers_bytes_max: limits.answers_bytes(),
         head_bytes_max: limits.head_bytes(),
         connections_max: limits.connections(),
         requests_max: limits.requests(),
@@ -246,6 +247,8 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
             streams_max: limits.streams_per_caller(),
             sessions_max: limits.sessions_per_caller(),
             bodies_bytes_max: limits.bodies_per_caller_bytes(),
+            sent_bytes_per_minute: limits.sent_per_minute_bytes(),
+            answers_bytes_max: limits.answers_per_caller_bytes(),
         },
         head_time: limits.head_time(),
         body_time: limits.body_time(),

@@ -2,6 +2,7 @@
 mod audit;
 mod background;
 mod identity;
+mod memory;
 mod operators;
 mod transport;
 
@@ -45,6 +46,7 @@ use crate::traces::Traces;
 use crate::updates::Updates;
 pub(crate) use audit::{open_audit, record_components};
 use background::{Background, InitialState};
+use memory::MemoryReturn;
 use transport::Transport;
 
 /// Time left for a guest's blocking operations once all calls are answered. Then the process ends
@@ -129,6 +131,7 @@ struct Serving {
     doorman: Option<Arc<Doorman>>,
     health: Arc<Health>,
     ending: Arc<Ending>,
+    _memory: MemoryReturn,
 }
 
 /// The end of the server, for the log and the service manager.
@@ -230,6 +233,7 @@ impl Server {
             authenticator,
         };
         let views = activity.map(|activity| Arc::new(shown.views(&opened, activity, seen)));
+        let memory = MemoryReturn::start(machine.runtime.handle());
         let serving = Serving {
             opened,
             machine,
@@ -249,6 +253,7 @@ impl Server {
             doorman,
             health,
             ending: Arc::new(Ending { manager: ServiceManager::of_environment(), signal: OnceLock::new() }),
+            _memory: memory,
         };
         serving.ending.manager.keep_watched(serving.machine.runtime.handle());
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;

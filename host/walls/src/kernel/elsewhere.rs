@@ -36,3 +36,14 @@ pub fn close_inherited() -> std::io::Result<()> {
 pub fn end_on_abort() -> std::io::Result<()> {
     Ok(())
 }
+
+/// Changes nothing: the system's allocator decides.
+pub fn free_large_blocks() {}
+
+/// Nothing: the system's allocator does not say.
+pub fn heap_bytes() -> Option<u32> {
+    None
+}
+
+/// Changes nothing: the system's allocator decides.
+pub fn trim_heap() {}

@@ -1,6 +1,7 @@
 //! `toolcell check`: every problem of a manifest and its components at once.
 mod capabilities;
 mod components;
+mod pages;
 
 use std::path::Path;
 
@@ -34,9 +35,10 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let options = OpenOptions { code: args.code.options(), certificates: true, ..OpenOptions::default() };
     let opened = manifest::open(file, options)?;
     let warnings = opened.ready.as_ref().map(warnings).unwrap_or_default();
+    let pages = opened.ready.as_ref().map_or(1, pages::of);
     if args.json {
         // Names of properties may hold characters that terminals heed.
-        let text = format!("{:#}\n", report(&opened, &warnings));
+        let text = format!("{:#}\n", report(&opened, &warnings, pages));
         terminal::print(escaped(&text, false).as_deref().unwrap_or(&text))?;
     } else {
         if sketch::is_component(path) {
@@ -54,8 +56,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         if !warnings.is_empty() {
             terminal::print(&format!("\n{}", warnings.text(terminal::stdout_style())))?;
         }
+        terminal::print(&pages::shown(pages, terminal::stdout_style()))?;
     }
-    let is_clean = opened.problems.is_empty() && warnings.is_empty();
+    let is_clean = opened.problems.is_empty() && warnings.is_empty() && pages <= 1;
     let passes = opened.ready.is_some() && (is_clean || !args.strict);
     Ok(if passes { Exit::Done } else { Exit::AtFault })
 }
@@ -97,7 +100,7 @@ fn sum_up(opened: &Opened, path: &Path) -> String {
     }
 }
 
-fn report(opened: &Opened, warnings: &ToolWarnings) -> serde_json::Value {
+fn report(opened: &Opened, warnings: &ToolWarnings, pages: usize) -> serde_json::Value {
     let source = opened.file.source();
     let problems: Vec<_> = opened.problems.iter().map(|problem| problem.to_json(&source)).collect();
     let components = opened.ready.as_ref().map_or_else(|| json!([]), |ready| components::to_json(&ready.catalog));
@@ -115,6 +118,7 @@ fn report(opened: &Opened, warnings: &ToolWarnings) -> serde_json::Value {
         "tools": tools,
         "reach": capabilities,
         "logins": login::in_use(),
+        "pages": pages,
         "warnings": warnings.to_json(),
         "warnings_left_out": warnings.left_out(),
     })

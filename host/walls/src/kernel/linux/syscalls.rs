@@ -131,6 +131,42 @@ pub(super) fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
+/// Bytes from which a block has pages of its own, which the system gets back at once. 256 KiB:
+/// nearly every message is shorter, and a call of the kernel costs little against filling more.
+#[cfg(target_env = "gnu")]
+const OWN_PAGES_BYTES: c_int = 256 * 1024;
+
+/// Has large blocks of memory go back to the system once they are freed. By itself, glibc keeps
+/// more the larger the blocks were.
+pub fn free_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes numbers only, and changes how later blocks are made.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
+    }
+}
+
+/// Bytes of the heap's small blocks that are in use, modulo 4 GiB; `None` where the allocator does
+/// not say.
+pub fn heap_bytes() -> Option<u32> {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: takes nothing, and reads the allocator's counters under its own locks.
+        Some(unsafe { libc::mallinfo() }.uordblks.cast_unsigned())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    None
+}
+
+/// Gives free pages of the heap back to the system. It takes milliseconds.
+pub fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number only; it gives back pages that hold no block in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Leaves a signal without effect.
 pub(super) fn ignore_signal(signal: c_int) -> io::Result<()> {
     // SAFETY: `SIG_IGN` names no function of this process that could run in a bad moment.

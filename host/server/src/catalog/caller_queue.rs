@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolcell_mcp::Cancellation;
+use toolcell_mcp::{Cancellation, FairTurns, Turn, TurnBounds};
 use toolcell_policy::quantity::show_count;
 use toolcell_policy::{Limit, Limits, Rights};
 use toolcell_shared::{Place, SharedState};
@@ -18,9 +18,29 @@ const CALLERS_MAX: usize = 10_000;
 /// Name under which callers beyond [`CALLERS_MAX`] share; no caller has this name.
 const EVERYBODY_ELSE: &str = "";
 
+/// Bytes from which arguments are large: checking and reading them takes milliseconds of a core.
+pub const LARGE_BYTES: usize = 64 * 1024;
+
+/// Calls with large arguments that one caller runs at once. Half of what a tool runs by default:
+/// whoever else calls it finds room.
+const LARGE_OWN_MAX: usize = 8;
+
+/// Calls with large arguments that run at once, of all callers.
+const LARGE_MAX: usize = 64;
+
 /// Queues of all callers, over all generations.
-#[derive(Default)]
-pub struct CallerQueues(Mutex<HashMap<CallerKey, Arc<CallerQueue>>>);
+pub struct CallerQueues {
+    own: Mutex<HashMap<CallerKey, Arc<CallerQueue>>>,
+    /// Turns of calls with large arguments.
+    large: Arc<FairTurns<Box<str>>>,
+}
+
+impl Default for CallerQueues {
+    fn default() -> Self {
+        let large = FairTurns::new(TurnBounds { all: LARGE_MAX, own: LARGE_OWN_MAX });
+        Self { own: Mutex::default(), large }
+    }
+}
 
 /// A caller with its limits. A caller with two tokens of different limits has two queues.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,8 +87,32 @@ impl CallerQueues {
         self.queue(caller, bounds).wait(limits, (state, &name), cancellation).await
     }
 
+    /// Waits for a turn for a call with these bytes of arguments, where they are large. The tool's
+    /// `queue_wait` bounds the wait.
+    pub async fn turn(
+        &self,
+        caller: &str,
+        bytes: usize,
+        limits: &Limits,
+        cancellation: &Cancellation,
+    ) -> Result<Option<Turn<Box<str>>>, QueueRefusal> {
+        if bytes < LARGE_BYTES {
+            return Ok(None);
+        }
+        let owner = Box::from(caller);
+        let turn = self.large.take(&owner, bytes as u64);
+        tokio::select! {
+            biased;
+            () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
+            turn = tokio::time::timeout(limits.queue_wait(), turn) => match turn {
+                Ok(turn) => Ok(Some(turn)),
+                Err(_) => Err(QueueRefusal::LargeWaited { wait: limits.show(Limit::QueueWait) }),
+            },
+        }
+    }
+
     fn queue(&self, caller: &str, bounds: CallerBounds) -> Arc<CallerQueue> {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let mut key = CallerKey { caller: caller.into(), bounds };
         if let Some(queue) = queues.get(&key) {
             return Arc::clone(queue);
@@ -194,11 +238,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_caller_runs_so_many_calls_with_large_arguments_and_others_do_not_wait_for_it() {
+        let queues = CallerQueues::default();
+        let (limits, none) = (Limits::default().with(Limit::QueueWait, 5).unwrap(), Cancellation::new());
+        let turn = |caller: &'static str, bytes| queues.turn(caller, bytes, &limits, &none);
+        let mut held = Vec::new();
+        for _ in 0..LARGE_OWN_MAX {
+            held.push(turn("one", LARGE_BYTES).await.unwrap().unwrap());
+        }
+        let refusal = turn("one", LARGE_BYTES).await.unwrap_err();
+        assert_eq!(refusal.outcome(), toolcell_audit::Outcome::Busy);
+        let expected = "busy: none of this caller's calls with large arguments ended within 5ms; try again";
+        assert_eq!(refusal.to_string(), expected);
+        assert!(turn("one", LARGE_BYTES - 1).await.unwrap().is_none(), "small ones need none");
+        assert!(turn("two", LARGE_BYTES).await.unwrap().is_some());
+        drop(held.pop());
+        assert!(turn("one", LARGE_BYTES).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
     async fn callers_that_use_nothing_make_room_for_others() {
         let (queues, callers, limits) = (CallerQueues::default(), callers("concurrency = 1"), Limits::default());
         for number in 0..=CALLERS_MAX {
             assert!(enter(&queues, &callers, &number.to_string(), &limits).await.is_ok());
         }
-        assert!(queues.0.lock().unwrap().len() <= CALLERS_MAX + 1);
+        assert!(queues.own.lock().unwrap().len() <= CALLERS_MAX + 1);
     }
 }

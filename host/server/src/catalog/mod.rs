@@ -51,7 +51,7 @@ use crate::updates::NewsDesk;
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
 pub use build::{Basis, Builder, Built, Compiling, LoadStep, Withheld, folder_of};
-pub(crate) use caller_queue::CallerQueues;
+pub(crate) use caller_queue::{CallerQueues, LARGE_BYTES};
 pub(crate) use consents::Consents;
 pub use consents::{Choice, Person};
 pub use console_rights::ConsoleRights;

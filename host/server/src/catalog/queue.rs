@@ -49,6 +49,9 @@ pub enum QueueRefusal {
     /// None of the caller's calls ended in time.
     #[error("busy: no call of this caller ended within {wait}; try again (\"concurrency\" in [callers])")]
     CallerWaited { wait: String },
+    /// None of the caller's calls with large arguments ended in time.
+    #[error("busy: none of this caller's calls with large arguments ended within {wait}; try again")]
+    LargeWaited { wait: String },
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
@@ -68,7 +71,8 @@ impl QueueRefusal {
             Self::QueueFull { .. }
             | Self::WaitedTooLong { .. }
             | Self::CallerBusy { .. }
-            | Self::CallerWaited { .. } => Outcome::Busy,
+            | Self::CallerWaited { .. }
+            | Self::LargeWaited { .. } => Outcome::Busy,
             Self::StateAway(_) => Outcome::StateAway,
             Self::Cancelled | Self::Narrowed(_) => Outcome::Cancelled,
         }

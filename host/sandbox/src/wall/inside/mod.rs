@@ -323,7 +323,7 @@ impl Inside {
                 None => component::not_run("the component is not loaded"),
             };
             calls.lock().remove(&id);
-            caller.end(report);
+            caller.end(report).await;
         });
         let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_ready()));
         // However many calls were run before this one.

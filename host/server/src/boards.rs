@@ -260,6 +260,17 @@ impl Boards {
         }
     }
 
+    /// Takes down all that is known of a board, once the state can be asked.
+    pub fn clear_later(&self, board: BoardName) {
+        let copy = self.inner.copy(board);
+        let entries: Vec<String> =
+            copy.entries.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        for entry in entries {
+            copy.change(&entry, None);
+            self.inner.change_later(board, entry, None);
+        }
+    }
+
     /// Takes these parts down once the state can be asked.
     pub fn take_down_later(&self, board: BoardName, parts: &[&str]) {
         if let Some(tag) = self.inner.tag(board, parts) {
@@ -510,6 +521,9 @@ pub mod tests {
         other.post_one_more(Ends, &["b"], HOUR);
         comes_true("both count", || [&one, &other].iter().all(|replica| replica.count(Ends, &["a"], 9) == 3)).await;
         assert_eq!(one.count(Ends, &["a"], 2), 2);
+        one.clear_later(Ends);
+        assert_eq!([one.count(Ends, &["a"], 9), one.count(Ends, &["b"], 9)], [0, 0]);
+        comes_true("all know", || other.count(Ends, &["a"], 9) + other.count(Ends, &["b"], 9) == 0).await;
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{Command, Folder, Saving, fixture_bytes, manifest_of, modern_meta, patience};
 
-use crate::walls::{busy, kill};
+use crate::walls::{abort, busy};
 
 /// The key that all replicas share.
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -281,7 +281,7 @@ fn a_component_that_ends_its_sandboxes_is_held_back_at_all_replicas() {
         let replica = &replicas[round % 2];
         let mut wire = replica.connect();
         wire.send(&Ask::call("spin", json!({})).bytes());
-        kill(busy(replica.process().process_id()));
+        abort(busy(replica.process().process_id()));
         let ended = text(wire.reply().frame());
         assert!(ended.starts_with("the sandbox was ended: "), "{ended}");
         in_time("the end is known", || ends() == format!(":{}", round + 1));
@@ -295,7 +295,7 @@ fn a_component_that_ends_its_sandboxes_is_held_back_at_all_replicas() {
             said = text(replica.ask(&Ask::call("spin", json!({}))).frame());
             said.contains("ended its sandbox 5 times within 10 minutes")
         });
-        assert!(said.ends_with("replace it or try again later"), "{said}");
+        assert!(said.ends_with("have it run again by `toolcell reload`"), "{said}");
     }
 }
 

@@ -93,7 +93,9 @@ fn page(status: &Value) -> String {
     for component in components {
         let standing = match component["standing"].as_str() {
             Some(APART) => "runs apart, since its calls ended its sandbox",
-            Some(HELD_BACK) => "held back, since its calls ended its sandbox again and again",
+            Some(HELD_BACK) => {
+                "held back, since its calls ended its sandbox again and again (`toolcell reload` lets it run)"
+            }
             _ => continue,
         };
         text.push_str(&format!("  component {}: {standing}\n", line(&component["name"])));

@@ -173,8 +173,10 @@ impl SandboxGroup {
             },
             Standing::HeldBack => return CallReport::not_run(Failure::SandboxEnded { reason: standing.reason() }),
         };
-        if let (Err(Failure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process) {
-            self.pool.ended(known_as, process);
+        if let (Err(Failure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process)
+            && process.is_to_blame().await
+        {
+            self.pool.ended(known_as, process.id());
         }
         report
     }
@@ -194,8 +196,12 @@ impl SandboxGroup {
         Some(group)
     }
 
-    /// Runs a call. Returns its report, with the number of the process that ran it.
-    async fn call_here(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> (CallReport<CallResult>, Option<u32>) {
+    /// Runs a call. Returns its report, with the process that ran it.
+    async fn call_here(
+        self: &Arc<Self>,
+        member: usize,
+        input: CallInput<'_>,
+    ) -> (CallReport<CallResult>, Option<Claim>) {
         let turn = match input.source {
             InstanceSource::Reused(kept) => match kept.turn(input.limits.queue_wait(), input.caller.as_ref()).await {
                 Ok((lease, Some(KeptInstance::Behind(instance)))) => Some((lease, Some(instance))),
@@ -216,9 +222,9 @@ impl SandboxGroup {
             self.grow();
         }
         let number = u32::try_from(member).unwrap_or(u32::MAX);
-        let id = Some(process.id());
         let Some((mut lease, kept)) = turn else {
-            return (process.call(CalledComponent { number, instance: None }, input).await, id);
+            let report = process.call(CalledComponent { number, instance: None }, input).await;
+            return (report, Some(process));
         };
         let instance = kept.filter(|instance| instance.is_in(&process)).unwrap_or_else(|| {
             lease.anew();
@@ -228,7 +234,7 @@ impl SandboxGroup {
         if report.kept {
             lease.keep(KeptInstance::Behind(instance));
         }
-        (report, id)
+        (report, Some(process))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<SandboxProcess>>> {

@@ -165,6 +165,11 @@ impl SandboxPool {
         }
     }
 
+    /// No end of a process so far counts against a component any more, at any host.
+    pub fn forget_ends(&self) {
+        self.conduct.forget(self.shared_ends.get().map(AsRef::as_ref));
+    }
+
     /// The settings of its processes.
     #[must_use]
     pub const fn options(&self) -> &PoolOptions {

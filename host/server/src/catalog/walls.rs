@@ -75,6 +75,11 @@ impl WallSetup {
         }
     }
 
+    /// An operator wants every component to run again, whatever its calls did.
+    pub(crate) fn forget_ends(&self) {
+        self.pool.forget_ends();
+    }
+
     /// A loader of components, with this folder of compiled code.
     ///
     /// # Errors
@@ -118,6 +123,10 @@ impl SharedEnds for PostedEnds {
 
     fn count(&self, component: &str, most: usize) -> usize {
         self.0.count(Ends, &[component], most)
+    }
+
+    fn forget(&self) {
+        self.0.clear_later(Ends);
     }
 }
 

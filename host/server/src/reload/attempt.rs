@@ -139,6 +139,11 @@ impl Reloader {
         !self.setup.files.changed().is_empty()
     }
 
+    /// No component is held back any more for what its calls did: an operator asked for a reload.
+    pub fn forget_ends(&self) {
+        self.setup.builder.forget_ends();
+    }
+
     /// Number of the serving generation.
     pub fn generation(&self) -> u64 {
         self.setup.current.generation()

@@ -303,6 +303,11 @@ impl Builder {
         self.runtime.block_on(catalog.walled.start()).map(drop)
     }
 
+    /// No component is held back any more for what its calls did.
+    pub fn forget_ends(&self) {
+        self.walls.iter().for_each(WallSetup::forget_ends);
+    }
+
     /// The generation of a draft. State that belongs to all generations is passed on.
     fn catalog(&self, draft: CatalogDraft<'_>, manifest: &Manifest, folder: &Path) -> Result<Catalog, CatalogError> {
         let CatalogDraft { mut parts, basis, callers, texts, skills, apps, .. } = draft;

@@ -378,6 +378,16 @@ impl Catalog {
         })
     }
 
+    /// This catalog for callers who may see and call a tool by these rules too. Nobody gains
+    /// anything by it.
+    ///
+    /// # Errors
+    /// None that this catalog does not have itself.
+    pub fn also_under(&self, rules: &Arc<Callers>) -> Result<Self, CatalogError> {
+        let same = self.holding(&BTreeSet::new(), self)?;
+        Ok(Self { visibility: same.visibility.also_under(rules), ..same })
+    }
+
     /// From now on news of resources that calls change go there.
     pub(crate) fn tell_by(&self, updates: &Arc<crate::updates::Updates>) {
         self.news.open(updates);
@@ -401,11 +411,7 @@ impl Catalog {
     /// The tools with their state, in the order of the list.
     pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
         let tools = self.targets.iter().zip(self.tools.tools()).enumerate();
-        tools.map(|(place, (target, tool))| Offer {
-            target,
-            tool,
-            called_by: self.visibility.words(place, &target.called(tool)),
-        })
+        tools.map(|(place, (target, tool))| Offer { target, tool, visibility: &self.visibility, place })
     }
 
     /// The prompts of the manifest itself, with the rules for their callers in words; `None`:

@@ -153,8 +153,17 @@ impl Reloader {
     /// [reports](Self::report) the outcome.
     pub fn attempt(&mut self, trigger: &'static str) -> ReloadOutcome {
         let old = self.setup.current.snapshot();
+        let outcome = self.attempt_from(trigger, &old);
+        if !matches!(outcome, ReloadOutcome::Replaced { .. }) && !self.setup.current.serves(&old) {
+            // What was narrowed for a generation that does not come.
+            self.setup.current.replace(old);
+        }
+        outcome
+    }
+
+    fn attempt_from(&mut self, trigger: &'static str, old: &Arc<Catalog>) -> ReloadOutcome {
         self.note_files();
-        let proposal = match self.propose(trigger, &old) {
+        let proposal = match self.propose(trigger, old) {
             Ok(proposal) => proposal,
             Err(failed) => return ReloadOutcome::Failed(failed),
         };
@@ -162,10 +171,22 @@ impl Reloader {
         self.server = proposal.manifest.server().clone();
         self.setup.log.follow(self.server.log().into());
         self.say_warnings(&proposal.warnings);
-        if Difference::is_none(&old, &proposal.catalog) {
+        if Difference::is_none(old, &proposal.catalog) {
             return ReloadOutcome::Unchanged;
         }
-        self.replace(trigger, &old, proposal.catalog)
+        self.replace(trigger, old, proposal.catalog)
+    }
+
+    /// Takes rights away at once that callers have no more by the new manifest: components may take
+    /// long to load. Nobody is told before the next generation serves.
+    fn narrow_early(&self, manifest: &Manifest, old: &Catalog) -> Result<(), ReloadFailure> {
+        if manifest.callers().canonical() == old.callers().canonical() {
+            return Ok(());
+        }
+        let rules = Arc::new(manifest.callers().clone());
+        let narrowed = old.also_under(&rules).map_err(|error| ReloadFailure::saying(&error.to_string()))?;
+        self.setup.current.replace(Arc::new(narrowed));
+        Ok(())
     }
 
     /// Reads the manifest and builds a generation.
@@ -177,6 +198,7 @@ impl Reloader {
         };
         let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
         let manifest = parsed.manifest;
+        self.narrow_early(&manifest, old)?;
         // Stamped before they are read, like the manifest: any change from here on is seen.
         self.served = sources(&manifest, &path);
         self.setup.files.reading_also(&self.files());

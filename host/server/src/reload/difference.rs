@@ -212,7 +212,7 @@ impl Difference {
 /// Rules for callers of each tool of a component, in words.
 fn called_by(catalog: &Catalog, component: &Arc<LoadedComponent>) -> Vec<(String, Option<Vec<String>>)> {
     let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
-    own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by().map(<[String]>::to_vec))).collect()
+    own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by())).collect()
 }
 
 fn listed(names: &[String]) -> String {

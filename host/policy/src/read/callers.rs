@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::callers::{
-    ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern,
+    ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, RATE, TakenNames,
+    ToolPattern,
 };
 use crate::manifest::{ComponentPolicy, HttpPolicy};
 use crate::names::{check_component, check_tool, did_you_mean};
@@ -144,14 +145,19 @@ fn rule(
     let rate = section.number(&RATE, problems);
     let concurrency = section.number(&CONCURRENCY, problems);
     let concurrency_shared = section.number(&CONCURRENCY_SHARED, problems);
+    let tools = tools(entry, &section, context.components, problems);
+    let prompts = section.get("prompts").map(|entry| patterns(&entry, context.components, problems));
+    let prompts = prompts.unwrap_or_default();
+    let skills = section.get("skills").map(|entry| skills(&entry, problems)).unwrap_or_default();
     Some(CallerRule {
         name: entry.key.to_owned(),
         span: entry.key_span.clone(),
         names: names.into_iter().map(|(name, _)| name).collect(),
         scopes: scopes.into_iter().map(|(scope, _)| scope).collect(),
-        tools: tools(entry, &section, context.components, problems),
-        prompts: section.get("prompts").map(|entry| patterns(&entry, context.components, problems)).unwrap_or_default(),
-        skills: section.get("skills").map(|entry| skills(&entry, problems)).unwrap_or_default(),
+        taken: [&tools, &prompts, &skills].map(|patterns| TakenNames::of(patterns)),
+        tools,
+        prompts,
+        skills,
         rate,
         concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
         concurrency_shared: concurrency_shared.and_then(|count| usize::try_from(count).ok()),

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn one_owner_has_its_share_of_the_turns_and_no_more() {
         let turns = turns(3, 2);
-        let mut take = |owner: &'static str| now(&mut pin!(turns.take(&owner, 1)));
+        let take = |owner: &'static str| now(&mut pin!(turns.take(&owner, 1)));
         let first = take("one").unwrap();
         let second = take("one").unwrap();
         assert!(take("one").is_none());

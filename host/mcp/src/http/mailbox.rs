@@ -66,8 +66,7 @@ pub(super) enum Next {
 impl Mailbox {
     /// A mailbox that ends once more than `bytes_max` bytes of events are unread.
     pub(super) fn new(takes_events: bool, bytes_max: usize, mirrored: Option<Mirrored>) -> Self {
-        let (trace, share, id) = Default::default();
-        Self { mirrored, trace, takes_events, bytes_max, share, id, state: Mutex::default() }
+        Self { mirrored, trace: None, takes_events, bytes_max, share: None, id: None, state: Mutex::default() }
     }
 
     /// Counts what is unread against this share. `id` is of the request that is answered.
@@ -123,8 +122,7 @@ impl Mailbox {
     /// Drops everything from now on: nobody reads any more.
     pub(super) fn close(&self) {
         let mut state = self.state();
-        let (reader, going_out) = (state.reader, state.going_out);
-        *state = State { closed: true, reader, going_out, ..State::default() };
+        *state = State { closed: true, reader: state.reader, going_out: state.going_out, ..State::default() };
     }
 
     /// True if it has ended without an answer, and holds nothing.

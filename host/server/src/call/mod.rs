@@ -150,7 +150,8 @@ impl toolcell_mcp::Catalog for Catalog {
             let answers = target.limits.asks().saturating_mul(target.limits.answer_bytes());
             target.limits.arguments_bytes().saturating_add(answers as u64)
         };
-        let longest = self.targets.iter().map(longest).max().unwrap_or_default();
+        let of_texts = self.texts.all.iter().map(|text| text.limits.arguments_bytes());
+        let longest = self.targets.iter().map(longest).chain(of_texts).max().unwrap_or_default();
         Some(usize::try_from(longest).unwrap_or(usize::MAX).saturating_add(MESSAGE_BYTES_BESIDE))
     }
 

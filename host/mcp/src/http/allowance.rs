@@ -32,10 +32,13 @@ impl SentBytes {
     /// # Errors
     /// Less is left. The time after which it is enough.
     pub(super) fn take(&self, owner: &Owner, bytes: usize) -> Result<(), Duration> {
+        self.take_at(Instant::now(), owner, bytes)
+    }
+
+    fn take_at(&self, now: Instant, owner: &Owner, bytes: usize) -> Result<(), Duration> {
         if !owner.has_share() {
             return Ok(());
         }
-        let now = Instant::now();
         let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
         if by_owner.len() >= OWNERS_MAX {
             by_owner.retain(|_, whole| *whole > now);
@@ -71,28 +74,40 @@ mod tests {
         Owner::Caller(name.into())
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn bytes_come_back_evenly_and_to_nobody_else() {
+    #[test]
+    fn bytes_come_back_evenly_and_to_nobody_else() {
         let sent = SentBytes::new(600);
         let (ann, bob) = (caller("ann"), caller("bob"));
-        assert_eq!(sent.take(&ann, 500), Ok(()));
-        assert_eq!(sent.take(&ann, 101), Err(Duration::from_millis(100)));
-        assert_eq!(sent.take(&ann, 100), Ok(()));
-        assert_eq!(sent.take(&ann, 10), Err(Duration::from_secs(1)));
-        assert_eq!(sent.take(&bob, 600), Ok(()));
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(sent.take(&ann, 10), Ok(()));
-        assert_eq!(sent.take(&ann, 1), Err(Duration::from_millis(100)));
-        assert_eq!(sent.take(&Owner::Machine, usize::MAX), Ok(()), "it has no share");
+        let start = Instant::now();
+        assert_eq!(sent.take_at(start, &ann, 500), Ok(()));
+        assert_eq!(sent.take_at(start, &ann, 101), Err(Duration::from_millis(100)));
+        assert_eq!(sent.take_at(start, &ann, 100), Ok(()));
+        assert_eq!(sent.take_at(start, &ann, 10), Err(Duration::from_secs(1)));
+        assert_eq!(sent.take_at(start, &bob, 600), Ok(()));
+        let later = start + Duration::from_secs(1);
+        assert_eq!(sent.take_at(later, &ann, 10), Ok(()));
+        assert_eq!(sent.take_at(later, &ann, 1), Err(Duration::from_millis(100)));
+        assert_eq!(sent.take_at(later, &Owner::Machine, usize::MAX), Ok(()), "it has no share");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn one_body_longer_than_all_passes_alone() {
+    #[test]
+    fn one_body_longer_than_all_passes_alone() {
         let sent = SentBytes::new(600);
         let ann = caller("ann");
-        assert_eq!(sent.take(&ann, 5_000), Ok(()));
-        assert_eq!(sent.take(&ann, 1), Err(Duration::from_millis(100)));
-        tokio::time::advance(WHOLE_AFTER).await;
-        assert_eq!(sent.take(&ann, 5_000), Ok(()));
+        let start = Instant::now();
+        assert_eq!(sent.take_at(start, &ann, 5_000), Ok(()));
+        assert_eq!(sent.take_at(start, &ann, 1), Err(Duration::from_millis(100)));
+        assert_eq!(sent.take_at(start + WHOLE_AFTER, &ann, 5_000), Ok(()));
+    }
+
+    #[test]
+    fn who_has_all_of_its_bytes_again_is_forgotten() {
+        let sent = SentBytes::new(600);
+        let start = Instant::now();
+        for number in 0..OWNERS_MAX {
+            assert_eq!(sent.take_at(start, &caller(&number.to_string()), 1), Ok(()));
+        }
+        assert_eq!(sent.take_at(start + WHOLE_AFTER, &caller("another"), 1), Ok(()));
+        assert_eq!(sent.by_owner.lock().unwrap().len(), 1);
     }
 }

@@ -314,11 +314,6 @@ mod tests {
     use super::super::quota::{Owner, Quota};
     use super::*;
 
-    /// The bytes of a frame.
-    fn text(mut frame: UnreadFrame) -> Vec<u8> {
-        std::iter::from_fn(|| frame.next_piece()).flatten().collect()
-    }
-
     fn context() -> Context<'static> {
         Context::from_waker(Waker::noop())
     }
@@ -330,8 +325,8 @@ mod tests {
         mailbox.answer(b"two".to_vec());
         mailbox.queue(b"three".to_vec());
         mailbox.answer(b"four".to_vec());
-        assert!(matches!(mailbox.try_next(), Some(Next::Event(frame)) if text(frame) == b"one"));
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if text(frame) == b"two"));
+        assert!(matches!(mailbox.try_next(), Some(Next::Event(frame)) if frame.bytes() == b"one"));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
         assert!(mailbox.poll_next(0, &context()).is_pending());
         mailbox.take_over();
         assert!(matches!(mailbox.poll_next(0, &context()), Poll::Ready(Next::End(Ending::Nothing))));
@@ -363,7 +358,7 @@ mod tests {
         mailbox.answer(vec![b'x'; 1_000]);
         assert_eq!(quota.taken(), 10_000);
         let Some(Next::End(Ending::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };
-        let frame: serde_json::Value = serde_json::from_slice(&text(frame)).unwrap();
+        let frame: serde_json::Value = serde_json::from_slice(&frame.bytes()).unwrap();
         assert_eq!((&frame["id"], &frame["error"]["code"]), (&7.into(), &(-32603).into()));
         let message = "The request was carried out, and its answer is not kept: the caller leaves too many bytes of \
                        answers unread. Read them before you ask again";
@@ -397,6 +392,6 @@ mod tests {
         assert!(!mailbox.congested(), "its call is begun");
         mailbox.queue(b"one".to_vec());
         mailbox.answer(b"two".to_vec());
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if text(frame) == b"two"));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
     }
 }

@@ -132,13 +132,8 @@ pub(super) fn wanted(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::super::mailbox::{Ending, Next};
-    use super::super::unread::UnreadFrame;
     use super::*;
     use crate::host::Outbox as _;
-
-    fn text(mut frame: UnreadFrame) -> Vec<u8> {
-        std::iter::from_fn(|| frame.next_piece()).flatten().collect()
-    }
 
     fn mailbox() -> Arc<Mailbox> {
         Arc::new(Mailbox::new(true, 100, None))
@@ -158,8 +153,8 @@ mod tests {
         streams.sweep(Duration::ZERO);
         assert!(!resumed.is_over(), "another reads it");
         resumed.answer(b"two".to_vec());
-        assert!(matches!(resumed.try_next(), Some(Next::Event(frame)) if text(frame) == b"one"));
-        assert!(matches!(resumed.try_next(), Some(Next::End(Ending::Answer(frame))) if text(frame) == b"two"));
+        assert!(matches!(resumed.try_next(), Some(Next::Event(frame)) if frame.bytes() == b"one"));
+        assert!(matches!(resumed.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
         streams.ended(&id);
         assert!(streams.take_up(&id).is_none());
     }

@@ -69,6 +69,12 @@ impl UnreadFrame {
         self.pieces.iter().map(Bytes::len).sum()
     }
 
+    /// Its bytes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.pieces.concat()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.iter().all(Bytes::is_empty)
     }

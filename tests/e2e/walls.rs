@@ -216,7 +216,7 @@ fn a_component_that_is_held_back_runs_again_once_an_operator_says_so() {
     its_sandboxes_abort(&mut host);
     let text = host.call("spin", json!({})).error_text().to_owned();
     assert!(text.ends_with("have it run again by `toolcell reload`"), "{text}");
-    Command::in_folder(host.folder(), &["reload"]).run().succeeded();
+    let _ = Command::in_folder(host.folder(), &["reload"]).run().succeeded();
     let text = host.call("spin", json!({})).error_text().to_owned();
     assert!(text.starts_with("deadline exceeded: "), "{text}");
 }

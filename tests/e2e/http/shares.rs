@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, Frame, PREFACE, kind};
@@ -15,9 +16,16 @@ use toolcell_tests::{Command, Folder, alone, manifest_of, patience};
 /// The status and the error code for a caller past its share.
 const SHARE: (u16, i64) = (429, -32603);
 
+/// A manifest whose tool has fuel and memory to give a megabyte back.
+fn with_room() -> String {
+    let manifest = manifest_of(&["good"]).replace("fuel = 20_000_000", "fuel = 20_000_000_000");
+    let manifest = manifest.replace("memory = \"16MiB\"", "memory = \"64MiB\"");
+    manifest.replace("output = \"64KiB\"", "output = \"1MiB\"")
+}
+
 /// A host whose callers have tokens, and header values with those of two callers.
 fn host(limits: &str) -> (WebHost, [String; 2]) {
-    let manifest = format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n{limits}\n", manifest_of(&["good"]));
+    let manifest = format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n{limits}\n", with_room());
     let folder = Folder::with_manifest(&manifest);
     let bearers = ["ann", "bob"].map(|name| {
         let made = Command::in_folder(&folder, &["token", "new", name]).run();
@@ -225,6 +233,16 @@ fn one_caller_s_connections_leave_room_for_others() {
     until("the share is given back", || host.ask(&echo(&ann)), 200);
 }
 
+/// A connection whose client takes little before it reads: by itself, a kernel takes megabytes.
+fn unread_by_its_client(host: &WebHost) -> Wire {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    set_socket_recv_buffer_size(&socket, 16 << 10).unwrap();
+    connect(&socket, &host.address()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(patience())).unwrap();
+    Wire::over(stream)
+}
+
 /// The status and the code of an answer that was not kept.
 const NOT_KEPT: (u16, i64) = (200, -32603);
 
@@ -237,7 +255,7 @@ fn a_caller_who_leaves_answers_unread_is_refused_and_others_are_answered() {
     assert_eq!(host.ask(&large(&bob)).status(), 200);
     let before = host.process().resident_bytes();
     // Nothing of what is answered here is read. One caller may begin sixteen calls at once.
-    let mut unread: Vec<Wire> = (0..40).map(|_| host.connect()).collect();
+    let mut unread: Vec<Wire> = (0..40).map(|_| unread_by_its_client(&host)).collect();
     for wire in &mut unread {
         wire.send(&large(&ann).bytes());
     }
@@ -269,11 +287,11 @@ fn a_caller_who_leaves_answers_unread_is_refused_and_others_are_answered() {
 #[test]
 fn answers_that_nobody_reads_are_bounded_for_all_together() {
     let _alone = alone("shares of its own connections, requests and memory");
-    let host = WebHost::with_manifest(&format!("{}\n[http]\nanswers = \"4MiB\"\n", manifest_of(&["good"])));
+    let host = WebHost::with_manifest(&format!("{}\n[http]\nanswers = \"4MiB\"\n", with_room()));
     let large = Ask::call("echo", json!({"text": "z".repeat(900_000)}));
     // A stream is bounded as a whole answer is.
     let streamed = large.clone().with("accept", "text/event-stream");
-    let mut unread: Vec<Wire> = (0..40).map(|_| host.connect()).collect();
+    let mut unread: Vec<Wire> = (0..40).map(|_| unread_by_its_client(&host)).collect();
     for (place, wire) in unread.iter_mut().enumerate() {
         wire.send(&if place % 2 == 0 { &large } else { &streamed }.bytes());
     }

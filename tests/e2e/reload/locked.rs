@@ -90,7 +90,14 @@ fn a_difference_is_said_in_words() {
             &["tool version may now: write /gate: gate", "tool linger may now: variable UNITS = \"metric\""],
         ),
         ("versioned_a", "", &["tool linger may no longer: read /gate: gate"]),
-        ("versioned_a", "prefix = \"my_\"\n", &["tool my_version: new: ", "tool version: gone"]),
+        (
+            "versioned_a",
+            "prefix = \"my_\"\n",
+            &[
+                "tool my_version: name said \"version\" and says \"my_version\"",
+                "tool my_linger may no longer: read /gate",
+            ],
+        ),
     ];
     for (fixture, lines, words) in rows {
         let folder = pinned("versioned_a", GATE);

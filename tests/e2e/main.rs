@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod address_space;
 mod approval;
 mod apps;
 mod asking;

@@ -60,7 +60,8 @@ pub(crate) fn find<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -
     let (cache, name) = survey_place(sandbox, (bytes, digest))?;
     let survey = told::own_survey(cache, &name)?;
     let lane = lane(sandbox, &survey).ok()?;
-    let name = if survey.fits_pool() { name } else { precompiled::name(lane.engine(), bytes, digest) };
+    let pooled = std::ptr::eq(lane, sandbox.pooled());
+    let name = if pooled { name } else { precompiled::name(lane.engine(), bytes, digest) };
     let precompiled::Code { component, origin, entry } = precompiled::find(lane.engine(), cache, &name)?;
     Some(Compiled { component, origin, lane, survey, entry })
 }
@@ -73,7 +74,8 @@ fn survey_place<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> O
 
 /// The engine that runs a component of this size.
 pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Result<&'s LinkedEngine> {
-    if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
+    let fits = survey.fits_pool() && survey.memories() <= sandbox.slots().memories_max().into();
+    if fits { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
 }
 
 /// Refuses a component that imports what this host does not offer, before it is compiled. Where its

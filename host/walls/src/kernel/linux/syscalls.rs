@@ -167,6 +167,17 @@ pub fn trim_heap() {
     }
 }
 
+/// True if the process can reserve so many bytes of address space beside those that it has. They
+/// are given back at once.
+pub fn has_address_space(bytes: u64) -> bool {
+    let Ok(length) = usize::try_from(bytes) else { return false };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address that the kernel chooses overlaps no other.
+    let begin = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0) };
+    // SAFETY: the mapping is the one just made, and nobody else knows of it.
+    begin != libc::MAP_FAILED && unsafe { libc::munmap(begin, length) } == 0
+}
+
 /// Leaves a signal without effect.
 pub(super) fn ignore_signal(signal: c_int) -> io::Result<()> {
     // SAFETY: `SIG_IGN` names no function of this process that could run in a bad moment.

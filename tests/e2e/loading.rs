@@ -93,6 +93,13 @@ fn files_that_are_no_wasm_are_said_to_be_none() {
         (b"MZ\x90".to_vec(), "a native binary (PE), not a WebAssembly component"),
         (b"(component)".to_vec(), "WebAssembly as text, not a WebAssembly component"),
         (b"PK\x03\x04".to_vec(), "an archive (zip), not a WebAssembly component"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n".to_vec(),
+            "a pointer of Git LFS, not a WebAssembly component",
+        ),
+        (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "`git lfs pull`"),
+        (b"/annex/objects/SHA256E-s1234--ab.wasm\n".to_vec(), "a pointer of git-annex, not a WebAssembly component"),
+        (b"/annex/objects/SHA256E-s1234--ab.wasm\n".to_vec(), "`git annex get .`"),
         (b"\0asm".to_vec(), "not a WebAssembly component"),
         (half, "not a valid component"),
         (flipped, "not a valid component"),

@@ -14,6 +14,9 @@ use crate::blocking_files::{self, Heartbeat};
 /// Bytes of one read: a slow network delivers them within the time without progress.
 const PIECE_BYTES: u64 = 1024 * 1024;
 
+/// Of a file that git-annex keeps elsewhere.
+const NOT_GOT: &str = "is kept by git-annex and not here: run `git annex get .` in its folder";
+
 /// Reason why a file cannot be read. The message follows the file's name.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
@@ -184,6 +187,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
 fn read_here(path: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Vec<u8>, Unreadable> {
     let (file, metadata) = open(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => Unreadable::Otherwise("is not a regular file".to_owned()),
+        io::ErrorKind::NotFound if is_annexed(path) => Unreadable::Otherwise(NOT_GOT.to_owned()),
         _ => cannot(&error),
     })?;
     // Checked before reading: a sparse file is as large as its length.
@@ -203,6 +207,11 @@ fn read_here(path: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Vec<u
         }
         heartbeat.beat();
     }
+}
+
+/// True of a link into the files of git-annex, which has a file there once it was got.
+fn is_annexed(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|target| target.to_string_lossy().contains(".git/annex/objects/"))
 }
 
 fn cannot(error: &io::Error) -> Unreadable {
@@ -274,6 +283,14 @@ mod tests {
                 fs::remove_file(&path).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn a_link_of_git_annex_without_its_file_is_called_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("tool.wasm");
+        symlink("../.git/annex/objects/zk/9Q/SHA256E-s5--ab.wasm/SHA256E-s5--ab.wasm", &link).unwrap();
+        assert_eq!(read_bounded(&link, 1_000).unwrap_err(), NOT_GOT);
     }
 
     #[test]

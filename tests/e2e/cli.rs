@@ -1,7 +1,7 @@
 //! The commands beside `serve`: their stdout, their stderr, and their exit codes.
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Finished, Folder, manifest_of};
+use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of};
 
 fn run(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, arguments).run()
@@ -285,5 +285,28 @@ fn a_manifest_that_is_not_there_is_named() {
         assert_ne!(finished.code(), 0);
         assert_eq!(finished.stdout, "");
         assert!(finished.stderr.contains("missing.toml"), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn what_inspect_prints_for_a_manifest_loads_also_with_its_comments_taken_out() {
+    for fixture in
+        ["good", "program", "preview1", "drawings", "reach_files", "reach_http", "reach_sockets", "reach_state"]
+    {
+        let folder = Folder::with_manifest("version = 1\n");
+        folder.make("data");
+        folder.write(&format!("{fixture}.wasm"), fixture_bytes(fixture));
+        let shown = Command::in_folder(&folder, &["inspect", &format!("{fixture}.wasm")]).run();
+        let (_, entry) = shown.succeeded().rsplit_once("\nmanifest\n").unwrap();
+        let entry: String = entry.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+        folder.write("toolcell.toml", format!("version = 1\n{entry}"));
+        let checked = Command::in_folder(&folder, &["check"]).run();
+        assert_eq!(checked.code(), 0, "{entry}\n{checked:?}");
+        // A line of a comment that ends with a colon says what the next one is for.
+        let granted = entry.lines().filter(|line| !(line.starts_with("# ") && line.ends_with(':')));
+        let granted: String = granted.map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect();
+        folder.write("toolcell.toml", format!("version = 1\n{granted}"));
+        let checked = Command::in_folder(&folder, &["check"]).run();
+        assert_eq!(checked.code(), 0, "{granted}\n{checked:?}");
     }
 }

@@ -30,6 +30,9 @@ pub const TOKEN_PREFIX: &str = "toolcell_";
 /// Longest name of a caller, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
+/// Tokens of one caller at once: the present one, and the one that takes its place.
+const TOKENS_OF_ONE: usize = 2;
+
 /// Names that stand for callers without a token, and for calls from the console.
 const TAKEN: [&str; 3] = ["local", "anyone", "console"];
 
@@ -166,8 +169,9 @@ impl TokenFile {
         }
     }
 
-    /// Makes a token, which is returned and kept nowhere. One of the same caller that has ended
-    /// makes room. `Err` is one sentence.
+    /// Makes a token, which is returned and kept nowhere. A caller has two at most, so that a new
+    /// one can be handed out while the old one still holds. One that has ended makes room. `Err` is
+    /// one sentence.
     pub fn add(&self, new: &NewToken<'_>) -> Result<String, String> {
         let name = new.name;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
@@ -180,12 +184,31 @@ impl TokenFile {
         self.change(|entries| {
             let now = SystemTime::now();
             entries.retain(|entry| entry.name != name || !entry.has_ended(now));
-            if entries.iter().any(|entry| entry.name == name) {
-                return Err(format!("{name} has a token already; `toolcell token revoke {name}` takes it away"));
+            if entries.iter().filter(|entry| entry.name == name).count() >= TOKENS_OF_ONE {
+                return Err(format!(
+                    "{name} has {TOKENS_OF_ONE} tokens already; `toolcell token revoke {name} --older` takes the older one \
+                     away"
+                ));
             }
             let token = new_token()?;
             entries.push(TokenEntry::new(new, hash(&token), now));
             Ok(token)
+        })
+    }
+
+    /// Takes the tokens of a caller away: all, or all but the newest. Returns how many. `Err` is
+    /// one sentence.
+    pub fn revoke(&self, name: &str, older: bool) -> Result<usize, String> {
+        self.change(|entries| {
+            let before = entries.len();
+            // Lines are in the order in which tokens were made.
+            let newest = entries.iter().rposition(|entry| entry.name == name).filter(|_| older);
+            let mut place = 0;
+            entries.retain(|entry| {
+                place += 1;
+                entry.name != name || newest == Some(place - 1)
+            });
+            Ok(before - entries.len())
         })
     }
 
@@ -273,7 +296,11 @@ mod tests {
         let ann = &file.read().unwrap()[0];
         assert_eq!((ann.made(), ann.expires(), ann.has_ended(SystemTime::now())), (None, None, false));
         let new = |name, lifetime| file.add(&NewToken { name, scopes: &[], lifetime });
-        assert!(new("ann", None).unwrap_err().contains("has a token already"));
+        new("ann", None).unwrap();
+        assert!(new("ann", None).unwrap_err().contains("has 2 tokens already"));
+        assert_eq!(file.revoke("ann", true), Ok(1));
+        assert_ne!(file.read().unwrap()[0].hash, "sha256:00", "the newer one stays");
+        assert_eq!(file.revoke("ann", true), Ok(0), "there is no older one");
         let before = SystemTime::now() - Duration::from_secs(1);
         let bob = new("bob", Some(Duration::from_secs(60))).unwrap();
         let kept = file.read().unwrap()[1].clone();
@@ -282,7 +309,6 @@ mod tests {
         assert!(made >= before && made <= SystemTime::now(), "{kept:?}");
         assert_eq!(kept.expires(), Some(made + Duration::from_secs(60)));
         assert!(!kept.has_ended(made + Duration::from_secs(59)) && kept.has_ended(made + Duration::from_secs(60)));
-        assert!(new("bob", None).is_err());
         std::fs::write(file.path(), "{\"name\":\"bob\",\"hash\":\"sha256:00\",\"expires\":1}\n").unwrap();
         let again = new("bob", None).unwrap();
         let kept = file.read().unwrap();

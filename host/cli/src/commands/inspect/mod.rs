@@ -71,7 +71,12 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
 pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
     let found = look(machine, &file.display().to_string(), bytes)?;
-    let entry = entry::entry(file, found.inspection.imports(), found.skips_functions());
+    let entry = entry::entry(entry::Described {
+        file,
+        imports: found.inspection.imports(),
+        skips: found.skips_functions(),
+        is_program: found.shape == Some(ShapeName::Program),
+    });
     let wishes = read_wishes(&found.wishes);
     let warnings = match (&found.tools, found.shape) {
         (Ok(tools), Some(shape)) => ToolWarnings::of_component(&component_name(file), shape, tools),

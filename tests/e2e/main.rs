@@ -64,6 +64,7 @@ mod schemas;
 mod sealed;
 mod secrets;
 mod service;
+mod several;
 mod sketches;
 mod skills;
 mod start;

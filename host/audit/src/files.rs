@@ -27,6 +27,8 @@ const DIGITS_MAX: usize = 20;
 /// The files of an audit.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
+    /// The file of the first chain.
+    audit: PathBuf,
     current: PathBuf,
 }
 
@@ -91,23 +93,28 @@ impl Files {
         let mut current = path.to_owned();
         for _ in 0..LINKS_MAX {
             if let Ok(found) = fs::canonicalize(&current) {
-                return Self { current: found };
+                return Self { audit: found.clone(), current: found };
             }
             let Ok(target) = fs::read_link(&current) else { break };
             current = current.parent().unwrap_or(Path::new("")).join(target);
         }
-        Self { current }
+        Self { audit: current.clone(), current }
     }
 
     /// The files of another chain of this audit; 1 is the first, which has the audit's own name. A
     /// process that finds a chain in use writes into the next.
     pub(crate) fn chain(&self, number: u32) -> Self {
         if number <= 1 {
-            return self.clone();
+            return Self { audit: self.audit.clone(), current: self.audit.clone() };
         }
-        let mut name = OsString::from(&self.current);
+        let mut name = OsString::from(&self.audit);
         name.push(format!("-{number}"));
-        Self { current: PathBuf::from(name) }
+        Self { audit: self.audit.clone(), current: PathBuf::from(name) }
+    }
+
+    /// The file of the first chain, which has the audit's own name.
+    pub(crate) fn audit(&self) -> &Path {
+        &self.audit
     }
 
     /// The file that is written.

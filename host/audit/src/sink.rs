@@ -35,7 +35,10 @@ pub struct Sink {
 
 #[derive(Debug)]
 struct Audit {
+    /// The file of this process.
     path: PathBuf,
+    /// The audit's own name, which all chains share.
+    shared: PathBuf,
     writer: Mutex<Writer>,
     settings: Settings,
     reports: MissingReports,
@@ -133,6 +136,7 @@ impl Sink {
     pub fn open_with(path: &Path, settings: Settings) -> Result<(Self, Opened), OpenError> {
         let (files, found) = open_free(&Files::of(path), &settings)?;
         let path = files.current().to_owned();
+        let shared = files.audit().to_owned();
         let opened = Opened { records: found.seq, torn_bytes: found.torn_bytes };
         let continues = found.continues;
         let mut writer = Writer::new(files, found, &settings);
@@ -142,6 +146,7 @@ impl Sink {
         let audit = Audit {
             path,
             dropped: writer.dropped(),
+            shared,
             writer: Mutex::new(writer),
             settings,
             reports: MissingReports::nobody(),
@@ -177,10 +182,17 @@ impl Sink {
         self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
     }
 
-    /// The file, where events are recorded.
+    /// The file of this process, where events are recorded.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.audit.as_ref().map(|audit| audit.path.as_path())
+    }
+
+    /// The audit's own name, where events are recorded: [`chains`](crate::chains) has the files of
+    /// all processes.
+    #[must_use]
+    pub fn audit(&self) -> Option<&Path> {
+        self.audit.as_ref().map(|audit| audit.shared.as_path())
     }
 
     /// The number of records that could not be made since it was opened.

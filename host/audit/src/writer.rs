@@ -14,6 +14,7 @@ use crate::clock::{push_number, push_timestamp};
 use crate::event::{AuditMissed, AuditRotated, Event};
 use crate::files::{Files, Identity, Removal};
 use crate::open::{self, Found};
+use crate::room::make_room;
 use crate::settings::{Fsync, Rotation, Settings};
 use crate::sink::SinkError;
 
@@ -129,6 +130,8 @@ impl Writer {
             let length_bytes = self.length_bytes + (event.len() + HEAD_BYTES_MAX) as u64;
             if length_bytes > rotation.file_bytes_max && self.length_bytes > ROTATED_BYTES_MAX {
                 self.rotate(rotation.keep)?;
+                // Where that fails, more is kept, and the next rotation tries again.
+                let _ = make_room(&self.files, rotation.bytes_max());
             }
         }
         self.append_line(event)

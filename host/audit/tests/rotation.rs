@@ -476,6 +476,44 @@ fn a_gap_that_a_stopped_rotation_leaves_has_nothing_beyond_it() {
     }
 }
 
+/// Bytes of all files of an audit, and their number.
+fn held(folder: &Folder) -> (u64, usize) {
+    let names = folder.names();
+    let bytes = names.iter().map(|name| fs::metadata(folder.folder.path().join(name)).unwrap().len());
+    (bytes.sum(), names.len())
+}
+
+#[test]
+fn what_is_kept_is_bounded_for_all_chains_together() {
+    let folder = Folder::new();
+    let settings = small(4);
+    let file_bytes_max = settings.rotation.unwrap().file_bytes_max;
+    let record = |sink: &Sink, records: u64| (0..records).for_each(|n| sink.record(|| stopped(n)).unwrap());
+    // Ten processes that ended, each with more than it may keep alone.
+    let ended: Vec<Sink> = (0..10).map(|_| Sink::open_with(&folder.audit(), settings).unwrap().0).collect();
+    ended.iter().for_each(|sink| record(sink, 100));
+    let (together, _) = held(&folder);
+    assert!(together <= (4 + 2 * 10) * file_bytes_max, "{together}: each has its file and one closed one at least");
+    drop(ended);
+    // Two go on in the first chains, and the rest shrinks as they write.
+    let writing: Vec<Sink> = (0..2).map(|_| Sink::open_with(&folder.audit(), settings).unwrap().0).collect();
+    writing.iter().for_each(|sink| record(sink, 200));
+    let (together, files) = held(&folder);
+    assert!(together <= (4 + 2 * 2) * file_bytes_max, "{together} bytes in {files} files");
+    for chain in toolcell_audit::chains(&folder.audit()).unwrap() {
+        let archive = Archive::open(&chain.path).unwrap();
+        archive.verify().unwrap_or_else(|(file, broken)| panic!("{}: {broken:?}", file.path().display()));
+        assert_eq!(toolcell_audit::is_written(&chain.path).unwrap(), chain.number <= 2, "{}", chain.path.display());
+    }
+    drop(writing);
+    // A single one has the whole room again.
+    let (alone, _) = Sink::open_with(&folder.audit(), settings).unwrap();
+    record(&alone, 300);
+    let (together, _) = held(&folder);
+    assert!(together <= (4 + 2) * file_bytes_max, "{together}");
+    assert!(folder.file(4).exists() || together > 3 * file_bytes_max, "{:?}", folder.names());
+}
+
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_told_and_not_waited_for() {
     let folder = Folder::new();

@@ -27,6 +27,7 @@ pub mod http;
 mod http_client;
 pub mod inspect;
 mod kept_entries;
+mod listener_process;
 pub mod lock;
 mod log;
 pub mod login;

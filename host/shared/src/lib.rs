@@ -62,6 +62,7 @@ mod rates_here;
 mod requests;
 mod state;
 mod task_files;
+mod task_form;
 mod tasks;
 mod tasks_here;
 mod valkey;

@@ -31,8 +31,8 @@ pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
 pub use help::wrapped;
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
-    AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
-    PolicyCommand, PolicyTestArgs, SuggestArgs,
+    AUDIT, AuditArgs, AuditCommand, AuditFileArg, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs,
+    ExplainArgs, PolicyArgs, PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
 pub use registries::{
     OutdatedArgs, PullArgs, PushArgs, SearchArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs,
@@ -163,7 +163,7 @@ pub enum Command {
 }
 
 /// The manifest's path.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub struct ManifestArg {
     /// The manifest
     #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = MANIFEST_VARIABLE)]

@@ -19,6 +19,7 @@ use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
 use super::operators::Operators;
 use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use super::status::StatusSources;
+use crate::listener_process::listens_on;
 use crate::log::LogLevel;
 use crate::reload::{Orders, ReloadOutcome};
 
@@ -99,7 +100,7 @@ fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
     let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).and_then(|()| place(&draft, path));
     let _ = fs::remove_file(&draft);
     placed.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => format!("{shown}: another process listens there"),
+        io::ErrorKind::AlreadyExists => format!("{shown}: {}", listens_on(path)),
         _ => cannot(error),
     })?;
     Ok(listener)

@@ -20,6 +20,7 @@ use toolcell_policy::{ListenAddress, MetricsPolicy};
 use super::page::Page;
 use super::plain;
 use crate::error::StartError;
+use crate::listener_process::cannot_listen;
 
 /// Path of the page.
 const PATH: &str = "/metrics";
@@ -84,8 +85,10 @@ impl BoundPage {
                 "listen on 127.0.0.1, or write public = true into [metrics] where something else keeps strangers out";
             return Err(StartError::refused(message).hint_if(Some(hint)));
         }
-        let wrong =
-            |error: std::io::Error| StartError::refused(format!("the metrics cannot be served at {address}: {error}"));
+        let wrong = |error: std::io::Error| {
+            let reason = cannot_listen(address, &error);
+            StartError::refused(format!("the metrics cannot be served at {address}: {reason}"))
+        };
         let hosts = policy.map(MetricsPolicy::hosts).unwrap_or_default();
         let doors = hosts.iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host));
         let doors = doors.map_err(|error| StartError::refused(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! A component's state file on disk: its folder, its rights, its lock and its checksums. Must not
 //! hold: its content.
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,6 +74,33 @@ pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
         Err(_) => return Err(damaged("its tables contradict each other".to_owned())),
     }
     Ok(database)
+}
+
+/// The right to open the file next, until it is dropped; `None` while another process or thread has
+/// it.
+pub(super) fn next_in_line(path: &Path) -> Result<Option<File>, OpenError> {
+    ready_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let line = line_of(path);
+    let failed = |source| OpenError::File { file: line.display().to_string(), source };
+    let file = open_file(&line).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// True if somebody waits to open the file.
+pub(super) fn is_waited_for(path: &Path) -> bool {
+    // It is made by the first one that waits.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let line = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(line_of(path));
+    line.is_ok_and(|line| matches!(line.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// The file whose lock is the right to be next.
+fn line_of(path: &Path) -> PathBuf {
+    path.with_extension("redb.next")
 }
 
 fn ready_folder(folder: &Path) -> Result<(), OpenError> {

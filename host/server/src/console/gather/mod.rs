@@ -30,6 +30,7 @@ pub use audit::{Search, check_chain};
 pub use callers::token_id;
 pub use denials::Offers;
 pub use export::{ExportForm, export};
+pub use records::chains_to_read;
 pub use tools::as_content;
 
 /// Where views come from.

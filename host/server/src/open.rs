@@ -224,7 +224,8 @@ impl ManifestFile {
         let tell = |step: LoadStep<'_>| options.progress.iter().for_each(|progress| progress(step, total));
         tell(LoadStep::Loaded(0));
         let on_disk = (!self.is_given).then_some(self.path.as_path());
-        let process = HostFiles::new(on_disk, sink.path(), &options.code);
+        let own = sink.path().filter(|path| Some(*path) != sink.audit());
+        let process = HostFiles::new(on_disk, [sink.audit(), own], &options.code);
         let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
         let builder = builder.keeping_state(SharedKept::new(manifest.state(), &folder));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;

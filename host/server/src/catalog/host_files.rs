@@ -67,14 +67,14 @@ struct PathIdentities {
 impl HostFiles {
     /// Files of a process that serves this manifest: manifest and lock, if there is a file; audit,
     /// code cache, control sockets.
-    pub fn new(manifest: Option<&Path>, audit: Option<&Path>, code: &CodeCacheOptions) -> Self {
+    pub fn new(manifest: Option<&Path>, audit: [Option<&Path>; 2], code: &CodeCacheOptions) -> Self {
         let mut files = Vec::new();
         let mut keep = |what: &str, path: PathBuf, unread| files.push((what.to_owned(), path, unread));
         if let Some(manifest) = manifest {
             keep("the manifest", manifest.to_owned(), false);
             keep("the lock", lock::path_beside(manifest).into_path(), false);
         }
-        audit.into_iter().for_each(|path| keep("the audit", path.to_owned(), false));
+        audit.into_iter().flatten().for_each(|path| keep("the audit", path.to_owned(), false));
         let (folder, key) = machine::cache_places(code);
         folder.into_iter().for_each(|path| keep("the cache of compiled code", path, false));
         key.into_iter().for_each(|path| keep("the key of the cache of compiled code", path, true));

@@ -211,14 +211,16 @@ fn a_process_that_somebody_else_ended_counts_against_no_component() {
 
 #[test]
 fn a_component_that_is_held_back_runs_again_once_an_operator_says_so() {
-    let mut host = walled(&ENDLESS.replace("1h", "1s"));
+    let mut host = walled(ENDLESS);
     host.still_works();
     its_sandboxes_abort(&mut host);
     let text = host.call("spin", json!({})).error_text().to_owned();
     assert!(text.ends_with("have it run again by `toolcell reload`"), "{text}");
     let _ = Command::in_folder(host.folder(), &["reload"]).run().succeeded();
-    let text = host.call("spin", json!({})).error_text().to_owned();
-    assert!(text.starts_with("deadline exceeded: "), "{text}");
+    let running = host.start_call("spin", json!({}));
+    let _ = busy(host.process_id());
+    host.cancel(&running);
+    host.still_works();
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost, alone, is_told_to_wait, manifest_of, patience};
+use toolcell_tests::{
+    Command, Folder, LIST_CHANGED, Saving, TestHost, alone, fixture_bytes, is_told_to_wait, manifest_of, patience,
+};
 
 /// The beginning of every row: three callers with tokens, and rules for them.
 const RULES: &str = "
@@ -330,8 +332,10 @@ fn a_right_is_gone_before_anything_is_loaded_and_back_where_the_manifest_is_refu
     let [ann, tom] = [&tokens[0], &tokens[1]];
     assert_eq!(echo(&host, ann).frame()["result"]["content"][0]["text"], "x");
     // Its list never ends, so the limits of loading end it, and the manifest is refused.
-    let spins = "[components.spins]\nsource = \"components/list_spins.wasm\"\n";
+    let spins = "[components.spins]\nsource = \"components/list_spins.wasm\"\n\
+                 limits = { fuel = 20_000_000_000, deadline = \"20s\" }\n";
     let less = good.replace("[callers.ann]\ntools = [\"*\"]", "[callers.ann]\ntools = [\"add\"]") + spins;
+    host.process().folder().write("components/list_spins.wasm", fixture_bytes("list_spins"));
     host.process().folder().save(Saving::RenamedOver, "toolcell.toml", less);
     let until = |what: &str, text: &Value, member: &str| {
         let end = Instant::now() + patience();
@@ -340,10 +344,9 @@ fn a_right_is_gone_before_anything_is_loaded_and_back_where_the_manifest_is_refu
         }
     };
     until("the right is not gone", &json!("Unknown tool: echo"), "/error/message");
-    assert_eq!(host.process().status()["generation"], 1);
-    assert_eq!(listed(&host, ann).0, ["add"]);
     assert_eq!(echo(&host, tom).frame()["result"]["content"][0]["text"], "x", "who keeps a right has it meanwhile");
     until("the right does not come back", &json!("x"), "/result/content/0/text");
     let refused = |record: &Value| record["event"] == "catalog.refused";
     assert_eq!(host.process().recorded("the refusal", refused)["generation"], 1);
+    assert_eq!(host.process().status()["generation"], 1);
 }

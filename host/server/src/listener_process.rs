@@ -23,7 +23,7 @@ const INODE: usize = 9;
 /// the process is this user's, or else the system's words.
 pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     let holder = (error.kind() == io::ErrorKind::AddrInUse).then(|| of_address(address)).flatten();
-    holder.map_or_else(|| error.to_string(), |process| sentence(process))
+    holder.map_or_else(|| error.to_string(), sentence)
 }
 
 /// The process that listens on this socket.

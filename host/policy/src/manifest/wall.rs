@@ -90,7 +90,7 @@ pub(crate) fn read_without(entry: &Entry<'_>, problems: &mut Problems) -> Option
     for (name, span) in entry.strings(NAMES.len(), problems)? {
         if !NAMES.contains(&name) {
             let problem = Diagnostic::error("server::walls_without", format!("{name:?} is not the name of a wall"));
-            let hint = match did_you_mean(name, NAMES.into_iter()) {
+            let hint = match did_you_mean(name, NAMES) {
                 Some(other) => format!("did you mean {other:?}?"),
                 None => "`toolcell walls` prints their names".to_owned(),
             };

@@ -91,12 +91,25 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
     if let Err(problem) = last(&mut merged, args.records, &mut printer)? {
         return Ok(unreadable(&problem.path, &problem.error));
     }
+    if args.follow {
+        return follow(&mut merged, &file, &mut printer);
+    }
+    let left_out = printer.end()?;
+    for chain in &merged.0 {
+        exit = exit.or(say_unreadable(&chain.path, left_out.get(&chain.number).copied().unwrap_or_default()));
+    }
+    Ok(exit)
+}
+
+/// Prints lines as they are written, and those of chains that begin meanwhile. It ends where a
+/// chain cannot be read any more.
+fn follow(merged: &mut Merged, file: &Path, printer: &mut Printer) -> anyhow::Result<Exit> {
     let mut looks = 0_u32;
-    while args.follow {
+    loop {
         std::thread::sleep(LOOK_AGAIN_AFTER);
         looks = looks.wrapping_add(1);
         if looks.is_multiple_of(LOOKS_PER_CHAINS) {
-            merged.look_for_chains(&file);
+            merged.look_for_chains(file);
         }
         loop {
             match merged.next() {
@@ -107,11 +120,6 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
         }
         printer.flush()?;
     }
-    let left_out = printer.end()?;
-    for chain in &merged.0 {
-        exit = exit.or(say_unreadable(&chain.path, left_out.get(&chain.number).copied().unwrap_or_default()));
-    }
-    Ok(exit)
 }
 
 /// Prints the last of the lines that are there.

@@ -53,11 +53,11 @@ pub use excerpt::Excerpts;
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
 pub use explain::{ASK_FORMS, Ask, AskTextError, Explanation};
 pub use grants::{
-    Access, AddressClass, AddressPermit, Allow, AskError, Askable, CaFile, Capability, Delivery, Denial, EnvSource,
-    EnvVar, FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HostPort, HttpAsk, HttpPermit,
-    HttpRule, KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, PathPattern, PortRange, PrivateRule,
-    ProxyScheme, ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef, Scheme, Secret,
-    SecretSource, SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
+    ANY_FOLDER, Access, AddressClass, AddressPermit, Allow, AskError, Askable, CaFile, Capability, Delivery, Denial,
+    EnvSource, EnvVar, FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HostPort, HttpAsk,
+    HttpPermit, HttpRule, KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, PathPattern, PortRange,
+    PrivateRule, ProxyScheme, ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef, Scheme,
+    Secret, SecretSource, SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
 };
 pub use identity::{IDENTITY_PATTERN_BYTES_MAX, IdentityPattern, PatternError};
 pub use limits::{

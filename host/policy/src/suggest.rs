@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use crate::diagnostic::visible;
+use crate::edit::ManifestEntry;
 use crate::explain::{Ask, ENVIRONMENT};
-use crate::grants::{AddressClass, Denial, FileAccess, Host, HostPort, HttpAsk, HttpRule};
+use crate::grants::{ANY_FOLDER, AddressClass, Denial, FileAccess, Host, HostPort, HttpAsk, HttpRule};
 use crate::names::{toml_key, toml_string};
 
 /// The most attempts to look at: as many as a long observation records.
@@ -23,12 +24,21 @@ pub struct Attempt {
     component: String,
     asked: String,
     private: Option<String>,
+    /// The mount that leads there and can only be read.
+    mount: Option<KnownMount>,
+}
+
+/// A mount that a manifest has: the guest's path, and the host's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct KnownMount {
+    guest: String,
+    host: String,
 }
 
 /// The needs of a component.
 #[derive(Default)]
 struct Needs {
-    files: BTreeMap<String, bool>,
+    files: BTreeMap<String, NeededMount>,
     /// The methods of each path, by scheme, host and port.
     http: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
     tcp: BTreeSet<String>,
@@ -44,6 +54,14 @@ struct Needs {
     unknown: BTreeSet<String>,
 }
 
+/// The need of one mount.
+#[derive(Default)]
+struct NeededMount {
+    writes: bool,
+    /// The path of the host, where the manifest has the mount.
+    host: Option<String>,
+}
+
 impl Attempt {
     /// An attempt as audit records tell it: the component, [`Denial::asked`], and
     /// [`crate::Allow::line`] where there is one.
@@ -51,7 +69,8 @@ impl Attempt {
     pub fn new(component: &str, asked: &str, allow_line: Option<&str>) -> Self {
         let private = allow_line.and_then(|line| line.strip_prefix("private = [\"")?.strip_suffix("\"]"));
         let private = private.filter(|entry| crate::PrivateRule::parse(entry, 0..0).is_ok());
-        Self { component: component.to_owned(), asked: asked.to_owned(), private: private.map(str::to_owned) }
+        let mount = allow_line.and_then(|line| ManifestEntry::of_line("filesystem", line)).and_then(KnownMount::of);
+        Self { component: component.to_owned(), asked: asked.to_owned(), private: private.map(str::to_owned), mount }
     }
 
     /// The component that tried it.
@@ -91,6 +110,13 @@ impl Attempt {
     pub fn of(denial: &Denial) -> Self {
         let line = denial.allow().map(crate::Allow::line);
         Self::new(denial.subject().component(), denial.asked(), line)
+    }
+}
+
+impl KnownMount {
+    fn of(entry: ManifestEntry) -> Option<Self> {
+        let host = entry.text("path").filter(|host| *host != ANY_FOLDER && entry.key.starts_with('/'))?.to_owned();
+        Some(Self { guest: entry.key, host })
     }
 }
 
@@ -144,7 +170,10 @@ impl Needs {
             Ok(Ask::File { want, path }) => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 let mount = if folder.is_empty() { path.clone() } else { folder.to_owned() };
-                *self.files.entry(mount).or_default() |= want != FileAccess::Read;
+                let known = attempt.mount.as_ref();
+                let needed = self.files.entry(known.map_or(mount, |known| known.guest.clone())).or_default();
+                needed.writes |= want != FileAccess::Read;
+                needed.host = known.map(|known| known.host.clone()).or(needed.host.take());
             }
             Ok(Ask::Tcp(host, port)) => {
                 self.add_private(&host, port);
@@ -215,13 +244,15 @@ impl Needs {
         let within = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         let is_inner = |path: &str| self.files.keys().any(|folder| within(path, folder));
         let mut lines = Vec::new();
-        for path in self.files.keys().filter(|path| !is_inner(path)) {
-            let write = self.files.iter().any(|(other, write)| *write && (other == path || within(other, path)));
+        // A mount that the manifest has stays one, whatever is around it.
+        for (path, needed) in self.files.iter().filter(|(path, needed)| needed.host.is_some() || !is_inner(path)) {
+            let writes = |other: &str, inner: &NeededMount| inner.writes && (other == path || within(other, path));
+            let write = self.files.iter().any(|(other, inner)| writes(other, inner));
             let access = if write { "write" } else { "read" };
-            let host = path.trim_start_matches('/');
+            let host = needed.host.as_deref().unwrap_or_else(|| path.trim_start_matches('/'));
             let host = if host.is_empty() { "." } else { host };
             // What is written need not be there before.
-            let create = if write { ", create = true" } else { "" };
+            let create = if write && needed.host.is_none() { ", create = true" } else { "" };
             let (guest, host) = (toml_string(path), toml_string(host));
             lines.push(format!("{guest} = {{ path = {host}, access = \"{access}\"{create} }}"));
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolcell_mcp::sanitize;
 use toolcell_policy::edit::{ManifestEdit, ManifestEntry};
-use toolcell_policy::{Ask, Capability, Denial, Reason, Source, parse};
+use toolcell_policy::{ANY_FOLDER, Ask, Capability, Denial, Reason, Source, parse};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::{ManifestFile, shell};
 
@@ -16,9 +16,6 @@ use crate::sketch;
 
 /// The manifest that commands take by themselves.
 const MANIFEST_DEFAULT: &str = "toolcell.toml";
-
-/// A host's folder in lines of denials that no mount has to do with: a person fills it in.
-const ANY_FOLDER: &str = "FOLDER";
 
 /// The place of the rights of a call.
 pub enum RightsPlace<'a> {

@@ -166,12 +166,15 @@ def build(language, example, folder, toolcell, address):
 
 
 def advice(toolcell, manifest):
-    """The advice of `toolcell check` on the tools, and the parts that a definition lacks."""
+    """The warnings of `toolcell check` about the tools, and the parts that a definition lacks.
+
+    A tool that answers in plain text has no schema of its result.
+    """
     checked = json.loads(subprocess.run([toolcell, "check", manifest, "--json"], stdout=subprocess.PIPE, check=False).stdout)
     if not checked["ok"]:
         return [json.dumps(checked["problems"])]
     listed = json.loads(subprocess.run([toolcell, "list", "--json", "-m", manifest], stdout=subprocess.PIPE, check=True).stdout)
-    found = [json.dumps(one) for one in checked["advice"]]
+    found = [json.dumps(one) for one in checked["warnings"] if one["code"] != "no_output_schema"]
     for tool in listed["tools"]:
         definition = tool["definition"]
         lacking = [key for key in ("title", "description", "annotations") if not definition.get(key)]

@@ -253,6 +253,15 @@ def deb(check):
     print("".join(f"  {line}\n" for line in said.splitlines()), end="")
 
 
+def service(check):
+    """Under a real systemd, of two versions, it has its walls, and an administrator asks it."""
+    if os.geteuid() != 0:
+        print("  LEFT OUT: starting a systemd, which only root can", file=sys.stderr)
+        return
+    said = run(sys.executable, Path(__file__).with_name("check_service.py"), check.deb(), check.manifest.parent / "components")
+    print("".join(f"  {line}\n" for line in said.splitlines()), end="")
+
+
 def container(check):
     """The image holds what runs, and nothing else; it runs as nobody, with a root that nobody can write."""
     folder = check.empty("image")
@@ -389,7 +398,7 @@ def builds(check):
     print(f"  two folders, one binary: sha256:{digests[0]}")
 
 
-CHECKS = (recipe, digests, binary, platform, tarball, wheel, npm, deb, container, cargo_install, binstall, make_install, server_json, bundle)
+CHECKS = (recipe, digests, binary, platform, tarball, wheel, npm, deb, service, container, cargo_install, binstall, make_install, server_json, bundle)
 # Those that run nothing of the packages.
 LOOKS = (recipe, digests, binary, platform, binstall, server_json, builds)
 

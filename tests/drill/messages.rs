@@ -82,7 +82,7 @@ pub const ROWS: &[Row] = &[
         |_| forge("an end with figures", 1),
         Answers(|_, answer| {
             let used = &answer.result()["_meta"]["toolcell/usage"];
-            answer.text() == FORGED && used["fuel"].as_u64().is_none_or(|fuel| fuel <= 10_000_000_000)
+            answer.text() == FORGED && used["fuel"].as_u64().is_some_and(|fuel| fuel <= 10_000_000_000)
         }),
     ),
     row(

@@ -38,6 +38,7 @@ impl Site {
 # canary-in-the-manifest
 [server]
 walls = "best"
+usage = true
 
 [defaults.limits]
 deadline = "3s"

@@ -118,6 +118,29 @@ fn in_the_modern_era_the_call_comes_again_with_the_approval_of_that_very_call() 
 }
 
 #[test]
+fn a_person_decides_once_whatever_the_decision_was() {
+    for (action, said, answer) in [
+        ("decline", "the person declined: \"echo\" was not run", "declined"),
+        ("cancel", "the person decided nothing: \"echo\" was not run", "dismissed"),
+    ] {
+        let mut host = TestHost::recording(&confirmed("approval = \"always\""));
+        let hello = json!({"text": "hello"});
+        let first = modern(&mut host, &asking(), hello.clone(), &json!({}));
+        let mut refusal = approving(&first);
+        refusal["inputResponses"]["toolcell.approval"]["action"] = json!(action);
+        let refused = Answer::new(modern(&mut host, &asking(), hello.clone(), &refusal));
+        assert_eq!(refused.error_text(), said);
+        for again in [&approving(&first), &refusal, &approving(&first)] {
+            let again = Answer::new(modern(&mut host, &asking(), hello.clone(), again));
+            assert_eq!(again.error_text(), "the approval of \"echo\" was used already: it was for one call");
+        }
+        let (answers, outcomes) = recorded(&host);
+        assert_eq!(answers, ["pending", answer, "refused", "refused", "refused"]);
+        assert_eq!(outcomes, ["input_required", "not_approved", "not_approved", "not_approved", "not_approved"]);
+    }
+}
+
+#[test]
 fn an_approval_that_nobody_asked_for_is_none() {
     let mut host = TestHost::recording(&confirmed("approval = \"always\""));
     let unasked = json!({"inputResponses": {"toolcell.approval": {"action": "accept"}}});

@@ -356,9 +356,61 @@ fn ten_processes_of_one_manifest_record_all_of_their_calls() {
     assert_eq!(of_event(&records, "host.stopped").len(), 10);
     assert!(!folder.path().join("audit.jsonl-11").exists());
 
+    // All are one list by their times, also where another process begins while it is followed.
+    let times: Vec<&str> = records.iter().map(|record| record["time"].as_str().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let last = audit(&folder, &["tail", "-n", "3", "--json"]);
+    let lines: Vec<&str> = shown.stdout.lines().collect();
+    assert_eq!(last.succeeded().lines().collect::<Vec<_>>(), lines[lines.len() - 3..]);
+
     // A change in any chain is found.
     let text = folder.read("audit.jsonl-7");
     folder.write("audit.jsonl-7", text.replacen("echo", "ohce", 1));
     let broken = audit(&folder, &["verify"]);
     assert!(broken.failed_with(1).contains("audit.jsonl-7:"), "{}", broken.stderr);
+}
+
+#[test]
+fn a_tail_that_runs_hears_of_processes_that_begin_later() {
+    let folder = Folder::with_manifest(&with_audit("file = \"audit.jsonl\""));
+    let mut first = Served::start(&folder);
+    first.echo("first");
+    let mut tail = Tail::following(&folder);
+    let mut hears = |tool: &str, chain: &str| loop {
+        let line = tail.lines.next().unwrap().unwrap();
+        let record: Value = serde_json::from_str(&line).unwrap();
+        if record["event"] == "call.finished" && record["tool"] == tool {
+            assert!(folder.read(chain).contains(&line), "{chain} has no {line}");
+            return;
+        }
+    };
+    hears("echo", "audit.jsonl");
+    let mut second = Served::start(&folder);
+    second.echo("second");
+    hears("echo", "audit.jsonl-2");
+    first.echo("third");
+    hears("echo", "audit.jsonl");
+    first.end();
+    second.end();
+}
+
+#[test]
+fn without_a_file_the_audit_of_the_manifest_is_read() {
+    let folder = Folder::with_manifest(&with_audit("file = \"records/calls.jsonl\""));
+    folder.make("records");
+    let mut served = Served::start(&folder);
+    served.echo("hello");
+    served.end();
+    for command in [&["verify"][..], &["show"], &["tail"], &["verify", "--manifest", "toolcell.toml"]] {
+        let shown = audit(&folder, command);
+        assert!(!shown.succeeded().is_empty(), "{command:?}: {shown:?}");
+    }
+    assert!(audit(&folder, &["verify"]).succeeded().contains("records/calls.jsonl: ok; records: "));
+    let elsewhere = Folder::with_manifest("");
+    let named = folder.manifest();
+    let shown = audit(&elsewhere, &["show", "--json", "--manifest", named.to_str().unwrap()]);
+    assert!(shown.succeeded().contains("call.finished"), "{shown:?}");
+    folder.write("toolcell.toml", "version = 1\nnonsense");
+    assert!(audit(&folder, &["verify"]).failed_with(1).contains("has problems; `toolcell check` shows them"));
+    assert_eq!(audit(&folder, &["verify", "records/calls.jsonl"]).code(), 0);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use encode::{component, function, globals, inner_module, levels, list, module, number, section, signed, times};
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Folder, Saving, TestHost, fixture_bytes, manifest_of};
+use toolcell_tests::{Command, Folder, Saving, TestHost, fixture_bytes, manifest_of, telling_usage};
 
 /// Time in which each bomb must be refused. Longer than a busy machine needs, and far shorter than
 /// any of them took.
@@ -182,10 +182,10 @@ fn what_the_host_keeps_of_instances_counts_as_memory() {
     let refused = Command::in_folder(&folder, &["check", "toolcell.toml"]).run();
     let words = "out of memory: the call needed more than 512KiB (limit \"memory\")";
     assert!(refused.failed_with(1).contains(words), "{refused:?}");
-    let mut host = TestHost::with_manifest(&manifest("1MiB"));
+    let mut host = TestHost::with_manifest(&telling_usage(&manifest("1MiB")));
     let answer = host.call("run", json!({}));
     assert_eq!(answer.text(), "survived");
-    let peak = answer.result()["_meta"]["toolcell/usage"]["memory_peak_bytes"].as_u64().unwrap();
+    let peak = answer.used("memory_peak_bytes");
     assert!((640_000..900_000).contains(&peak), "{peak} bytes");
     host.still_works();
 }

@@ -144,11 +144,11 @@ fn twenty_progress_reports_a_second_reach_the_caller_by_default() {
 
 #[test]
 fn calls_of_the_host_cost_fuel() {
-    let mut host = serving("hungry", "fuel = 50_000_000");
+    let mut host = serving("hungry", "fuel = 50_000_000\n[server]\nusage = true");
     let mut fuel = |reports: u32| {
-        let answer = host.request("tools/call", json!({"name": "progress_reports", "arguments": {"reports": reports}}));
-        assert_eq!(answer["result"]["content"][0]["text"], "reported");
-        answer["result"]["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap()
+        let answer = host.call("progress_reports", json!({"reports": reports}));
+        assert_eq!(answer.text(), "reported");
+        answer.used("fuel")
     };
     let (few, many) = (fuel(10), fuel(1_010));
     assert!((1_000_000..1_200_000).contains(&(many - few)), "a thousand calls cost {}", many - few);
@@ -173,12 +173,13 @@ fn pollables_are_handles() {
 #[test]
 fn a_tool_recurses_as_deep_as_the_stack_lets_it() {
     let fuel_with = |stack: &str| {
-        let lines = format!("[components.loops]\nsource = \"components/loops.wasm\"\n[server]\nstack = \"{stack}\"");
+        let server = format!("[server]\nusage = true\nstack = \"{stack}\"");
+        let lines = format!("[components.loops]\nsource = \"components/loops.wasm\"\n{server}");
         let mut host = TestHost::with_manifest(&good_under(&lines));
         let answer = host.call("recurse", json!({}));
         assert_eq!(answer.error_text(), "stack overflow: the tool recursed too deep");
         host.still_works();
-        answer.result()["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap()
+        answer.used("fuel")
     };
     let (shallow, deep) = (fuel_with("64KiB"), fuel_with("512KiB"));
     assert!(deep > 4 * shallow, "{deep} units of fuel on eight times the stack, {shallow} without");
@@ -209,7 +210,8 @@ fn log_past_its_limit_is_dropped_and_counted_for_the_operator() {
 
 #[test]
 fn arguments_past_their_limit_are_refused_before_the_guest_runs() {
-    let mut host = TestHost::with_manifest(&good_under("[components.good.limits]\narguments = \"100B\""));
+    let lines = "[components.good.limits]\narguments = \"100B\"\n[server]\nusage = true";
+    let mut host = TestHost::with_manifest(&good_under(lines));
     let refused = host.call("echo", json!({"text": "x".repeat(100)}));
     assert_eq!(refused.error_text(), "the arguments are larger than 100B (limit \"arguments\")");
     assert!(refused.result()["_meta"].get("toolcell/usage").is_none(), "no guest has run: {}", refused.reply());

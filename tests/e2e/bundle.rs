@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Finished, Folder, toolcell};
+use toolcell_tests::{Command, Finished, Folder, fixture_bytes, toolcell};
 
 /// A tool that reads a folder, and keeps a secret and a variable.
 const MANIFEST: &str = "\
@@ -129,6 +129,20 @@ fn an_unpacked_bundle_serves_by_its_own_description() {
     assert!(named.iter().any(|tool| tool["name"] == "read"), "{named:?}");
     let answer = called(&place, &description, "read", &json!({"path": "/data/inner/tea.txt"}));
     assert!(answer["result"].to_string().contains("oolong"), "{answer}");
+}
+
+#[test]
+fn a_bundle_of_a_server_without_a_name_has_that_of_its_folder() {
+    let outer = folder("");
+    outer.make("components");
+    outer.make("my weather");
+    outer.write("my weather/good.wasm", fixture_bytes("good"));
+    outer.write("my weather/toolcell.toml", "version = 1\n[components.good]\nsource = \"good.wasm\"\n");
+    let said = bundle(&outer, &["--manifest", "my weather/toolcell.toml"]);
+    assert!(said.succeeded().starts_with("my-weather.mcpb: "), "{said:?}");
+    let description = description(&unpacked(&outer, "my-weather.mcpb"));
+    let names = ["name", "display_name"].map(|key| description[key].as_str().unwrap());
+    assert_eq!((names, &description["author"]["name"]), (["my-weather"; 2], &json!("my-weather")));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The commands beside `serve`: their stdout, their stderr, and their exit codes.
 
-use serde_json::json;
-use toolcell_tests::{Command, Finished, Folder, manifest_of};
+use serde_json::{Value, json};
+use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of};
 
 fn run(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, arguments).run()
@@ -100,15 +100,24 @@ fn check_gives_its_problems_as_json() {
 }
 
 #[test]
-fn check_names_tools_that_say_little_and_fails_for_that_only_where_it_is_strict() {
+fn check_warns_of_tools_that_say_little_and_fails_for_that_only_where_it_is_strict() {
     let said = "[components.good.tools]\nadd = { title = \"Add\", read_only = true }\n";
     let folder = Folder::with_manifest(&format!("{}{said}", manifest_of(&["good"])));
     let shown = run(&folder, &["check"]);
-    let (_, advice) = shown.succeeded().split_once("\nwarning: clients make less of these tools").unwrap();
-    assert!(advice.contains("  echo             no title, no hints\n") && !advice.contains("  add "), "{advice}");
+    let (_, warned) = shown.succeeded().split_once("\nwarning[").unwrap();
+    let titles = "no_title]: no title: required by Anthropic's directory\n  echo, ";
+    assert!(warned.contains(titles) && !warned.contains(" add, "), "{warned}");
     let told = run(&folder, &["check", "--json"]).json();
     assert_eq!((&told["ok"], &told["problems"]), (&json!(true), &json!([])));
-    assert_eq!(told["advice"][0], json!({"tool": "echo", "component": "good", "problems": ["no title, no hints"]}));
+    let of_echo = |code: &str| json!({"code": code, "tool": "echo", "component": "good"});
+    let warnings = told["warnings"].as_array().unwrap();
+    for code in ["no_title", "no_hints"] {
+        let wanted = of_echo(code);
+        let is_it = |one: &&Value| wanted.as_object().unwrap().iter().all(|(key, value)| one[key] == *value);
+        assert_eq!(warnings.iter().filter(is_it).count(), 1, "{code}: {warnings:?}");
+        assert!(!warnings.iter().any(|one| one["code"] == code && one["tool"] == "add"), "{warnings:?}");
+    }
+    assert_eq!(told["warnings_left_out"], 0);
     assert_eq!(run(&folder, &["check", "--strict"]).code(), 1);
     let nothing = Folder::with_manifest("version = 1\n");
     assert_eq!(run(&nothing, &["check"]).code(), 0);
@@ -276,5 +285,28 @@ fn a_manifest_that_is_not_there_is_named() {
         assert_ne!(finished.code(), 0);
         assert_eq!(finished.stdout, "");
         assert!(finished.stderr.contains("missing.toml"), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn what_inspect_prints_for_a_manifest_loads_also_with_its_comments_taken_out() {
+    for fixture in
+        ["good", "program", "preview1", "drawings", "reach_files", "reach_http", "reach_sockets", "reach_state"]
+    {
+        let folder = Folder::with_manifest("version = 1\n");
+        folder.make("data");
+        folder.write(&format!("{fixture}.wasm"), fixture_bytes(fixture));
+        let shown = Command::in_folder(&folder, &["inspect", &format!("{fixture}.wasm")]).run();
+        let (_, entry) = shown.succeeded().rsplit_once("\nmanifest\n").unwrap();
+        let entry: String = entry.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+        folder.write("toolcell.toml", format!("version = 1\n{entry}"));
+        let checked = Command::in_folder(&folder, &["check"]).run();
+        assert_eq!(checked.code(), 0, "{entry}\n{checked:?}");
+        // A line of a comment that ends with a colon says what the next one is for.
+        let granted = entry.lines().filter(|line| !(line.starts_with("# ") && line.ends_with(':')));
+        let granted: String = granted.map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect();
+        folder.write("toolcell.toml", format!("version = 1\n{granted}"));
+        let checked = Command::in_folder(&folder, &["check"]).run();
+        assert_eq!(checked.code(), 0, "{granted}\n{checked:?}");
     }
 }

@@ -91,6 +91,59 @@ fn each_client_is_told_where_the_server_is() {
     assert_eq!(with_token, json!({"url": URL, "bearer_token_env_var": "TOOLCELL_TOKEN"}));
 }
 
+/// Each argument of an entry's command, without its blanks where there are any.
+fn arguments(entry: &Value) -> Vec<&str> {
+    entry["args"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_bridge_of_claude_desktop_has_no_blank_in_an_argument_and_may_use_plain_http_where_it_must() {
+    let folder = Folder::with_manifest("");
+    for (url, may) in [
+        ("http://127.0.0.1:8080/mcp", false),
+        ("http://localhost:8080/mcp", false),
+        ("https://tools.lan/mcp", false),
+        ("http://tools.lan:8080/mcp", true),
+        ("http://[::1]:8080/mcp", true),
+        ("http://127.0.0.2/mcp", true),
+        ("HTTP://tools.lan/mcp", true),
+    ] {
+        let plain = entry(&printed(&folder, &["claude-desktop", "--url", url]), "mcpServers");
+        assert_eq!(arguments(&plain).contains(&"--allow-http"), may, "{plain}");
+        assert_eq!(plain.get("env"), None);
+        let with_token = entry(&printed(&folder, &["claude-desktop", "--url", url, "--token"]), "mcpServers");
+        let given = arguments(&with_token);
+        assert_eq!(given.contains(&"--allow-http"), may, "{with_token}");
+        assert!(given.iter().all(|argument| !argument.contains(' ')), "{with_token}");
+        assert_eq!(given[given.len() - 2..], ["--header", "Authorization:${AUTH_HEADER}"]);
+        assert_eq!(with_token["env"], json!({"AUTH_HEADER": "Bearer YOUR_TOKEN"}));
+    }
+}
+
+#[test]
+fn paths_are_printed_without_detours() {
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    let elsewhere = Folder::with_manifest("");
+    std::fs::create_dir_all(folder.path().join("sub/deeper")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("sub/out")).unwrap();
+    let (own, other) = (folder.manifest(), elsewhere.manifest().canonicalize().unwrap());
+    for (written, clean) in [
+        ("toolcell.toml", &own),
+        ("./toolcell.toml", &own),
+        ("sub/../toolcell.toml", &own),
+        ("sub/./deeper/../../toolcell.toml", &own),
+        // The folder above the one that the link leads to.
+        ("sub/out/../toolcell.toml", &other.parent().unwrap().with_file_name("toolcell.toml")),
+    ] {
+        for (client, key) in CLIENTS {
+            let found = entry(&printed(&folder, &[client, "--manifest", written]), key);
+            assert_eq!(arguments(&found), ["serve", "--manifest", &clean.to_string_lossy()], "{client} {written}");
+        }
+        let codex = lines(&printed(&folder, &["codex", "--manifest", written]));
+        assert_eq!(arguments(&codex)[2], clean.to_string_lossy());
+    }
+}
+
 #[test]
 fn where_it_belongs_and_the_command_that_does_the_same_are_told_aside() {
     let folder = Folder::with_manifest("");

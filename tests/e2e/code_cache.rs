@@ -329,7 +329,8 @@ fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
 
 #[test]
 fn bytes_that_differ_from_the_lock_are_told_before_a_long_compilation() {
-    let home = Home::with_manifest(&format!("{MANIFEST}[components.tool]\nsource = \"tool.wasm\"\nprefix = \"t_\"\n"));
+    let tables = "[components.tool]\nsource = \"tool.wasm\"\nprefix = \"t_\"\n[server]\nstart = \"all\"\n";
+    let home = Home::with_manifest(&format!("{MANIFEST}{tables}"));
     home.folder.write("tool.wasm", large());
     let _ = home.command(&["lock"]).run().succeeded();
     fs::remove_dir_all(home.code()).unwrap();

@@ -305,6 +305,43 @@ fn a_call_by_hand_says_which_command_and_lines_would_allow_it() {
     assert!(called.succeeded().contains("alpha"));
 }
 
+/// The arguments of the command that a call's output tells, where its right is the last word.
+fn told_command(said: &str) -> Vec<String> {
+    let told = said.lines().find_map(|line| line.strip_prefix("hint: toolcell ")).unwrap_or_else(|| panic!("{said}"));
+    let (words, right) = told.trim_end_matches('\'').split_once(" '").unwrap_or_else(|| panic!("{told}"));
+    words.split(' ').chain([right, "--yes"]).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_command_for_a_mount_that_only_reads_names_its_folder_and_works() {
+    let arguments = |path: &str| json!({"path": path, "bytes": "new"}).to_string();
+    for (guest, written) in [("/data", "/data/a.txt"), ("/", "/a.txt")] {
+        let mount = format!("[components.reach_files.filesystem]\n\"{guest}\" = {{ path = \"files\" }}\n");
+        let folder = Folder::with_manifest(&format!("{}{mount}", manifest_of(&["reach_files"])));
+        folder.write("files/a.txt", "old");
+        let called = run(&folder, &["call", "write", &arguments(written)]);
+        let command = told_command(&called.stderr);
+        assert_eq!(command[..2], ["grant", "reach_files"], "{called:?}");
+        assert_eq!(command[2], format!("write {guest} = files"), "{called:?}");
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let _ = run(&folder, &command).succeeded();
+        assert_eq!(run(&folder, &["check"]).code(), 0, "{guest}");
+        assert!(!run(&folder, &["call", "write", &arguments(written)]).stderr.contains("denied"));
+        assert_eq!(folder.read("files/a.txt"), "new");
+    }
+}
+
+#[test]
+fn a_command_for_a_folder_that_is_missing_makes_it_and_none_makes_a_file() {
+    let folder = Folder::with_manifest(&manifest_of(&["reach_files"]));
+    let read = |path: &str| run(&folder, &["call", "read", &json!({"path": path}).to_string()]).stderr;
+    let said = read("/notes/of/a.txt");
+    let hint = "hint: mkdir -p ./notes/of && toolcell grant reach_files 'read /notes/of = ./notes/of'";
+    assert!(said.lines().any(|line| line == hint), "{said}");
+    let said = read("/a.txt");
+    assert!(said.contains("hint: add to [") && !said.contains("toolcell grant"), "{said}");
+}
+
 #[test]
 fn two_manifests_of_a_folder_have_a_lock_each() {
     let folder = Folder::with_manifest(&manifest_of(&["good"]));

@@ -258,14 +258,13 @@ fn endless_loops_do_not_keep_others_from_working() {
 #[test]
 fn many_random_bytes_at_once_hold_up_nobody() {
     let limits = "random = \"64MiB\"\nmemory = \"128MiB\"\nfuel = 500_000_000\ndeadline = \"1m\"";
-    let mut host = serving_with("hungry", limits);
+    let mut host = serving_with("hungry", &format!("{limits}\n[server]\nusage = true"));
     let out = "out of fuel: the call used its whole budget of 500_000_000 units (limit \"fuel\")";
     for tool in ["random", "insecure_random"] {
         let call = host.start_call(tool, json!({"bytes": 8_388_608}));
         host.still_works();
         assert_eq!(host.answer_to(&call).text(), "8388608", "{tool}");
-        let answer = host.call(tool, json!({"bytes": 1_000_000}));
-        let fuel = answer.result()["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap();
+        let fuel = host.call(tool, json!({"bytes": 1_000_000})).used("fuel");
         assert!(fuel > 10_000_000, "{tool}: {fuel} for a million bytes");
         assert_eq!(host.call(tool, json!({"bytes": 67_108_864})).error_text(), out, "{tool}");
         host.still_works();

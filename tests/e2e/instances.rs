@@ -72,12 +72,13 @@ fn a_caller_s_own_instance_keeps_its_state_between_calls_and_tools() {
 
 #[test]
 fn each_call_of_a_kept_instance_has_its_whole_budgets() {
-    let mut host = host("instance = \"per-caller\"\n[components.remembers.limits]\nfuel = 1_000_000\nlog = \"1KiB\"\n");
+    let limits = "[components.remembers.limits]\nfuel = 1_000_000\nlog = \"1KiB\"\n[server]\nusage = true\n";
+    let mut host = host(&format!("instance = \"per-caller\"\n{limits}"));
     let fuels: Vec<u64> = (1..=20)
         .map(|call| {
             let answer = host.call("count_and_print", json!({"bytes": 1000}));
             assert_eq!(answer.text(), call.to_string());
-            answer.result()["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap()
+            answer.used("fuel")
         })
         .collect();
     assert!(fuels.iter().sum::<u64>() > 1_000_000 || fuels[19] <= fuels[1] * 2, "fuel is counted per call: {fuels:?}");

@@ -1,6 +1,7 @@
 //! Components that are refused at load: the problems that are reported. Nothing is served with such
 //! a component.
 
+use serde_json::json;
 use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 
 /// The output of `check` for a manifest with this fixture. It must fail.
@@ -15,7 +16,8 @@ fn refused_in(folder: &Folder) -> String {
 #[test]
 fn nothing_is_served_with_a_component_that_is_refused() {
     for fixture in ["core_module", "imports_unknown", "list_exits", "list_twins", "start_traps"] {
-        let folder = Folder::with_manifest(&manifest_of(&["good", fixture]));
+        let manifest = format!("{}[server]\nstart = \"all\"\n", manifest_of(&["good", fixture]));
+        let folder = Folder::with_manifest(&manifest);
         nothing_is_served(&folder, &refused_in(&folder));
     }
 }
@@ -52,6 +54,7 @@ fn imports_that_the_host_does_not_offer_are_named() {
 #[test]
 fn what_is_no_tool_component_is_said_to_be_none() {
     says("core_module", &["a core WebAssembly module, not a component", "\"env\""]);
+    says("http_server", &["exports no tools", "it answers HTTP requests, not calls", "`wasmtime serve`"]);
     says("no_export", &["neither \"toolcell:mcp/tools\" nor functions", "exports nothing"]);
     says("other_export", &["toolcell:mcp/tools@1.2.0", "list-tools"]);
     says("future_contract", &["toolcell:mcp/tools@9.0.0", "this host speaks"]);
@@ -59,8 +62,13 @@ fn what_is_no_tool_component_is_said_to_be_none() {
 
 #[test]
 fn features_that_are_off_are_not_compiled() {
-    for fixture in ["feature_memory64", "feature_shared_memory", "feature_garbage_collected"] {
-        says(fixture, &["not a valid component"]);
+    for (fixture, name, without) in [
+        ("feature_exceptions", "WebAssembly exceptions", "-fno-exceptions"),
+        ("feature_garbage_collected", "garbage-collected types", "linear-memory"),
+        ("feature_memory64", "64-bit memories", "wasm32"),
+        ("feature_shared_memory", "threads and shared memories", "-pthread"),
+    ] {
+        says(fixture, &[&format!("uses {name}, which the engine has off"), without]);
     }
     says("feature_maps", &["not a valid component", "Maps require", "write list<tuple<KEY, VALUE>>"]);
     says("feature_fixed_lists", &["not a valid component", "Fixed-length lists require", "write a list, or a tuple"]);
@@ -85,6 +93,13 @@ fn files_that_are_no_wasm_are_said_to_be_none() {
         (b"MZ\x90".to_vec(), "a native binary (PE), not a WebAssembly component"),
         (b"(component)".to_vec(), "WebAssembly as text, not a WebAssembly component"),
         (b"PK\x03\x04".to_vec(), "an archive (zip), not a WebAssembly component"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n".to_vec(),
+            "a pointer of Git LFS, not a WebAssembly component",
+        ),
+        (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "`git lfs pull`"),
+        (b"/annex/objects/SHA256E-s1234--ab.wasm\n".to_vec(), "a pointer of git-annex, not a WebAssembly component"),
+        (b"/annex/objects/SHA256E-s1234--ab.wasm\n".to_vec(), "`git annex get .`"),
         (b"\0asm".to_vec(), "not a WebAssembly component"),
         (half, "not a valid component"),
         (flipped, "not a valid component"),
@@ -115,6 +130,26 @@ fn the_configuration_is_offered_under_each_name_it_had() {
     }
     let all = host.call("of_candidate", serde_json::json!({}));
     assert_eq!(all.text(), "{\"result\":[[\"UNITS\",\"metric\"]]}");
+}
+
+#[test]
+fn logging_goes_to_the_log_of_the_tool_under_each_name_it_had() {
+    let mut host = TestHost::serving(&["logging"]);
+    host.initialize("2025-11-25");
+    assert_eq!(host.request("logging/setLevel", json!({"level": "debug"}))["result"], json!({}));
+    for tool in ["say_bare", "say_draft", "say_first"] {
+        for (level, heard) in ["debug", "debug", "info", "warning", "error", "critical"].into_iter().enumerate() {
+            assert!(!host.call(tool, json!({"level": level})).is_error(), "{tool}");
+            let message = host.next_of("notifications/message");
+            assert_eq!(message["params"]["level"], heard, "{tool}");
+            assert_eq!(message["params"]["data"], "work: it goes on", "{tool}");
+        }
+    }
+    assert!(host.call("say_bare", json!({"level": 6})).is_error());
+    host.will_say("work: it goes on");
+    // 64 KiB of lines of 42 bytes, as they count.
+    assert!(!host.call("flood", json!({"lines": 2_000})).is_error());
+    host.will_say("printed or logged 18480 bytes past the limit \"log\"");
 }
 
 #[test]

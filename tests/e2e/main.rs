@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod address_space;
 mod approval;
 mod apps;
 mod asking;
@@ -42,9 +43,11 @@ mod lifecycle;
 mod loader;
 mod loading;
 mod malformed;
+mod model_apis;
 mod new;
 mod observed;
 mod policy;
+mod portable;
 mod program;
 mod prompts;
 mod registries;
@@ -60,8 +63,11 @@ mod results;
 mod schemas;
 mod sealed;
 mod secrets;
+mod service;
+mod several;
 mod sketches;
 mod skills;
+mod start;
 mod state_resources;
 mod stopping;
 mod tasks;
@@ -69,6 +75,7 @@ mod terminal;
 mod top;
 mod typed;
 mod ungranted;
+mod usage;
 mod wall_files;
 mod wall_groups;
 mod wall_memory;

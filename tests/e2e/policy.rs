@@ -158,6 +158,25 @@ fn the_lines_that_would_allow_what_was_tried_are_suggested() {
 }
 
 #[test]
+fn what_a_manifest_cannot_have_is_left_out_and_said_and_the_rest_is_written() {
+    let rules = "[components.reach_files]\nsource = \"components/reach_files.wasm\"\n\
+                 [components.reach_files.env]\nA = \"fixed\"\n";
+    let folder = Folder::with_manifest(&format!("version = 1\n{rules}"));
+    let denied =
+        |asked: &str| format!("{}\n", json!({"event": "call.denied", "component": "reach_files", "asked": asked}));
+    let tried = ["GET https://x.example/v1", "env A", "GET http://169.254.169.254/latest", "env B"];
+    folder.write("tried.jsonl", tried.map(denied).concat());
+    let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes"]);
+    let _ = applied.succeeded();
+    let text = folder.read("toolcell.toml");
+    assert!(text.contains("GET https://x.example/v1") && text.contains("env:B"), "{text}");
+    assert!(text.contains("A = \"fixed\"") && !text.contains("169.254"), "{text}");
+    for said in ["not written: reach_files: env A: ", "not written: reach_files: nothing allows GET http://169."] {
+        assert!(applied.stderr.contains(said), "{}", applied.stderr);
+    }
+}
+
+#[test]
 fn what_tools_try_is_observed_denied_and_becomes_a_suggestion_that_allows_it() {
     let manifest = "version = 1\n[components.reach_http]\nsource = \"components/reach_http.wasm\"\n";
     let folder = Folder::with_manifest(manifest);

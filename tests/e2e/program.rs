@@ -335,6 +335,23 @@ fn a_preview_1_module_is_a_program() {
 }
 
 #[test]
+fn paths_of_a_preview_1_program_that_are_not_utf_8_are_eilseq() {
+    for walls in ["best", "none"] {
+        let manifest = format!(
+            "version = 1\n[server]\nwalls = \"{walls}\"\n[components.odd]\nsource = \"components/odd_paths.wasm\"\n\
+             filesystem = {{ '/data' = {{ path = 'data', access = 'write', quota = '1MiB' }} }}\n\
+             [components.odd.tools.run]\ndescription = 'd'\n"
+        );
+        let folder = Folder::with_manifest(&manifest);
+        folder.make("data/folder");
+        folder.link("data/link", "folder");
+        let mut host = TestHost::in_folder(folder);
+        // Its exit code is the number of the first function that answers something else.
+        assert_eq!(host.call("run", json!({})).text(), "", "{walls}");
+    }
+}
+
+#[test]
 fn a_call_of_a_program_is_recorded_as_any_other() {
     let exit = "input = { n = 'integer' }\nargs = ['exit', '{n}']";
     let mut host = TestHost::recording(&manifest("", &[("exit", exit)]));

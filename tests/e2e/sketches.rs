@@ -146,3 +146,39 @@ fn one_component_is_called_listed_and_checked_without_a_manifest() {
     let manifest = run(&folder, &["call", "http", "{}", "--allow", &rule]);
     assert!(manifest.failed_with(1).contains("without a manifest"), "{manifest:?}");
 }
+
+/// The option that a call's output tells, with its value.
+fn told_option(said: &str) -> [String; 2] {
+    let told =
+        said.lines().find_map(|line| line.strip_prefix("hint: call it with ")).unwrap_or_else(|| panic!("{said}"));
+    let told = told.split(" in place of ").next().unwrap();
+    let (option, value) = told.split_once(' ').unwrap_or_else(|| panic!("{told}"));
+    [option.to_owned(), value.trim_matches('\'').to_owned()]
+}
+
+#[test]
+fn a_denial_without_a_manifest_tells_the_option_that_allows_it() {
+    let server = HttpServer::start();
+    let folder = folder(&["reach_http", "reach_files"]);
+    folder.write("data/a.txt", "alpha");
+    let read = json!({"path": "/data/a.txt"}).to_string();
+    let write = json!({"path": "/data/b.txt", "bytes": "b"}).to_string();
+    let get = json!({"url": server.url("/x")}).to_string();
+    for (component, tool, arguments, given, expected) in [
+        ("reach_files.wasm", "read", &read, &[][..], ["--mount", "/data=./data"]),
+        ("reach_files.wasm", "write", &write, &[], ["--mount", "/data=./data:rw"]),
+        ("reach_files.wasm", "write", &write, &["--mount", "/data=data"], ["--mount", "/data=data:rw"]),
+        ("reach_http.wasm", "http", &get, &[], ["--allow", &format!("GET {}", server.url("/x"))]),
+    ] {
+        let call = ["call", tool, arguments, "-m", component];
+        let denied = run(&folder, &[&call[..], given].concat()).stderr;
+        assert!(!denied.contains("toolcell grant") && !denied.contains("add to ["), "{denied}");
+        let option = told_option(&denied);
+        assert_eq!(option, expected, "{denied}");
+        let allowed = run(&folder, &[&call[..], &[&option[0], &option[1]]].concat());
+        assert!(!allowed.stderr.contains("denied") && allowed.code() == 0, "{allowed:?}");
+    }
+    assert_eq!(folder.read("data/b.txt"), "b");
+    let missing = run(&folder, &["call", "read", r#"{"path":"/no/a.txt"}"#, "-m", "reach_files.wasm"]).stderr;
+    assert!(missing.contains("hint: call it with --mount /no=./no (before: mkdir -p ./no)\n"), "{missing}");
+}

@@ -421,6 +421,40 @@ fn results_survive_the_host_and_tasks_that_ran_in_it_have_failed() {
 }
 
 #[test]
+fn processes_beside_each_other_answer_for_each_other_s_tasks() {
+    let _alone = alone("the files of tasks of two processes");
+    let folder = Folder::with_manifest(&manifest(""));
+    let (mut one, mut other) = (TestHost::in_folder(folder.clone()), TestHost::in_folder(folder.clone()));
+    let said = begin(&mut one, "say", json!({}));
+    assert_eq!(once(&mut other, &said, &["completed"])["result"]["content"][0]["text"], "said");
+    let asks = begin(&mut one, "multi_input", json!({}));
+    once(&mut other, &asks, &["input_required"]);
+    let responses = json!({"first": {"action": "accept", "content": {"name": "Ada"}}, "second": {"action": "decline"}});
+    let taken = ask(&mut other, "tasks/update", json!({"taskId": asks, "inputResponses": responses}));
+    assert_eq!(taken["result"]["resultType"], "complete", "{taken}");
+    let done = once(&mut one, &asks, &["completed", "failed"]);
+    assert!(done["result"]["content"][0]["text"].as_str().unwrap().contains("Ada"), "{done}");
+    assert_eq!(get(&mut other, &asks)["result"]["result"], done["result"]);
+    let stopped = begin(&mut one, "slow_compute", json!({"seconds": 600}));
+    ask(&mut other, "tasks/cancel", json!({"taskId": stopped}));
+    once(&mut one, &stopped, &["cancelled"]);
+    // Each of ten has a task, and one of them is killed: nobody misses what it answered.
+    let mut hosts: Vec<TestHost> = (0..10).map(|_| TestHost::in_folder(folder.clone())).collect();
+    let tasks: Vec<String> = hosts.iter_mut().map(|host| begin(host, "say", json!({}))).collect();
+    for (host, task) in hosts.iter_mut().zip(&tasks) {
+        once(host, task, &["completed"]);
+    }
+    let lost = begin(&mut hosts[4], "slow_compute", json!({"seconds": 600}));
+    drop(hosts.remove(4));
+    once(&mut hosts[0], &lost, &["failed"]);
+    for (number, host) in hosts.iter_mut().enumerate() {
+        for task in &tasks {
+            assert_eq!(get(host, task)["result"]["status"], "completed", "{number}");
+        }
+    }
+}
+
+#[test]
 fn tasks_are_bounded_in_number_size_and_life() {
     let lines = "[components.tasks.limits]\ntask_deadline = \"600ms\"\n[tasks]\ncaller_max = 3\nresult = \"32KiB\"\nttl = \"8s\"";
     let mut host = host(lines);

@@ -36,7 +36,10 @@ fn each_function_is_a_tool_by_its_name() {
     assert_eq!(tool(&tools, "area")["description"], "Calls fixture:drawings/shapes.area of the component.");
     assert_eq!(tool(&tools, "sum")["inputSchema"]["required"], json!(["values"]));
     let area = tool(&tools, "area")["inputSchema"].clone();
-    assert_eq!(area["$defs"]["point"]["required"], json!(["x", "y"]), "what repeats is defined once: {area}");
+    let circle = &area["properties"]["shape"]["anyOf"][0]["properties"]["circle"];
+    let center = &circle["properties"]["center"];
+    assert_eq!(center["required"], json!(["x", "y"]), "what repeats stands in each place: {area}");
+    assert!(!area.to_string().contains("$ref") && area.get("$defs").is_none(), "{area}");
     let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
     assert_eq!(tool(&tools, "do_nothing")["outputSchema"], nothing);
 }
@@ -226,24 +229,111 @@ fn what_the_manifest_says_of_functions_must_fit() {
     assert!(text.contains("skip_unsupported of component \"good\" can never apply"), "{text}");
 }
 
-#[test]
-fn functions_that_json_cannot_serve_are_an_error_or_left_out() {
-    let manifest = manifest_of(&["takes_resource"]);
-    let text = refused(&manifest);
-    for part in ["\"take\" (its parameter \"it\" has a resource)", "skip_unsupported = true"] {
-        assert!(text.contains(part), "no {part} in {text}");
-    }
-    let mut host = TestHost::with_manifest(&format!("{manifest}skip_unsupported = true\n"));
-    assert_eq!(host.list().len(), 1);
-    assert_eq!(host.call("go", json!({})).structured()["result"], 7);
-    assert!(host.said().contains("goes without \"take\""), "{}", host.said());
+/// The names of the tools, sorted.
+fn names(host: &mut TestHost) -> Vec<String> {
+    let mut names: Vec<String> = host.list().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    names.sort_unstable();
+    names
 }
 
 #[test]
-fn functions_that_would_have_one_name_are_refused() {
-    let text = refused(&manifest_of(&["same_names"]));
-    assert!(text.contains("\"acme:a/one.go\" and \"acme:b/one.go\" would both be the tool \"one_go\""), "{text}");
-    assert!(text.contains("rename one of them"), "{text}");
+fn functions_that_json_cannot_serve_are_left_out_with_a_warning_that_can_be_taken_away() {
+    let manifest = manifest_of(&["takes_resource"]);
+    for (more, warns) in [("", true), ("skip_unsupported = true\n", false)] {
+        let folder = Folder::with_manifest(&format!("{manifest}{more}"));
+        let said = Command::in_folder(&folder, &["check", "toolcell.toml"]).run().stderr;
+        let warning = "goes without \"take\" (its parameter \"it\" has a resource)";
+        assert_eq!(said.contains(warning), warns, "{said}");
+        assert_eq!(said.contains("hint: skip_unsupported = true"), warns, "{said}");
+        let mut host = TestHost::in_folder(folder);
+        assert_eq!(names(&mut host), ["go"]);
+        assert_eq!(host.call("go", json!({})).structured()["result"], 7);
+    }
+}
+
+const LONG: &str = "this_is_a_very_long_function_name_that_goes_on_and_on_u_118103e4";
+
+#[test]
+fn functions_of_one_name_are_told_apart_and_long_names_are_shortened() {
+    let mut host = TestHost::serving(&["same_names"]);
+    assert_eq!(names(&mut host), ["acme_a_one_go", "acme_b_one_1_0_0_go", "acme_b_one_2_0_0_go", LONG]);
+    for (tool, answer) in [("acme_a_one_go", 0), ("acme_b_one_1_0_0_go", 1), ("acme_b_one_2_0_0_go", 2), (LONG, 3)] {
+        assert_eq!(host.call(tool, json!({})).structured()["result"], answer, "{tool}");
+    }
+    // A prefix makes no name too long.
+    let mut host = TestHost::with_manifest(&format!("{}prefix = \"p_\"\n", manifest_of(&["same_names"])));
+    let prefixed = names(&mut host);
+    let long = prefixed.iter().find(|name| name.starts_with("p_this")).unwrap();
+    assert_eq!(long.len(), 64);
+    assert_eq!(host.call(long, json!({})).structured()["result"], 3);
+}
+
+#[test]
+fn the_manifest_names_the_functions_that_are_tools() {
+    let exports = |rows: &str| format!("{}[components.same_names.exports]\n{rows}", manifest_of(&["same_names"]));
+    let named = exports("\"acme:b/one@2.0.0.go\" = \"go\"\n\"acme:a/one.go\" = \"begin\"\n");
+    for walls in ["best", "none"] {
+        let manifest = named.replacen("[components", &format!("[server]\nwalls = \"{walls}\"\n[components"), 1);
+        let mut host = TestHost::with_manifest(&manifest);
+        assert_eq!(names(&mut host), ["begin", "go"], "{walls}");
+        assert_eq!(host.call("go", json!({})).structured()["result"], 2, "{walls}");
+        assert_eq!(host.call("begin", json!({})).structured()["result"], 0, "{walls}");
+        assert!(!host.said().contains("warning"), "{}", host.said());
+    }
+    for (rows, expected) in [
+        ("\"acme:b/one.go\" = \"go\"\n", "add the version: acme:b/one@1.0.0.go or acme:b/one@2.0.0.go"),
+        ("\"acme:c/one.go\" = \"go\"\n", "did you mean \"acme:a/one.go\"?"),
+        ("\"acme:a/one.go\" = \"go\"\n[components.same_names.tools.begin]\n", "has no tool \"begin\""),
+    ] {
+        let text = refused(&exports(rows));
+        assert!(text.contains(expected), "no {expected} in {text}");
+    }
+    let takes = format!("{}[components.takes_resource.exports]\ntake = \"take\"\n", manifest_of(&["takes_resource"]));
+    let text = refused(&takes);
+    assert!(text.contains("\"take\" of component \"takes_resource\" cannot be a tool: its parameter"), "{text}");
+    let other = format!("{}[components.good.exports]\ngo = \"go\"\n", manifest_of(&["good"]));
+    assert!(refused(&other).contains("exports of component \"good\" can never apply"), "{}", refused(&other));
+}
+
+#[test]
+fn the_lock_tells_a_tool_that_was_renamed_or_became_another_function() {
+    let manifest = |rows: &str| format!("{}[components.same_names.exports]\n{rows}", manifest_of(&["same_names"]));
+    let folder = Folder::with_manifest(&manifest("\"acme:a/one.go\" = \"go\"\n"));
+    let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
+    for (rows, expected) in [
+        ("\"acme:a/one.go\" = \"begin\"\n", "tool begin: name said \"go\" and says \"begin\""),
+        ("\"acme:b/one@1.0.0.go\" = \"go\"\n", "tool go may now: be the function acme:b/one@1.0.0.go"),
+    ] {
+        folder.write("toolcell.toml", manifest(rows));
+        let finished = Command::in_folder(&folder, &["diff"]).run();
+        let said = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(said.contains(expected), "no {expected} in {said}");
+    }
+}
+
+#[test]
+fn a_program_that_exports_functions_is_both() {
+    let more = "[components.run_and_functions.tools.run]\ndescription = \"Runs.\"\nargs = []\nexit_codes = [1]\n";
+    for (walls, run) in [("best", more), ("none", more), ("best", "")] {
+        let manifest = manifest_of(&["run_and_functions"]) + run;
+        let manifest = manifest.replacen("[components", &format!("[server]\nwalls = \"{walls}\"\n[components"), 1);
+        let mut host = TestHost::with_manifest(&manifest);
+        let tools = if run.is_empty() { vec!["add_one"] } else { vec!["add_one", "run"] };
+        assert_eq!(names(&mut host), tools, "{walls}");
+        assert_eq!(host.call("add_one", json!({"a": 41})).structured()["result"], 42, "{walls}");
+        assert!(host.call("add_one", json!({"a": "x"})).error_text().starts_with("$.a: "), "{walls}");
+        if !run.is_empty() {
+            assert!(!host.call("run", json!({})).is_error(), "{walls}");
+        }
+    }
+    let shared = format!("{}instance = \"per-caller\"\n{more}", manifest_of(&["run_and_functions"]));
+    assert!(refused(&shared).contains("no call can share its instance"), "{}", refused(&shared));
+    let folder = Folder::with_manifest(&manifest_of(&["run_and_functions"]));
+    let arguments = ["inspect", "components/run_and_functions.wasm"];
+    let shown = Command::in_folder(&folder, &arguments).run().succeeded().to_owned();
+    for part in ["typed, and a program", "add_one", "function  probe:both/api@1.0.0.add-one"] {
+        assert!(shown.contains(part), "no {part} in {shown}");
+    }
 }
 
 #[test]

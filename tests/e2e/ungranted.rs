@@ -128,6 +128,28 @@ fn written_into_the_manifest_it_is_a_rule_and_nobody_is_asked_again() {
 }
 
 #[test]
+fn a_person_who_said_no_to_a_request_has_decided_it() {
+    let server = HttpServer::start();
+    for choice in ["no", "session"] {
+        let mut host = TestHost::recording(&asking("reach_http", ""));
+        let meta = json!({"io.modelcontextprotocol/clientCapabilities": capabilities()});
+        let call = json!({"name": "http", "arguments": url(&server, "/x"), "_meta": meta});
+        let first = host.request("tools/call", call.clone());
+        let key = first["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        let mut answered = |choice: &str| {
+            let mut retry = call.clone();
+            retry["requestState"] = first["result"]["requestState"].clone();
+            retry["inputResponses"] = json!({&key: {"action": "accept", "content": {"allow": choice}}});
+            went_well(&Answer::new(host.request("tools/call", retry)))
+        };
+        assert!(!answered("no"));
+        assert!(!answered("once") && !answered(choice) && !answered("once"), "{choice}");
+        assert_eq!(answers(&host), ["pending", "declined", "refused", "refused", "refused"]);
+    }
+    assert_eq!(server.seen().len(), 0);
+}
+
+#[test]
 fn a_modern_client_is_given_the_question_and_the_tool_begins_anew() {
     let server = HttpServer::start();
     let mut host = TestHost::recording(&asking("reach_http", ""));

@@ -97,6 +97,11 @@ pub(crate) fn kill(id: u32) {
     signal(id, Signal::KILL);
 }
 
+/// Has a process end as it does where it aborts by itself.
+pub(crate) fn abort(id: u32) {
+    signal(id, Signal::ABORT);
+}
+
 /// Sends a signal. A process that is gone already is no error: the host ends some that rest, or are
 /// late.
 pub(crate) fn signal(id: u32, signal: Signal) {
@@ -168,9 +173,15 @@ fn a_sandbox_that_is_killed_takes_its_calls_along_and_nothing_else() {
 /// Limits with which `spin` runs until its sandbox is killed.
 const ENDLESS: &str = "[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"\n";
 
-/// Calls `spin` and kills the process that runs it, as often as a component may end its sandboxes.
-fn its_sandboxes_are_killed(host: &mut TestHost) {
-    for round in 0..5 {
+/// Calls `spin` and has the process that runs it abort, as often as a component may end its
+/// sandboxes.
+fn its_sandboxes_abort(host: &mut TestHost) {
+    its_sandboxes_end(host, 5, abort);
+}
+
+/// Calls `spin` and ends the process that runs it, that many times.
+fn its_sandboxes_end(host: &mut TestHost, rounds: usize, end: fn(u32)) {
+    for round in 0..rounds {
         let running = host.start_call("spin", json!({}));
         let spins = |record: &Value| record["event"] == "call.started" && record["tool"] == "spin";
         let started = || host.audit().iter().filter(|record| spins(record)).count();
@@ -180,17 +191,43 @@ fn its_sandboxes_are_killed(host: &mut TestHost) {
             std::thread::yield_now();
         }
         // Where it runs apart, its process starts with its call.
-        kill(busy(host.process_id()));
+        end(busy(host.process_id()));
         assert!(host.answer_to(&running).error_text().starts_with("the sandbox was ended: "));
         assert_eq!(host.call("echo", json!({"text": "beside"})).text(), "beside");
     }
 }
 
 #[test]
+fn a_process_that_somebody_else_ended_counts_against_no_component() {
+    let mut host = walled(ENDLESS);
+    host.still_works();
+    its_sandboxes_end(&mut host, 7, kill);
+    host.will_say("sent from outside: by a person, or by the kernel for want of memory");
+    assert!(!host.said().contains("component loops:"), "{}", host.said());
+    let status = Command::in_folder(host.folder(), &["status", "--json"]).run().json();
+    let standings: Vec<_> = status[0]["components"].as_array().unwrap().iter().map(standing).collect();
+    assert_eq!(standings, [("good", "good"), ("loops", "good")]);
+}
+
+#[test]
+fn a_component_that_is_held_back_runs_again_once_an_operator_says_so() {
+    let mut host = walled(ENDLESS);
+    host.still_works();
+    its_sandboxes_abort(&mut host);
+    let text = host.call("spin", json!({})).error_text().to_owned();
+    assert!(text.ends_with("have it run again by `toolcell reload`"), "{text}");
+    let _ = Command::in_folder(host.folder(), &["reload"]).run().succeeded();
+    let running = host.start_call("spin", json!({}));
+    let _ = busy(host.process_id());
+    host.cancel(&running);
+    host.still_works();
+}
+
+#[test]
 fn a_component_that_ends_its_sandbox_again_and_again_is_held_back_and_others_are_not() {
     let mut host = walled(ENDLESS);
     host.still_works();
-    its_sandboxes_are_killed(&mut host);
+    its_sandboxes_abort(&mut host);
     let text = host.call("spin", json!({})).error_text().to_owned();
     assert!(text.contains("ended its sandbox 5 times within 10 minutes"), "{text}");
     host.still_works();
@@ -213,7 +250,7 @@ fn standing(component: &Value) -> (&str, &str) {
 fn a_component_stays_held_back_when_a_neighbour_changes_and_runs_when_it_changes_itself() {
     let mut host = walled(ENDLESS);
     host.still_works();
-    its_sandboxes_are_killed(&mut host);
+    its_sandboxes_abort(&mut host);
     let beside = "[components.again]\nsource = \"components/good.wasm\"\nprefix = \"again_\"\n";
     let mut change = |text: &str, generation| {
         host.folder().write("toolcell.toml", text);

@@ -72,6 +72,16 @@ impl Answer {
         lines.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
+    /// The call's use of this, such as `fuel`. The manifest has to say `usage = true`.
+    ///
+    /// # Panics
+    /// If the result does not say it.
+    #[must_use]
+    pub fn used(&self, what: &str) -> u64 {
+        let used = &self.result()["_meta"]["toolcell/usage"][what];
+        used.as_u64().unwrap_or_else(|| panic!("no {what} in {}", self.0))
+    }
+
     /// All text of the reply: everything that a model, a client and its log can read of it.
     #[must_use]
     pub fn everything(&self) -> String {

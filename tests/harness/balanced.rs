@@ -129,11 +129,39 @@ impl Shared {
             Some((before, after)) => (format!("{before}[server]\n{key}{after}"), String::new()),
             None => (manifest.to_owned(), format!("[server]\n{key}")),
         };
+        let (manifest, limits) = with_shared_places(&manifest);
         let (port, prefix) = (self.engine.port(), &self.prefix);
         // A busy machine takes its time, and these tests are not about that.
         let state =
             format!("[state]\nshared = \"redis://127.0.0.1:{port}\"\nprefix = \"{prefix}\"\nwithin = \"10s\"\n");
-        format!("{manifest}\n{server}{http}{state}")
+        format!("{manifest}\n{server}{http}{limits}{state}")
+    }
+}
+
+/// This manifest with each `concurrency` as one over all replicas too, and the lines of defaults
+/// that it lacks: a call that runs is known by its place at the server.
+fn with_shared_places(manifest: &str) -> (String, &'static str) {
+    const DEFAULTS: &str = "[defaults.limits]";
+    let mut lines: Vec<String> = Vec::new();
+    let (mut section, mut has_places) = ("", false);
+    for line in manifest.lines() {
+        lines.push(line.to_owned());
+        if line.starts_with('[') {
+            section = line;
+        } else if let Some(places) = line.strip_prefix("concurrency = ") {
+            lines.push(format!("concurrency_shared = {places}"));
+            has_places |= section == DEFAULTS;
+        }
+    }
+    if has_places {
+        return (lines.join("\n"), "");
+    }
+    match lines.iter().position(|line| line == DEFAULTS) {
+        Some(at) => {
+            lines.insert(at + 1, "concurrency_shared = 1000".to_owned());
+            (lines.join("\n"), "")
+        }
+        None => (lines.join("\n"), "[defaults.limits]\nconcurrency_shared = 1000\n"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The path of the binary under test.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The `toolcell` under test: the file in `TOOLCELL_BIN` if that is set, else the release build of
 /// this workspace.
@@ -14,6 +15,16 @@ pub fn toolcell() -> PathBuf {
     path.canonicalize().unwrap_or_else(|error| {
         panic!("no binary at {}: {error}; run `cargo build --release` or `make test`", path.display())
     })
+}
+
+/// A command of the `toolcell` under test, in a process with at most so many KiB of address space.
+pub(crate) fn within_address_space(kib: u64) -> Command {
+    let mut process = Command::new("sh");
+    process
+        .args(["-c", &format!("ulimit -v {kib} && exec \"$0\" \"$@\"")])
+        .arg(toolcell())
+        .env_remove("RUST_BACKTRACE");
+    process
 }
 
 /// The program of the drill, beside the `toolcell` under test: its guests can do anything.

@@ -47,6 +47,19 @@ impl Command {
             .with_variable(RUNTIME_FOLDER, &folder.runtime().to_string_lossy())
     }
 
+    /// Runs it in a process with at most so many KiB of address space.
+    #[must_use]
+    pub fn within_address_space(mut self, kib: u64) -> Self {
+        let mut process = binary::within_address_space(kib);
+        process.args(self.process.get_args());
+        process.envs(self.process.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(folder) = self.process.get_current_dir() {
+            process.current_dir(folder);
+        }
+        self.process = process;
+        self
+    }
+
     /// Runs it in this folder.
     #[must_use]
     pub fn working_in(mut self, folder: &Path) -> Self {

@@ -43,7 +43,8 @@ impl TestHost {
     /// If they break a rule of OpenMetrics.
     #[must_use]
     pub fn figures(&self) -> Figures {
-        let reply = Wire::to(self.metrics_address()).ask(&Ask::bare("GET", "/metrics"));
+        let ask = Ask::bare("GET", "/metrics").with("accept", "application/openmetrics-text;version=1.0.0,*/*;q=0.1");
+        let reply = Wire::to(self.metrics_address()).ask(&ask);
         assert_eq!((reply.status(), reply.field("content-type")), (200, Some(OPEN_METRICS)));
         Figures::read(std::str::from_utf8(reply.body()).unwrap())
     }
@@ -130,6 +131,12 @@ impl Figures {
             endings.iter().map(|ending| format!("{name}{ending}")).collect::<Vec<_>>()
         };
         self.families.iter().flat_map(named).collect()
+    }
+
+    /// The number of series.
+    #[must_use]
+    pub fn series(&self) -> usize {
+        self.samples.len()
     }
 
     /// The values of a label, over all series.

@@ -47,6 +47,16 @@ pub fn manifest_of(fixtures: &[&str]) -> String {
     manifest
 }
 
+/// The manifest with `[server] usage = true`: each result says what its call used.
+#[must_use]
+pub fn telling_usage(manifest: &str) -> String {
+    match manifest.split_once("[server]\n") {
+        Some((before, after)) => format!("{before}[server]\nusage = true\n{after}"),
+        // Behind all others, so that no line has another number.
+        None => format!("{manifest}\n[server]\nusage = true\n"),
+    }
+}
+
 /// The built component of this fixture.
 ///
 /// # Panics

@@ -47,7 +47,7 @@ pub use binary::{drill, toolcell};
 pub use command::{Command, Finished};
 pub use engine::patience::patience;
 pub use figures::Figures;
-pub use fixture::{bytes as fixture_bytes, manifest_of, names as fixture_names};
+pub use fixture::{bytes as fixture_bytes, manifest_of, names as fixture_names, telling_usage};
 pub use folder::Folder;
 pub use frames::modern_meta;
 pub use host::TestHost;

@@ -113,6 +113,14 @@ impl Nginx {
     }
 }
 
+impl Nginx {
+    /// The lines of its log of errors so far.
+    #[must_use]
+    pub fn errors(&self) -> String {
+        fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default()
+    }
+}
+
 impl Drop for Nginx {
     fn drop(&mut self) {
         // Its workers end with it; a kill would leave them behind.
@@ -126,10 +134,11 @@ fn servers(hosts: &[SocketAddr]) -> String {
     let shown = shown();
     let before = shown.find("    server 127.0.0.1").expect("a host in the documentation");
     let lines = shown[before..].lines().take_while(|line| line.starts_with("    server 127.0.0.1"));
-    let length: usize = lines.map(|line| line.len() + 1).sum();
+    let length: usize = lines.clone().map(|line| line.len() + 1).sum();
+    let options = lines.clone().next().and_then(|line| line.split(';').next()?.trim().splitn(3, ' ').nth(2));
     let mut text = shown[..before].to_owned();
     for host in hosts {
-        let _ = writeln!(text, "    server {host};");
+        let _ = writeln!(text, "    server {host} {};", options.unwrap_or_default());
     }
     text + &shown[before + length..]
 }

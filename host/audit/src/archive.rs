@@ -56,22 +56,37 @@ struct FromEnd {
     lines: u64,
 }
 
-/// The files that processes with this audit write, or have written: one for each that ran at the
-/// same time as another. The audit's own name comes first, whether there is such a file or not.
+/// One chain of an audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Its number: the first has the audit's own name.
+    pub number: u32,
+    /// The file that is written.
+    pub path: PathBuf,
+}
+
+/// The chains that processes with this audit write, or have written: one for each that ran at the
+/// same time as another. The first one comes first; where there are none at all, it is named alone.
 ///
 /// # Errors
 /// The system's error where the folder cannot be looked at.
-pub fn chains(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn chains(path: &Path) -> io::Result<Vec<Chain>> {
     let files = Files::of(path);
-    let mut paths = vec![path.to_owned()];
+    let mut chains = Vec::new();
+    if exists(files.current())? || exists(&files.number(1))? {
+        chains.push(Chain { number: 1, path: path.to_owned() });
+    }
     for number in 2..=CHAINS_MAX {
         let chain = files.chain(number);
         // A host that is killed while it rotates leaves closed files alone.
         if exists(chain.current())? || exists(&chain.number(1))? {
-            paths.push(chain.current().to_owned());
+            chains.push(Chain { number, path: chain.current().to_owned() });
         }
     }
-    Ok(paths)
+    if chains.is_empty() {
+        chains.push(Chain { number: 1, path: path.to_owned() });
+    }
+    Ok(chains)
 }
 
 impl Archive {

@@ -3,10 +3,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::chain::LINE_START;
 
 /// The most closed files to keep, or to look for.
 pub const FILES_MAX: u32 = 1_000;
@@ -18,9 +21,14 @@ pub const CHAINS_MAX: u32 = 64;
 /// Links to follow to a missing file: as many as Linux follows.
 const LINKS_MAX: u32 = 40;
 
+/// Digits of the longest number.
+const DIGITS_MAX: usize = 20;
+
 /// The files of an audit.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
+    /// The file of the first chain.
+    audit: PathBuf,
     current: PathBuf,
 }
 
@@ -42,6 +50,36 @@ impl Identity {
     }
 }
 
+/// Records that a rotation removes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Removal {
+    /// The first of them; `None`: none is removed.
+    pub(crate) first: Option<u64>,
+    /// The first that stays, in a file that is there already.
+    pub(crate) next: Option<u64>,
+    /// The time when the last of them was written.
+    pub(crate) written: Option<SystemTime>,
+}
+
+impl Removal {
+    /// Of the records from the beginning of one file on, up to the beginning of another.
+    fn between(oldest: &Path, kept: Option<&Path>, youngest: &Path) -> io::Result<Self> {
+        let next = kept.map(first_record).transpose()?.flatten();
+        let written = fs::metadata(youngest).and_then(|metadata| metadata.modified()).ok();
+        Ok(Self { first: first_record(oldest)?, next, written })
+    }
+}
+
+/// The number of a file's first record, if it begins with one.
+fn first_record(path: &Path) -> io::Result<Option<u64>> {
+    let mut begin = [0; LINE_START.len() + DIGITS_MAX];
+    let read = open_regular(path)?.read(&mut begin)?;
+    let digits = begin.get(..read).and_then(|begin| begin.strip_prefix(LINE_START)).unwrap_or_default();
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
+    let digits = digits.get(..end).and_then(|digits| std::str::from_utf8(digits).ok());
+    Ok(digits.and_then(|digits| digits.parse().ok()))
+}
+
 impl From<&Metadata> for Identity {
     fn from(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
@@ -55,23 +93,28 @@ impl Files {
         let mut current = path.to_owned();
         for _ in 0..LINKS_MAX {
             if let Ok(found) = fs::canonicalize(&current) {
-                return Self { current: found };
+                return Self { audit: found.clone(), current: found };
             }
             let Ok(target) = fs::read_link(&current) else { break };
             current = current.parent().unwrap_or(Path::new("")).join(target);
         }
-        Self { current }
+        Self { audit: current.clone(), current }
     }
 
     /// The files of another chain of this audit; 1 is the first, which has the audit's own name. A
     /// process that finds a chain in use writes into the next.
     pub(crate) fn chain(&self, number: u32) -> Self {
         if number <= 1 {
-            return self.clone();
+            return Self { audit: self.audit.clone(), current: self.audit.clone() };
         }
-        let mut name = OsString::from(&self.current);
+        let mut name = OsString::from(&self.audit);
         name.push(format!("-{number}"));
-        Self { current: PathBuf::from(name) }
+        Self { audit: self.audit.clone(), current: PathBuf::from(name) }
+    }
+
+    /// The file of the first chain, which has the audit's own name.
+    pub(crate) fn audit(&self) -> &Path {
+        &self.audit
     }
 
     /// The file that is written.
@@ -127,6 +170,20 @@ impl Files {
             }
         }
         Ok(FILES_MAX)
+    }
+
+    /// The records that the next rotation removes, where so many closed files are kept.
+    pub(crate) fn removal(&self, keep: u32) -> io::Result<Removal> {
+        let closed = self.closed_in_row()?;
+        if keep == 0 {
+            // The file that is written goes as soon as it is closed, and so do all before it.
+            return Removal::between(&self.number(closed), None, self.current());
+        }
+        let keep = keep.clamp(1, FILES_MAX);
+        if closed < keep {
+            return Ok(Removal::default());
+        }
+        Removal::between(&self.number(closed), Some(&self.number(keep - 1)), &self.number(keep))
     }
 
     /// Makes place for one more closed file among so many: the oldest go, the others move up by

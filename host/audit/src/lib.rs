@@ -15,8 +15,8 @@
 //! links do not begin anew.
 //!
 //! A process that finds the file in use writes `FILE-2`, the next `FILE-3`, each with a chain of
-//! its own ([`chains`]). Records that could not be written leave `audit.missed` with their count,
-//! once records can be written again.
+//! its own ([`chains`]), and what is kept of all is bounded together. Records that could not be
+//! written leave `audit.missed` with their count, once records can be written again.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -28,13 +28,14 @@ pub mod filter;
 mod follow;
 mod lines;
 mod open;
+mod room;
 mod settings;
 mod sink;
 mod tail;
 mod verify;
 mod writer;
 
-pub use archive::{Archive, ArchivedFile, Between, chains};
+pub use archive::{Archive, ArchivedFile, Between, Chain, chains};
 pub use chain::RECORD_BYTES_MAX;
 pub use clock::timestamp;
 pub use event::{
@@ -47,6 +48,8 @@ pub use files::{CHAINS_MAX, FILES_MAX};
 pub use filter::Filter;
 pub use follow::{Follower, record_number};
 pub use lines::{LineError, Lines};
+pub use room::is_written;
 pub use settings::{Arguments, Fsync, Rotation, Settings};
 pub use sink::{MISSING_REPORT_INTERVAL, OpenError, Opened, Sink, SinkError};
 pub use verify::{Break, Reason, Summary, Verifier, verify};
+pub use writer::Dropped;

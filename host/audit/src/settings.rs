@@ -21,6 +21,8 @@ pub struct Rotation {
     pub file_bytes_max: u64,
     /// The number of closed files that are kept: `FILE.1` is the newest. At most
     /// [`FILES_MAX`](crate::FILES_MAX); with 0 a full file is removed once the next one has begun.
+    /// Where several processes write, all chains together keep as many bytes, and each one closed
+    /// file at least.
     pub keep: u32,
 }
 
@@ -46,6 +48,11 @@ pub enum Arguments {
 }
 
 impl Rotation {
+    /// Bytes of all chains' files together that nobody writes any more.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.file_bytes_max.saturating_mul(self.keep.into())
+    }
+
     /// Files of 64 MiB, about 100,000 calls each, and eight of them closed.
     pub const DEFAULT: Self = Self { file_bytes_max: 64 << 20, keep: 8 };
 }

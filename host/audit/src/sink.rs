@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::chain::RECORD_BYTES_MAX;
@@ -14,7 +14,7 @@ use crate::event::{AuditRepaired, Event};
 use crate::files::{CHAINS_MAX, Files};
 use crate::open::{self, Found};
 use crate::settings::{Arguments, Settings};
-use crate::writer::{self, Writer};
+use crate::writer::{self, Dropped, DroppedCounts, Writer};
 
 /// The interval of reports on missing records where they are not required.
 pub const MISSING_REPORT_INTERVAL: Duration = Duration::from_secs(60);
@@ -35,12 +35,17 @@ pub struct Sink {
 
 #[derive(Debug)]
 struct Audit {
+    /// The file of this process.
     path: PathBuf,
+    /// The audit's own name, which all chains share.
+    shared: PathBuf,
     writer: Mutex<Writer>,
     settings: Settings,
     reports: MissingReports,
     /// Records that were to be made and are missing.
     missing: AtomicU64,
+    /// Records that rotation has removed.
+    dropped: Arc<DroppedCounts>,
 }
 
 /// The receiver of reports on missing records, where records are not required.
@@ -131,14 +136,17 @@ impl Sink {
     pub fn open_with(path: &Path, settings: Settings) -> Result<(Self, Opened), OpenError> {
         let (files, found) = open_free(&Files::of(path), &settings)?;
         let path = files.current().to_owned();
+        let shared = files.audit().to_owned();
         let opened = Opened { records: found.seq, torn_bytes: found.torn_bytes };
         let continues = found.continues;
         let mut writer = Writer::new(files, found, &settings);
         if let Some(previous_bytes) = continues {
-            writer.append_rotated(previous_bytes)?;
+            writer.append_rotated(previous_bytes, 0)?;
         }
         let audit = Audit {
             path,
+            dropped: writer.dropped(),
+            shared,
             writer: Mutex::new(writer),
             settings,
             reports: MissingReports::nobody(),
@@ -174,16 +182,45 @@ impl Sink {
         self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
     }
 
-    /// The file, where events are recorded.
+    /// The file of this process, where events are recorded.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.audit.as_ref().map(|audit| audit.path.as_path())
+    }
+
+    /// The audit's own name, where events are recorded: [`chains`](crate::chains) has the files of
+    /// all processes.
+    #[must_use]
+    pub fn audit(&self) -> Option<&Path> {
+        self.audit.as_ref().map(|audit| audit.shared.as_path())
     }
 
     /// The number of records that could not be made since it was opened.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.audit.as_ref().map_or(0, |audit| audit.missing.load(Ordering::Relaxed))
+    }
+
+    /// True if the last record could not be made. Where records are required, what the next event
+    /// stands for does not happen either, as far as anybody knows.
+    ///
+    /// Tries again to record how many are missing, so that the answer is that of the moment.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        let Some(audit) = &self.audit else { return false };
+        audit.writer.lock().unwrap_or_else(PoisonError::into_inner).append_missed().is_err()
+    }
+
+    /// True if what cannot be recorded does not happen.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.audit.as_ref().is_some_and(|audit| audit.settings.required)
+    }
+
+    /// The records that rotation has removed since it was opened.
+    #[must_use]
+    pub fn dropped(&self) -> Dropped {
+        self.audit.as_ref().map(|audit| audit.dropped.read()).unwrap_or_default()
     }
 
     /// Records an event with one write to the file. The event is made only if it is recorded.

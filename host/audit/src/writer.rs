@@ -3,15 +3,18 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
 use crate::chain::{self, Hash, LINE_START, RECORD_BYTES_MAX};
 use crate::clock::{push_number, push_timestamp};
 use crate::event::{AuditMissed, AuditRotated, Event};
-use crate::files::{Files, Identity};
+use crate::files::{Files, Identity, Removal};
 use crate::open::{self, Found};
+use crate::room::make_room;
 use crate::settings::{Fsync, Rotation, Settings};
 use crate::sink::SinkError;
 
@@ -37,14 +40,65 @@ pub(crate) struct Writer {
     /// Records that could not be written since the last one that could.
     missed: u64,
     line: Vec<u8>,
+    dropped: Arc<DroppedCounts>,
+}
+
+/// Records that rotation has removed.
+#[derive(Debug, Default)]
+pub(crate) struct DroppedCounts {
+    records: AtomicU64,
+    /// The age in milliseconds, and one more, of the youngest of those that were removed last; 0
+    /// before the first.
+    age_ms: AtomicU64,
+}
+
+/// Records that rotation has removed since the audit was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Their number.
+    pub records: u64,
+    /// The age of the youngest of those that were removed last, when they were removed. `None`
+    /// where none was.
+    pub age: Option<Duration>,
+}
+
+impl DroppedCounts {
+    fn note(&self, records: u64, written: Option<SystemTime>) {
+        self.records.fetch_add(records, Ordering::Relaxed);
+        let age = written.and_then(|written| SystemTime::now().duration_since(written).ok()).unwrap_or_default();
+        let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+        self.age_ms.store(age_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Dropped {
+        let age_ms = self.age_ms.load(Ordering::Relaxed).checked_sub(1);
+        Dropped { records: self.records.load(Ordering::Relaxed), age: age_ms.map(Duration::from_millis) }
+    }
 }
 
 impl Writer {
     pub(crate) fn new(files: Files, found: Found, settings: &Settings) -> Self {
         let Found { file, is_regular, length_bytes, seq, prev, .. } = found;
         let rotation = settings.rotation.filter(|_| is_regular);
-        let (fsync, line) = (settings.fsync, Vec::new());
-        Self { files, file, is_regular, rotation, fsync, seq, prev, length_bytes, is_broken: false, missed: 0, line }
+        Self {
+            files,
+            file,
+            is_regular,
+            rotation,
+            fsync: settings.fsync,
+            seq,
+            prev,
+            length_bytes,
+            is_broken: false,
+            missed: 0,
+            line: Vec::new(),
+            dropped: Arc::default(),
+        }
+    }
+
+    /// Counts what rotation removes.
+    pub(crate) fn dropped(&self) -> Arc<DroppedCounts> {
+        Arc::clone(&self.dropped)
     }
 
     /// Appends a record of an event, given as [`encode`] has it. What was missed before is recorded
@@ -57,7 +111,8 @@ impl Writer {
         appended
     }
 
-    fn append_missed(&mut self) -> Result<(), SinkError> {
+    /// Records how many records are missing, if any are.
+    pub(crate) fn append_missed(&mut self) -> Result<(), SinkError> {
         if self.missed == 0 {
             return Ok(());
         }
@@ -75,6 +130,8 @@ impl Writer {
             let length_bytes = self.length_bytes + (event.len() + HEAD_BYTES_MAX) as u64;
             if length_bytes > rotation.file_bytes_max && self.length_bytes > ROTATED_BYTES_MAX {
                 self.rotate(rotation.keep)?;
+                // Where that fails, more is kept, and the next rotation tries again.
+                let _ = make_room(&self.files, rotation.bytes_max());
             }
         }
         self.append_line(event)
@@ -161,11 +218,18 @@ impl Writer {
     fn rotate(&mut self, keep: u32) -> Result<(), SinkError> {
         let (current, newest) = (self.files.current().to_owned(), self.files.number(1));
         let is_in_place = Identity::at(&current)? == Some(Identity::of(&self.file)?);
+        let mut removed = Removal::default();
         if is_in_place {
+            // What cannot be counted is removed all the same: the audit must go on.
+            removed = self.files.removal(keep).unwrap_or_default();
             self.files.make_place(keep)?;
             fs::rename(&current, &newest)?;
         }
-        let begun = self.begin_file();
+        let records = removed.first.map_or(0, |first| removed.next.unwrap_or(self.seq + 1).saturating_sub(first));
+        let begun = self.begin_file(records);
+        if records > 0 {
+            self.dropped.note(records, removed.written);
+        }
         if begun.is_err() && is_in_place {
             // Where even this fails, there is no file of that name; the next opening continues from
             // there.
@@ -179,12 +243,12 @@ impl Writer {
     }
 
     /// Makes a file that says that the audit goes on there.
-    fn begin_file(&mut self) -> Result<(), SinkError> {
+    fn begin_file(&mut self, dropped_records: u64) -> Result<(), SinkError> {
         let previous_bytes = self.length_bytes;
         let file = open::create(self.files.current())?.map_err(io::Error::other)?;
         let old = std::mem::replace(&mut self.file, file);
         self.length_bytes = 0;
-        let begun = self.sync_folder().and_then(|()| self.append_rotated(previous_bytes));
+        let begun = self.sync_folder().and_then(|()| self.append_rotated(previous_bytes, dropped_records));
         if begun.is_err() {
             (self.file, self.length_bytes, self.is_broken) = (old, previous_bytes, false);
             let _ = fs::remove_file(self.files.current());
@@ -199,10 +263,11 @@ impl Writer {
         }
     }
 
-    /// Records that the file goes on from another one, of so many bytes.
-    pub(crate) fn append_rotated(&mut self, previous_bytes: u64) -> Result<(), SinkError> {
+    /// Records that the file goes on from another one, of so many bytes, and that so many records
+    /// went with the oldest.
+    pub(crate) fn append_rotated(&mut self, previous_bytes: u64, dropped_records: u64) -> Result<(), SinkError> {
         let mut event = Vec::new();
-        encode(&mut event, &Event::AuditRotated(AuditRotated { previous_bytes }))?;
+        encode(&mut event, &Event::AuditRotated(AuditRotated { previous_bytes, dropped_records }))?;
         self.append_line(&event)
     }
 }

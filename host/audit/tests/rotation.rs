@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toolcell_audit::{
-    Archive, Clipped, Event, Fsync, HostStopped, LineError, OpenError, Opened, Reason, Rotation, Settings, Sink,
-    SinkError, Summary, record_number,
+    Archive, Clipped, Dropped, Event, Fsync, HostStopped, LineError, OpenError, Opened, Reason, Rotation, Settings,
+    Sink, SinkError, Summary, record_number,
 };
 
 /// The file that the process that is killed writes.
@@ -110,6 +110,26 @@ fn a_full_file_is_closed_and_the_chain_goes_on_in_the_next() {
     }
     let summary = folder.verify();
     assert_eq!((summary.first, summary.last, summary.records), (1, 50 + u64::from(closed), 50 + u64::from(closed)));
+}
+
+#[test]
+fn what_rotation_removes_is_counted_and_recorded() {
+    let folder = Folder::new();
+    let mut dropped = 0;
+    for keep in [100, 2, 1, 0, 3] {
+        let (sink, _) = Sink::open_with(&folder.file(0), small(keep)).unwrap();
+        assert_eq!(sink.dropped(), Dropped::default());
+        for calls in 0..50 {
+            sink.record(|| stopped(calls)).unwrap();
+        }
+        let of_sink = sink.dropped();
+        assert_eq!(of_sink.age.is_some(), keep != 100, "{keep}");
+        assert!(of_sink.age.is_none_or(|age| age < Duration::from_secs(600)), "{of_sink:?}");
+        dropped += of_sink.records;
+        assert_eq!(dropped, folder.verify().first - 1, "{keep}");
+        let last = &folder.events(0)[0];
+        assert_eq!(last["dropped_records"].as_u64().is_some_and(|records| records > 0), keep != 100, "{last}");
+    }
 }
 
 #[test]
@@ -454,6 +474,44 @@ fn a_gap_that_a_stopped_rotation_leaves_has_nothing_beyond_it() {
         assert_eq!(strays, Vec::<PathBuf>::new(), "{number}");
         archive.verify().unwrap();
     }
+}
+
+/// Bytes of all files of an audit, and their number.
+fn held(folder: &Folder) -> (u64, usize) {
+    let names = folder.names();
+    let bytes = names.iter().map(|name| fs::metadata(folder.folder.path().join(name)).unwrap().len());
+    (bytes.sum(), names.len())
+}
+
+#[test]
+fn what_is_kept_is_bounded_for_all_chains_together() {
+    let folder = Folder::new();
+    let settings = small(4);
+    let file_bytes_max = settings.rotation.unwrap().file_bytes_max;
+    let record = |sink: &Sink, records: u64| (0..records).for_each(|n| sink.record(|| stopped(n)).unwrap());
+    // Ten processes that ended, each with more than it may keep alone.
+    let ended: Vec<Sink> = (0..10).map(|_| Sink::open_with(&folder.audit(), settings).unwrap().0).collect();
+    ended.iter().for_each(|sink| record(sink, 100));
+    let (together, _) = held(&folder);
+    assert!(together <= (4 + 2 * 10) * file_bytes_max, "{together}: each has its file and one closed one at least");
+    drop(ended);
+    // Two go on in the first chains, and the rest shrinks as they write.
+    let writing: Vec<Sink> = (0..2).map(|_| Sink::open_with(&folder.audit(), settings).unwrap().0).collect();
+    writing.iter().for_each(|sink| record(sink, 200));
+    let (together, files) = held(&folder);
+    assert!(together <= (4 + 2 * 2) * file_bytes_max, "{together} bytes in {files} files");
+    for chain in toolcell_audit::chains(&folder.audit()).unwrap() {
+        let archive = Archive::open(&chain.path).unwrap();
+        archive.verify().unwrap_or_else(|(file, broken)| panic!("{}: {broken:?}", file.path().display()));
+        assert_eq!(toolcell_audit::is_written(&chain.path).unwrap(), chain.number <= 2, "{}", chain.path.display());
+    }
+    drop(writing);
+    // A single one has the whole room again.
+    let (alone, _) = Sink::open_with(&folder.audit(), settings).unwrap();
+    record(&alone, 300);
+    let (together, _) = held(&folder);
+    assert!(together <= (4 + 2) * file_bytes_max, "{together}");
+    assert!(folder.file(4).exists() || together > 3 * file_bytes_max, "{:?}", folder.names());
 }
 
 #[test]

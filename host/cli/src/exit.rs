@@ -20,6 +20,14 @@ pub enum Exit {
     HostFailed,
 }
 
+impl Exit {
+    /// This one, or the other where nothing is wrong with this one.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        if self == Self::Done { other } else { self }
+    }
+}
+
 /// Reason why a command does nothing, with advice.
 #[derive(Clone, Debug)]
 pub struct Failure {

@@ -4,11 +4,12 @@ use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Mutex;
 
-use toolcell_policy::{Diagnostic, Severity, Style, render_all};
-use toolcell_server::{LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
+use toolcell_policy::{Diagnostic, Severity, Style, parse, render_all};
+use toolcell_server::{LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, OperatorLog as _, Ready, Refusal};
 
 use crate::args::{CodeCacheArgs, SketchRights};
 use crate::lock_text::{differences, lock_at_fault};
+use crate::logging::LogControl;
 use crate::sandbox_process;
 use crate::sketch::{self, Sketch};
 use crate::terminal::{self, Progress};
@@ -28,7 +29,7 @@ pub fn open_again_or_say(
     rights: &SketchRights,
     code: &CodeCacheArgs,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
+    let options = OpenOptions { code: code.options(), what_works: true, ..OpenOptions::default() };
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
@@ -38,22 +39,37 @@ pub fn open_to_call_or_say(
     rights: &SketchRights,
     code: &CodeCacheArgs,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let options = OpenOptions { code: code.options(), observing: true, serves: true, ..OpenOptions::default() };
+    let options =
+        OpenOptions { code: code.options(), observing: true, serves: true, what_works: true, ..OpenOptions::default() };
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
 /// Prints the problems, but warnings alone only once a day.
 fn show_problems_daily(path: &Path, opened: &Opened) {
-    let is_harmless = opened.ready.is_some() && !opened.problems.is_empty();
+    let has_errors = opened.problems.iter().any(|problem| problem.severity() == Severity::Error);
+    let is_harmless = opened.ready.is_some() && !opened.problems.is_empty() && !has_errors;
     if !is_harmless || warned::is_due(path, &render_all(&opened.file.source(), &opened.problems, Style::Plain)) {
         show_problems(opened);
     }
 }
 
-/// [`open_or_say`] of a manifest with other options, for a process with a log: its level decides
-/// whether warnings alone are shown.
+/// [`open_or_say`] of a manifest with other options.
 pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_path(path, options, |opened| {
+    open_path(path, options, show_problems)
+}
+
+/// [`open_with_or_say`] for a process with this log: its level decides whether warnings alone are
+/// shown, and the manifest's level holds before anything is said.
+pub fn open_to_serve_or_say(
+    path: &Path,
+    options: OpenOptions<'_>,
+    log: &LogControl,
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    let Some(file) = read_or_say(path) else { return Ok(None) };
+    if let Ok(parsed) = parse(&file.source()) {
+        log.follow(parsed.manifest.server().log().into());
+    }
+    open_file(file, options, |opened| {
         if opened.ready.is_none() || terminal::shows(LogLevel::Warn) {
             show_problems(opened);
         }
@@ -92,13 +108,12 @@ fn open_path(
     options: OpenOptions<'_>,
     show: impl Fn(&Opened),
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    match ManifestFile::read(path) {
-        Ok(file) => open_file(file, options, show),
-        Err(problem) => {
-            terminal::error(&problem, Some("name the manifest with --manifest, or run this in its folder"));
-            Ok(None)
-        }
-    }
+    read_or_say(path).map_or(Ok(None), |file| open_file(file, options, show))
+}
+
+fn read_or_say(path: &Path) -> Option<ManifestFile> {
+    let hint = "name the manifest with --manifest, or run this in its folder";
+    ManifestFile::read(path).inspect_err(|problem| terminal::error(problem, Some(hint))).ok()
 }
 
 fn open_file(

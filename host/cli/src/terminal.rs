@@ -1,9 +1,10 @@
 //! Messages for people: with colours only on a terminal, with progress only if somebody sees it,
 //! and as JSON if the log is.
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -123,27 +124,28 @@ pub fn error(message: &str, hint: Option<&str>) {
     }
     let style = stderr_style();
     let label = paint("error", "1;31", style);
-    let mut text = format!("{label}: {message}\n");
+    let mut text = format!("{label}: {}\n", clean(message, style));
     if let Some(hint) = hint {
-        text.push_str(&format!("\n{}: {hint}\n", paint("hint", "1;36", style)));
+        text.push_str(&format!("\n{}: {}\n", paint("hint", "1;36", style), clean(hint, style)));
     }
     write(&text);
 }
 
 /// The least severe messages that are shown besides the log; a process that does not serve shows
 /// all of them.
-static SHOWN: OnceLock<LogLevel> = OnceLock::new();
+static SHOWN: RwLock<LogLevel> = RwLock::new(LogLevel::Debug);
 
 /// From now on shows only messages that a log of this level would have. What ends the process is
 /// shown all the same.
 pub fn show_from(level: LogLevel) {
-    // The first one stays, as the log does.
-    let _ = SHOWN.set(level);
+    if let Ok(mut shown) = SHOWN.write() {
+        *shown = level;
+    }
 }
 
 /// True if messages of this level are shown.
 pub fn shows(level: LogLevel) -> bool {
-    SHOWN.get().is_none_or(|shown| *shown >= level)
+    SHOWN.read().is_ok_and(|shown| *shown >= level)
 }
 
 /// Prints a remark to stderr that needs no action.
@@ -158,7 +160,13 @@ pub fn say(text: &str) {
     if speaks_json() {
         return write(&json_text(tracing::Level::INFO, text, None));
     }
-    write(text);
+    write(&clean(text, stderr_style()));
+}
+
+/// The text with escapes for what shows it otherwise than it reads: others have a part in most
+/// messages.
+fn clean(text: &str, style: Style) -> Cow<'_, str> {
+    escaped(text, style == Style::Color).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// Prints a warning of one sentence to stderr.
@@ -169,7 +177,7 @@ pub fn warning(text: &str) {
     if speaks_json() {
         return write(&json_text(tracing::Level::WARN, text, None));
     }
-    write(&format!("warning: {text}\n"));
+    write(&format!("warning: {}\n", clean(text, stderr_style())));
 }
 
 /// Writes to stderr unchanged. If that fails there is nobody left to tell.
@@ -177,9 +185,10 @@ pub fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Writes data to stdout.
+/// Writes data to stdout: as it is to a program, and with escapes to a terminal.
 pub fn print(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
+    let text = if stdout.is_terminal() { clean(text, stdout_style()) } else { Cow::Borrowed(text) };
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
@@ -253,7 +262,18 @@ fn bar(done: usize, total: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LIST_COLUMNS_MAX, bar, listed};
+    use toolcell_policy::Style;
+
+    use super::{LIST_COLUMNS_MAX, bar, clean, listed};
+
+    #[test]
+    fn what_others_wrote_is_escaped_in_messages() {
+        let said = "the server said: \u{202e}drowssap\u{1b}[2J\u{200b}\nnext \u{1b}[31mred";
+        let expected = "the server said: \\u202edrowssap\\u001b[2J\\u200b\nnext ";
+        assert_eq!(clean(said, Style::Plain), format!("{expected}\\u001b[31mred"));
+        assert_eq!(clean(said, Style::Color), format!("{expected}\u{1b}[31mred"));
+        assert_eq!(clean("plain é\n", Style::Plain), "plain é\n");
+    }
 
     #[test]
     fn a_long_list_goes_on_below_its_first_name() {

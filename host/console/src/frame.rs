@@ -4,7 +4,7 @@
 use maud::{DOCTYPE, Markup, html};
 
 use crate::asset::{CHARTS, CHARTS_STYLE, ICON, SCRIPT, STYLE};
-use crate::bounds::HIDDEN_BYTES;
+use crate::bounds::{HIDDEN_BYTES, ROWS};
 use crate::model::{Frame, Notice};
 use crate::routes;
 use crate::text::{line, words};
@@ -114,6 +114,7 @@ pub fn page_of(
                 (status(frame))
             }
             main #main tabindex="-1" {
+                (problems(frame))
                 @if let Some(notice) = &frame.notice { (notice_box(notice)) }
                 (content)
             }
@@ -128,6 +129,17 @@ pub fn page_of(
         }
     };
     document(&title, &further, &body)
+}
+
+/// Problems of the server: a part of every page, empty where all is well.
+pub fn problems(frame: &Frame) -> Markup {
+    html! {
+        div #problems {
+            @for text in frame.problems.iter().take(ROWS) {
+                (notice_box(&Notice { failed: true, text: text.clone() }))
+            }
+        }
+    }
 }
 
 /// A page without a view, such as signing in; `further` stands in its head.

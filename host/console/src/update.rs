@@ -11,7 +11,7 @@
 use maud::Markup;
 use serde_json::json;
 
-use crate::frame::{View, navigation};
+use crate::frame::{View, navigation, problems};
 use crate::model::{Approvals, Changes, Denials, Frame, Now};
 use crate::page::parts;
 
@@ -49,7 +49,7 @@ impl Update {
 
     fn of(frame: &Frame, view: View, parts: impl IntoIterator<Item = (&'static str, Markup)>) -> Self {
         let parts = parts.into_iter().map(|(_, markup)| markup.0);
-        let parts = std::iter::once(navigation(frame, view).0).chain(parts).collect();
+        let parts = [navigation(frame, view).0, problems(frame).0].into_iter().chain(parts).collect();
         Self { parts, say: None }
     }
 }

@@ -1,12 +1,14 @@
 //! The interface to the program around this crate: a catalog of tools, an executor, an outbox for
 //! frames.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_json::value::RawValue;
@@ -115,8 +117,8 @@ pub trait Catalog: Send + Sync + 'static {
         None
     }
 
-    /// The identity of a tool's code, such as its digest: answers to its questions count for no
-    /// other code. `None`, the default: calls of this tool never ask.
+    /// The identity of what questions of a tool are about, such as a digest of all that it may
+    /// reach: answers count for no other. `None`, the default: calls of this tool never ask.
     fn asks(&self, tool: usize) -> Option<String> {
         let _ = tool;
         None
@@ -130,6 +132,13 @@ pub trait Catalog: Send + Sync + 'static {
     /// Must not block. A panic in it becomes error -32603.
     fn refuse_early(&self, call: &Call) -> Option<CallResult> {
         let _ = call;
+        None
+    }
+
+    /// Most bytes of a message that asks for something: the longest arguments that any tool takes,
+    /// and all that comes beside. A longer one is refused before it is read. `None`, the default:
+    /// as many as the transport takes.
+    fn message_bytes_max(&self) -> Option<usize> {
         None
     }
 
@@ -249,14 +258,27 @@ pub struct CallContext {
     pub task: bool,
 }
 
-/// Yields once, so that an executor can move the work off a thread with other duties. To be awaited
-/// before work that takes longer than such a thread can spare.
+thread_local! {
+    /// True if work on this thread asked for another one.
+    static LEAVES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True if the work that was just polled wants to go on elsewhere, and to stay there. Asking takes
+/// the answer.
+#[must_use]
+pub fn leaves_thread() -> bool {
+    LEAVES.take()
+}
+
+/// Yields once, so that an executor can move the work off a thread with other duties: it asks
+/// [`leaves_thread`]. To be awaited before work that takes longer than such a thread can spare.
 pub async fn leave_thread() {
     let mut left = false;
     poll_fn(|context| {
         if std::mem::replace(&mut left, true) {
             return Poll::Ready(());
         }
+        LEAVES.set(true);
         // Woken at once, so that no executor takes it for waiting.
         context.waker().wake_by_ref();
         Poll::Pending
@@ -324,6 +346,29 @@ pub enum Audience {
     Gone,
 }
 
+/// A frame whose middle is shared with other frames, so that many of them take little memory.
+#[derive(Clone, Debug, Default)]
+pub struct SharedFrame {
+    /// The bytes before the shared ones.
+    pub head: Vec<u8>,
+    /// Bytes that other frames hold too.
+    pub shared: Bytes,
+    /// The bytes behind them.
+    pub tail: Vec<u8>,
+}
+
+impl SharedFrame {
+    /// The frame in one piece.
+    #[must_use]
+    pub fn joined(self) -> Vec<u8> {
+        let Self { head: mut frame, shared, tail } = self;
+        frame.reserve_exact(shared.len() + tail.len());
+        frame.extend_from_slice(&shared);
+        frame.extend_from_slice(&tail);
+        frame
+    }
+}
+
 /// The transport's side of one connection: takes frames, and tells if it has room.
 pub trait Outbox: Send + Sync + 'static {
     /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush),
@@ -344,6 +389,18 @@ pub trait Outbox: Send + Sync + 'static {
         self.queue(frame);
     }
 
+    /// Takes the [answer](Self::answer) as a frame that shares bytes with others.
+    fn answer_shared(&self, frame: SharedFrame) {
+        self.answer(frame.joined());
+    }
+
+    /// Counts bytes that wait to become a part of the answer. Returns false if the client, or all
+    /// clients together, leave too much unread: the bytes must not be kept then.
+    fn keeps(&self, bytes: usize) -> bool {
+        let _ = bytes;
+        true
+    }
+
     /// Takes the answer to a message that was refused before it did anything.
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
         let _ = code;
@@ -352,6 +409,11 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// Ends the message without an answer: a notification, a response, or a cancelled request.
     fn unanswered(&self) {}
+
+    /// Ends a response of the client that nobody took: it is to be sent again.
+    fn not_taken(&self) {
+        self.unanswered();
+    }
 
     /// Tells if a request from the server would reach the client.
     fn audience(&self) -> Audience {

@@ -46,6 +46,7 @@ pub mod tasks {
     };
 }
 mod tool;
+mod turns;
 
 pub use asking::{ASKS_AT_ONCE_MAX, Answer, Ask, AskError, AskTerms, Asked, Asking, Question, QuestionKind, Root};
 pub use caller::Caller;
@@ -59,7 +60,9 @@ pub use content::{
 pub use declared::{DeclaredResource, HostContents, HostReading, NotRead, ResourceEntry, ResourceMore, ResourceReader};
 pub use events::CallEvents;
 pub use frame::{ErrorCode, OverlongFrame, RequestId, RpcError};
-pub use host::{Audience, Call, CallContext, Catalog, Executor, Host, Outbox, Work, leave_thread};
+pub use host::{
+    Audience, Call, CallContext, Catalog, Executor, Host, Outbox, SharedFrame, Work, leave_thread, leaves_thread,
+};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use method::Method;
 pub use mirrored::Mirrored;
@@ -77,3 +80,4 @@ pub use tool::{
 pub use toolcell_schema::{
     ArgumentProblem, ArgumentProblems, DefinitionProblem, GivenUp, Patience, SchemaBounds, sanitize,
 };
+pub use turns::{FairTurns, Turn, TurnBounds};

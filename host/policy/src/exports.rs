@@ -3,17 +3,15 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::manifest::ComponentPolicy;
-use crate::names::{check_tool, did_you_mean};
+use crate::names::did_you_mean;
 
 impl ComponentPolicy {
-    /// Compares what the manifest says of single tools, and its prefix, with the tools the
-    /// component really has, by their own names. Gives every problem: a tool the component does not
-    /// have, and a name that its prefix makes too long. Names that are no tool names by themselves
-    /// are for whoever checks the component's definitions.
+    /// Compares what the manifest says of single tools with the tools the component really has, by
+    /// their own names. Gives a problem for each tool that the component does not have.
     #[must_use]
     pub fn check_exports(&self, exported: &[&str]) -> Vec<Diagnostic> {
         let missing = self.tools().iter().filter(|tool| !exported.contains(&tool.name()));
-        let missing = missing.map(|tool| {
+        let problems = missing.map(|tool| {
             let message = format!("component {:?} has no tool {:?}", self.name(), tool.name());
             let problem = Diagnostic::error("tools::unknown", message).at(tool.name_span());
             match did_you_mean(tool.name(), exported.iter().copied()) {
@@ -21,17 +19,6 @@ impl ComponentPolicy {
                 None if exported.is_empty() => problem,
                 None => problem.hint("toolcell inspect shows the tools of a component"),
             }
-        });
-        missing.chain(self.check_prefix(exported)).collect()
-    }
-
-    fn check_prefix(&self, exported: &[&str]) -> Vec<Diagnostic> {
-        let Some(span) = self.prefix_span() else { return Vec::new() };
-        let named = exported.iter().filter(|name| check_tool(name).is_ok());
-        let too_long = named.filter_map(|name| Some((name, self.exposed_name(name).err()?)));
-        let problems = too_long.map(|(name, error)| {
-            let message = format!("tool name {name:?} with this prefix {error}");
-            Diagnostic::error("tools::name", message).at(span.clone()).hint("shorten the prefix")
         });
         problems.collect()
     }
@@ -44,19 +31,17 @@ mod tests {
     use crate::{Source, Style, parse, render_all};
 
     #[test]
-    fn tools_the_component_lacks_and_names_too_long_are_shown_at_their_lines() {
+    fn tools_the_component_lacks_are_shown_at_their_lines() {
         let text = "version = 1\n[components.wx]\nsource = 'wx.wasm'\nprefix = 'p_'\n\
                     [components.wx.tools.forcast]\n[components.wx.tools.normals]\n[components.wx.tools.zzz]\n";
         let source = Source { name: "m.toml", text };
         let manifest = parse(&source).unwrap().manifest;
         let wx = manifest.component("wx").unwrap();
         assert_eq!(wx.check_exports(&["forcast", "normals", "zzz", "other", "not a name"]), []);
-        let long = "n".repeat(63);
-        let shown = render_all(&source, &wx.check_exports(&["forecast", "normals", &long]), Style::Plain);
+        let shown = render_all(&source, &wx.check_exports(&["forecast", "normals"]), Style::Plain);
         assert_eq!(
             shown,
-            format!(
-                "\
+            "\
 error[tools::unknown]: component \"wx\" has no tool \"forcast\"
  --> m.toml:5:22
   |
@@ -72,16 +57,7 @@ error[tools::unknown]: component \"wx\" has no tool \"zzz\"
   |                      ^^^
   |
   = hint: toolcell inspect shows the tools of a component
-
-error[tools::name]: tool name \"{long}\" with this prefix has 65 characters, 64 are allowed
- --> m.toml:4:10
-  |
-4 | prefix = 'p_'
-  |          ^^^^
-  |
-  = hint: shorten the prefix
 "
-            )
         );
     }
 }

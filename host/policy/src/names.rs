@@ -6,7 +6,7 @@
 //! | component | 1 to 64 of `a-z 0-9 _ -`, not `_` or `-` first | `weather` |
 //! | tool, as its component calls it | 1 to 64 of `A-Z a-z 0-9 _ -` | `get_forecast` |
 //! | prefix | 1 to 63 of the same | `wx_` |
-//! | tool, as a client sees it | prefix + tool, at most 64 | `wx_get_forecast` |
+//! | tool, as a client sees it | prefix + tool, [shortened](shortened) to 64 | `wx_get_forecast` |
 
 /// The longest name of a component or a tool, in characters: what most clients and model APIs
 /// accept.
@@ -14,6 +14,10 @@ pub const NAME_CHARS_MAX: usize = 64;
 
 /// The longest prefix, in characters: one less than a name, so that something follows it.
 pub const PREFIX_CHARS_MAX: usize = NAME_CHARS_MAX - 1;
+
+/// Hexadecimal digits of the digest that ends a shortened name: two of 10,000 long names share them
+/// by chance once in 80 times, and such a tool is reported.
+const DIGEST_CHARS: usize = 8;
 
 /// Words longer than this, in characters, are not guessed at: the guess costs the product of two
 /// lengths.
@@ -66,7 +70,8 @@ pub fn check_prefix(prefix: &str) -> Result<(), NameError> {
     check(prefix, PREFIX_CHARS_MAX, is_tool_character)
 }
 
-/// The name a client sees: the prefix, if any, and the tool's own name.
+/// The name a client sees: the prefix, if any, and the tool's own name. Together they are
+/// [shortened] where they are too long.
 ///
 /// ```
 /// use toolcell_policy::names::exposed;
@@ -74,12 +79,32 @@ pub fn check_prefix(prefix: &str) -> Result<(), NameError> {
 /// ```
 ///
 /// # Errors
-/// [`NameError`] where the two together do not have the form of a tool's name.
+/// [`NameError`] where either does not have its form.
 pub fn exposed(prefix: Option<&str>, tool: &str) -> Result<String, NameError> {
-    let name = format!("{}{tool}", prefix.unwrap_or_default());
     check_tool(tool)?;
-    check_tool(&name)?;
-    Ok(name)
+    let Some(prefix) = prefix else { return Ok(tool.to_owned()) };
+    check_prefix(prefix)?;
+    let name = format!("{prefix}{tool}");
+    Ok(shortened(&name, &name))
+}
+
+/// A name of at most [`NAME_CHARS_MAX`] characters. A longer one is cut, and ends in the beginning
+/// of a digest of `whole`: what the name stands for, such as a function with its interface.
+///
+/// ```
+/// use toolcell_policy::names::shortened;
+/// assert_eq!(shortened("forecast", "acme:weather/days.forecast"), "forecast");
+/// assert_eq!(shortened(&"a".repeat(65), "a").len(), 64);
+/// ```
+#[must_use]
+pub fn shortened(name: &str, whole: &str) -> String {
+    if name.len() <= NAME_CHARS_MAX {
+        return name.to_owned();
+    }
+    let begin = name.get(..name.floor_char_boundary(NAME_CHARS_MAX - DIGEST_CHARS - 1)).unwrap_or_default();
+    let digest = blake3::hash(whole.as_bytes()).to_hex();
+    let end: String = digest.chars().take(DIGEST_CHARS).collect();
+    format!("{}_{end}", begin.trim_end_matches('_'))
 }
 
 /// The candidate that somebody most likely meant, where one is near: case, `-` for `_`, and about
@@ -204,8 +229,27 @@ mod tests {
         assert_eq!(check_prefix(&prefix_max), Ok(()));
         assert_eq!(check_prefix(&long[..64]), Err(NameError::TooLong { chars: 64, max: 63 }));
         assert_eq!(exposed(Some(&prefix_max), "b").map(|name| name.len()), Ok(64));
-        assert_eq!(exposed(Some(&prefix_max), "bc"), Err(NameError::TooLong { chars: 65, max: 64 }));
         assert_eq!(exposed(Some("p_"), ""), Err(NameError::Empty));
+        assert_eq!(exposed(Some("p!"), "b"), Err(NameError::Character('!')));
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_ends_in_a_digest_of_all_of_it() {
+        let long = "a".repeat(64);
+        assert_eq!(shortened(&long, "any"), long);
+        let (one, other) = (shortened(&format!("{long}b"), "one"), shortened(&format!("{long}b"), "other"));
+        assert_eq!(one.len(), 64);
+        assert_eq!(one[..56], format!("{}_", "a".repeat(55)));
+        assert!(one[56..].bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");
+        assert_ne!(one, other);
+        // Pinned: a client, a lock and a manifest may have kept it.
+        assert_eq!(
+            exposed(Some("p_"), &long).as_deref(),
+            Ok("p_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_32718eaa")
+        );
+        // No separator stands twice, and no character is cut in two.
+        assert!(!shortened(&format!("{}_{long}", "a".repeat(54)), "any").contains("__"));
+        assert!(check_tool(&shortened(&"é".repeat(64), "any")).is_err());
     }
 
     #[test]

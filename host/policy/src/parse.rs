@@ -163,7 +163,9 @@ pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
 fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     root.check_keys(&ROOT, problems);
     let table = |key: &str, problems: &mut Problems| root.get(key).and_then(|entry| entry.section(problems));
-    let server = Server::read(table("server", problems).as_ref(), problems);
+    let section = table("server", problems);
+    let server = Server::read(section.as_ref(), problems);
+    wall::check_without(&server, section.as_ref(), problems);
     let http = HttpPolicy::read_from(root, problems);
     let metrics = table("metrics", problems).map(|section| MetricsPolicy::read(Some(&section), problems));
     let console = ConsolePolicy::read_from(root, http.as_ref(), problems);

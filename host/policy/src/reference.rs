@@ -19,9 +19,13 @@
 //! | `docker.io/a` | `docker.io/library/a` |
 //! | `index.docker.io/a/b`, `registry-1.docker.io/a/b`, `registry.hub.docker.com/a/b` | `docker.io/a/b` |
 //! | `[::ffff:10.0.0.1]/a` | `10.0.0.1/a` |
+//! | `0x7f000001:5000/a`, `0177.0.0.1:5000/a`, `127.1:5000/a` | `127.0.0.1:5000/a` |
+//! | `GHCR.io/a`, `ghcr.io./a` | `ghcr.io/a` |
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
+
+use crate::grants::Host;
 
 /// The longest registry with its repository, in characters: most registries take no longer ones
 /// (distribution specification, "Pulling manifests").
@@ -304,12 +308,13 @@ pub(crate) fn check_registry(registry: &str) -> Result<(), ReferenceError> {
         if port.is_none() && !host.contains('.') && host != "localhost" {
             return Err(ReferenceError::NoRegistry(shown(host)));
         }
-        let is_number = host.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
-        let is_host = if is_number {
-            host.parse::<Ipv4Addr>().is_ok()
-        } else {
-            host.len() <= 253 && host.split('.').all(is_label)
-        };
+        // What is connected to is what the URL rules make of it, and rules compare its normal form.
+        let parsed = Host::parse(host).map_err(|_| wrong())?;
+        if parsed.to_string() != host {
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            return Err(other(format!("{parsed}{port}")));
+        }
+        let is_host = parsed.addr().is_some() || host.split('.').all(is_label);
         is_host.then_some(()).ok_or_else(wrong)?;
     }
     let is_port =
@@ -395,7 +400,7 @@ mod tests {
             ("oci://ghcr.io/:tag", |error| matches!(error, E::Repository)),
             ("oci://library/busybox", |error| matches!(error, E::NoRegistry(_))),
             ("oci:///a", |error| matches!(error, E::NoRegistry(_))),
-            ("oci://Ghcr.io/a", |error| matches!(error, E::Registry(_))),
+            ("oci://Ghcr.io/a", |error| matches!(error, E::Spelling { .. })),
             ("oci://ghcr..io/a", |error| matches!(error, E::Registry(_))),
             ("oci://-ghcr.io/a", |error| matches!(error, E::Registry(_))),
             ("oci://user:pass@ghcr.io/a", |error| matches!(error, E::Digest(_))),
@@ -403,15 +408,15 @@ mod tests {
             ("oci://ghcr.io:0443/a", |error| matches!(error, E::Registry(_))),
             ("oci://ghcr.io:0/a", |error| matches!(error, E::Registry(_))),
             ("oci://ghcr.io:65536/a", |error| matches!(error, E::Registry(_))),
-            ("oci://0177.0.0.1/a", |error| matches!(error, E::Registry(_))),
-            ("oci://127.1/a", |error| matches!(error, E::Registry(_))),
+            ("oci://0177.0.0.1/a", |error| matches!(error, E::Spelling { .. })),
+            ("oci://127.1/a", |error| matches!(error, E::Spelling { .. })),
             ("oci://[::1/a", |error| matches!(error, E::Registry(_))),
             ("oci://[0:0::1]/a", |error| matches!(error, E::Registry(_))),
             ("oci://[::1]x/a", |error| matches!(error, E::Registry(_))),
-            ("oci://GHCR.IO/a", |error| matches!(error, E::Registry(_))),
-            ("oci://ghcr.io./a", |error| matches!(error, E::Registry(_))),
+            ("oci://GHCR.IO/a", |error| matches!(error, E::Spelling { .. })),
+            ("oci://ghcr.io./a", |error| matches!(error, E::Spelling { .. })),
             ("oci://ghcr%2eio/a", |error| matches!(error, E::NoRegistry(_))),
-            ("oci://ghcr.i%6f/a", |error| matches!(error, E::Registry(_))),
+            ("oci://ghcr.i%6f/a", |error| matches!(error, E::Spelling { .. })),
             ("oci://ghcr.io//a", |error| matches!(error, E::RepositoryForm(_))),
             ("oci://ghcr.io/a%2fb", |error| matches!(error, E::RepositoryForm(_))),
             ("oci://ghcr.io/a/", |error| matches!(error, E::RepositoryForm(_))),
@@ -451,6 +456,14 @@ mod tests {
             ("[::1]:443/a", Some("[::1]")),
             ("[::ffff:10.0.0.1]/a", Some("10.0.0.1")),
             ("[::ffff:10.0.0.1]:5000/a", Some("10.0.0.1:5000")),
+            ("0x7f000001:5000/a", Some("127.0.0.1:5000")),
+            ("0x7f.1:5000/a", Some("127.0.0.1:5000")),
+            ("2130706433:5000/a", Some("127.0.0.1:5000")),
+            ("0177.0.0.1:5000/a", Some("127.0.0.1:5000")),
+            ("127.0.0.1.:5000/a", Some("127.0.0.1:5000")),
+            ("127.0.0.0x1/a", Some("127.0.0.1")),
+            ("LOCALHOST:5000/a", Some("localhost:5000")),
+            ("b\u{fc}cher.example/a", Some("xn--bcher-kva.example")),
             // Without a port it would be no registry.
             ("registry:443/a", None),
             ("registry:80/a", None),

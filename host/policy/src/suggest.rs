@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use crate::diagnostic::visible;
+use crate::edit::ManifestEntry;
 use crate::explain::{Ask, ENVIRONMENT};
-use crate::grants::{Denial, FileAccess, Host, HttpAsk, HttpRule};
+use crate::grants::{ANY_FOLDER, AddressClass, Denial, FileAccess, Host, HostPort, HttpAsk, HttpRule};
 use crate::names::{toml_key, toml_string};
 
 /// The most attempts to look at: as many as a long observation records.
@@ -22,12 +24,21 @@ pub struct Attempt {
     component: String,
     asked: String,
     private: Option<String>,
+    /// The mount that leads there and can only be read.
+    mount: Option<KnownMount>,
+}
+
+/// A mount that a manifest has: the guest's path, and the host's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct KnownMount {
+    guest: String,
+    host: String,
 }
 
 /// The needs of a component.
 #[derive(Default)]
 struct Needs {
-    files: BTreeMap<String, bool>,
+    files: BTreeMap<String, NeededMount>,
     /// The methods of each path, by scheme, host and port.
     http: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
     tcp: BTreeSet<String>,
@@ -43,6 +54,14 @@ struct Needs {
     unknown: BTreeSet<String>,
 }
 
+/// The need of one mount.
+#[derive(Default)]
+struct NeededMount {
+    writes: bool,
+    /// The path of the host, where the manifest has the mount.
+    host: Option<String>,
+}
+
 impl Attempt {
     /// An attempt as audit records tell it: the component, [`Denial::asked`], and
     /// [`crate::Allow::line`] where there is one.
@@ -50,7 +69,40 @@ impl Attempt {
     pub fn new(component: &str, asked: &str, allow_line: Option<&str>) -> Self {
         let private = allow_line.and_then(|line| line.strip_prefix("private = [\"")?.strip_suffix("\"]"));
         let private = private.filter(|entry| crate::PrivateRule::parse(entry, 0..0).is_ok());
-        Self { component: component.to_owned(), asked: asked.to_owned(), private: private.map(str::to_owned) }
+        let mount = allow_line.and_then(|line| ManifestEntry::of_line("filesystem", line)).and_then(KnownMount::of);
+        Self { component: component.to_owned(), asked: asked.to_owned(), private: private.map(str::to_owned), mount }
+    }
+
+    /// The component that tried it.
+    #[must_use]
+    pub fn component(&self) -> &str {
+        &self.component
+    }
+
+    /// The attempt, as records tell it.
+    #[must_use]
+    pub fn asked(&self) -> &str {
+        &self.asked
+    }
+
+    /// The reason why no rule for it is proposed, though one could be written.
+    fn unwise(&self) -> Option<&'static str> {
+        let named = match Ask::parse(&self.asked) {
+            Ok(Ask::Http(ask)) => ask.host().addr(),
+            Ok(Ask::Tcp(host, _) | Ask::Udp(host, _)) => host.addr(),
+            _ => None,
+        };
+        let private = self.private.as_deref().and_then(HostPort::parse).and_then(|private| private.host().addr());
+        [named, private].into_iter().flatten().find_map(|address| match class_of(address)? {
+            AddressClass::Metadata => Some(
+                "that is the address of a machine's metadata, which gives out its credentials; write a rule by hand if \
+                 that is meant",
+            ),
+            AddressClass::LinkLocal => {
+                Some("that is an address of this link alone, as metadata have; write a rule by hand if that is meant")
+            }
+            _ => None,
+        })
     }
 
     /// An attempt from its denial.
@@ -58,6 +110,13 @@ impl Attempt {
     pub fn of(denial: &Denial) -> Self {
         let line = denial.allow().map(crate::Allow::line);
         Self::new(denial.subject().component(), denial.asked(), line)
+    }
+}
+
+impl KnownMount {
+    fn of(entry: ManifestEntry) -> Option<Self> {
+        let host = entry.text("path").filter(|host| *host != ANY_FOLDER && entry.key.starts_with('/'))?.to_owned();
+        Some(Self { guest: entry.key, host })
     }
 }
 
@@ -76,13 +135,27 @@ pub fn suggest(attempts: &[Attempt]) -> String {
     tables.join("\n")
 }
 
+/// The class of an address, or of the one that it stands for.
+fn class_of(address: IpAddr) -> Option<AddressClass> {
+    match AddressClass::of(address)? {
+        class @ (AddressClass::V4Mapped | AddressClass::Nat64) => {
+            AddressClass::carried(address).map_or(Some(class), AddressClass::of)
+        }
+        class => Some(class),
+    }
+}
+
 impl Needs {
     fn add(&mut self, attempt: &Attempt) {
-        self.private.extend(attempt.private.clone());
         if attempt.asked == ENVIRONMENT {
             self.environment = true;
             return;
         }
+        if let Some(why) = attempt.unwise() {
+            self.unknown.insert(visible(&format!("{}: {why}", attempt.asked)));
+            return;
+        }
+        self.private.extend(attempt.private.clone());
         if attempt.asked.ends_with('…') {
             // Its end was cut off: no rule can be made of the rest.
             self.unknown.insert(visible(&attempt.asked));
@@ -97,7 +170,10 @@ impl Needs {
             Ok(Ask::File { want, path }) => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 let mount = if folder.is_empty() { path.clone() } else { folder.to_owned() };
-                *self.files.entry(mount).or_default() |= want != FileAccess::Read;
+                let known = attempt.mount.as_ref();
+                let needed = self.files.entry(known.map_or(mount, |known| known.guest.clone())).or_default();
+                needed.writes |= want != FileAccess::Read;
+                needed.host = known.map(|known| known.host.clone()).or(needed.host.take());
             }
             Ok(Ask::Tcp(host, port)) => {
                 self.add_private(&host, port);
@@ -168,13 +244,15 @@ impl Needs {
         let within = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         let is_inner = |path: &str| self.files.keys().any(|folder| within(path, folder));
         let mut lines = Vec::new();
-        for path in self.files.keys().filter(|path| !is_inner(path)) {
-            let write = self.files.iter().any(|(other, write)| *write && (other == path || within(other, path)));
+        // A mount that the manifest has stays one, whatever is around it.
+        for (path, needed) in self.files.iter().filter(|(path, needed)| needed.host.is_some() || !is_inner(path)) {
+            let writes = |other: &str, inner: &NeededMount| inner.writes && (other == path || within(other, path));
+            let write = self.files.iter().any(|(other, inner)| writes(other, inner));
             let access = if write { "write" } else { "read" };
-            let host = path.trim_start_matches('/');
+            let host = needed.host.as_deref().unwrap_or_else(|| path.trim_start_matches('/'));
             let host = if host.is_empty() { "." } else { host };
             // What is written need not be there before.
-            let create = if write { ", create = true" } else { "" };
+            let create = if write && needed.host.is_none() { ", create = true" } else { "" };
             let (guest, host) = (toml_string(path), toml_string(host));
             lines.push(format!("{guest} = {{ path = {host}, access = \"{access}\"{create} }}"));
         }

@@ -124,6 +124,9 @@ fn typed(text: &mut String, typed: &TypedPolicy) {
     if *typed != TypedPolicy::default() {
         writeln!(text, "  wit: {} skip {}", typed.wit().unwrap_or("-"), typed.skip_unsupported()).unwrap();
     }
+    for export in typed.exports() {
+        writeln!(text, "  export {}: {}", export.function(), export.tool()).unwrap();
+    }
     for description in typed.descriptions() {
         writeln!(text, "  describe {}: {:?}", description.key(), description.text()).unwrap();
     }

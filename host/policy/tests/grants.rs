@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::{
     Access, Ask, Attempt, Capability, Denial, EnvSource, FileAccess, Grants, HttpAsk, Manifest, MountKind, Quota,
     Reason, Resolved, Source, Style, parse, parse_expectations, render_all, suggest,
@@ -410,6 +411,37 @@ quota = "1MiB"
         assert!(allowed(&grants, ask), "{ask}");
     }
     assert_eq!(suggest(&[]), "");
+    let told = |asked: &str, allow: Option<&str>| suggest(&[Attempt::new("a", asked, allow)]);
+    for (asked, allow) in [
+        ("GET http://169.254.169.254/latest/meta-data/", Some("private = [\"169.254.169.254:80\"]")),
+        ("GET http://0xa9fea9fe/latest", None),
+        ("GET http://[::ffff:169.254.169.254]/", None),
+        ("GET http://metadata.example/", Some("private = [\"169.254.169.254:80\"]")),
+        ("tcp [fd00:ec2::254]:80", None),
+        ("tcp 169.254.1.1:80", None),
+        ("udp [fe80::1]:53", None),
+    ] {
+        let text = told(asked, allow);
+        assert!(text.starts_with("# a: nothing allows ") && text.lines().count() == 1, "{asked}: {text}");
+        assert!(text.contains("write a rule by hand if that is meant"), "{asked}: {text}");
+    }
+    assert!(told("tcp 10.0.0.1:80", None).contains("private = [\"10.0.0.1:80\"]"));
+}
+
+#[test]
+fn a_suggestion_for_a_mount_that_only_reads_keeps_its_folder() {
+    for (guest, asked) in [("/data", "write /data/sub/a.txt"), ("/", "create /a.txt")] {
+        let mount = format!("{guest:?} = {{ path = \"else/where\" }}\n");
+        let text = format!("version = 1\n[components.a]\nsource = 'a.wasm'\n[components.a.filesystem]\n{mount}");
+        let denied = manifest(&text).component("a").unwrap().tool_grants("t").explain(&Ask::parse(asked).unwrap());
+        let attempts = [Attempt::of(denied.denial().unwrap()), Attempt::new("a", "read /other/x", None)];
+        let suggestion = suggest(&attempts);
+        let line = format!("{guest:?} = {{ path = \"else/where\", access = \"write\" }}");
+        assert!(suggestion.lines().any(|suggested| suggested == line), "{suggestion}");
+        let mut edit = ManifestEdit::of(&text).unwrap();
+        edit.merge(&suggestion).unwrap();
+        assert!(allowed(&manifest(&edit.text()).component("a").unwrap().tool_grants("t"), asked), "{suggestion}");
+    }
 }
 
 #[test]

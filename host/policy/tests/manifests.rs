@@ -297,13 +297,12 @@ fn the_same_policy_has_the_same_canonical_form() {
 
 #[test]
 fn places_are_kept_for_whoever_finds_later_problems() {
-    let text = "version = 1\n[components.a]\nsource = 'a.wasm'\nprefix = 'p_'\n[components.a.tools.t]\n";
+    let text = "version = 1\n[components.a]\nsource = 'a.wasm'\n[components.a.tools.t]\n";
     let manifest = manifest(text);
     let a = manifest.component("a").unwrap();
     let at = |span: std::ops::Range<usize>| text.get(span).unwrap();
     assert_eq!(at(a.name_span()), "a");
     assert_eq!(at(a.source_span()), "'a.wasm'");
-    assert_eq!(at(a.prefix_span().unwrap()), "'p_'");
     assert_eq!(at(a.tools().first().unwrap().name_span()), "t");
 }
 

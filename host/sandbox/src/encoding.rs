@@ -2,13 +2,14 @@
 //! version. Must not hold: any message.
 use std::cell::Cell;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::counted::Counted;
 
 /// The version of all messages and of all that is kept: the first byte of each. Bump it with every
-/// change of them.
-const VERSION: u8 = 5;
+/// change of them, and with every change of what a component is found to list.
+const VERSION: u8 = 7;
 
 /// Bytes of memory that the items of a message's lists may take for each of its bytes. A name of
 /// four letters is 5 bytes of a message, and 24 in memory.
@@ -17,6 +18,10 @@ const ITEM_BYTES_PER_BYTE: usize = 4;
 /// Bytes that they may take beside those: ten thousand empty texts of an answer, the most that a
 /// limit allows.
 const ITEM_BYTES: usize = 4 << 20;
+
+/// Bytes of a message whose items fit in any case. An item takes a byte of a message or more, and
+/// 512 bytes of memory or less.
+const FITTING_BYTES: usize = ITEM_BYTES / 512;
 
 /// Bytes that are no message of this version.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +43,19 @@ pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, EncodingError>
     let bytes = Vec::with_capacity(512);
     let bytes = postcard::to_extend(&VERSION, bytes)?;
     Ok(postcard::to_extend(message, bytes)?)
+}
+
+/// The bytes of a message, which [`decode`] takes at the other end.
+///
+/// # Errors
+/// It cannot be written, or its lists have more items than are taken. That is found out by reading
+/// it, as the other end does.
+pub(crate) fn encode_fitting<M: Serialize + DeserializeOwned>(message: &M) -> Result<Vec<u8>, EncodingError> {
+    let bytes = encode(message)?;
+    if bytes.len() > FITTING_BYTES {
+        decode::<M>(&bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// The message of these bytes. Its lists take four bytes of memory for each of them and 4 MiB at

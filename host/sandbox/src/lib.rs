@@ -23,6 +23,7 @@
 //! | `secrets/` | secret values, and their redaction |
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
+//! | `owned.rs` | folders that are made where they are missing, and their owner |
 //! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
 //! | `encoding.rs`, `counted.rs` | the form of messages between processes, and of kept facts; a bound on their lists |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
@@ -36,6 +37,7 @@ mod encoding;
 mod engine;
 mod failure;
 mod load;
+mod owned;
 mod run;
 mod secrets;
 mod shape;
@@ -48,7 +50,7 @@ pub use caller::outside::Outside;
 pub use caller::{Caller, Consent, LogLevel, NoCaller, Requested, Trace};
 pub use engine::background::in_background;
 pub use engine::duties::{leave, leaves, with_other_duties};
-pub use engine::slots::SLOT_RESETS;
+pub use engine::slots::{AddressSpace, SLOT_RESETS};
 pub use failure::Failure;
 pub use load::cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
 pub use load::component::ToolComponent;
@@ -60,10 +62,11 @@ pub use load::held::HeldComponent;
 pub use load::inspect::{Inspection, imports_ahead};
 pub use load::precompiled::CodeOrigin;
 pub use load::preview1::NotAProgram;
-pub use load::sandbox::{Sandbox, SandboxError, SandboxOptions};
+pub use load::sandbox::{Sandbox, SandboxError, SandboxOptions, check_address_space};
 pub use load::start_code::StartCall;
 pub use load::survey::{COMPONENT_BYTES_MAX, Excess, LoadBound};
 pub use load::wishes::{CarriedWishes, WishesDamage, carried_wishes, with_wishes};
+pub use owned::{adopt, make_folders};
 pub use run::call::{CallInput, CallReport, InstanceSource, ListedBeside, SpentInstance};
 pub use run::listing::Listing;
 pub use run::reuse::ReusedInstance;
@@ -80,6 +83,7 @@ pub use wall::inside::{InsideError, serve as serve_sandbox};
 pub use wall::loading::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
 pub use wall::message::ToolSchemas;
 pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
+pub use wall::required::RequiredWalls;
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
 pub use wasi::doors::CallDoors;

@@ -15,7 +15,7 @@ use super::pattern::{CACHE_BYTES, COMPILED_BYTES_MAX, Pattern, WALKS_MAX, keywor
 use super::view::Metered;
 use super::{DETAIL_ERROR_BYTES, Schema, problems};
 use crate::bounds::{DefinitionProblem, SchemaBounds};
-use crate::sanitize;
+use crate::{loosen, sanitize};
 
 /// Memory of one JSON value of a schema, in the listing and in the validator, in bytes.
 const VALUE_BYTES: usize = 400;
@@ -46,7 +46,12 @@ impl Schema {
             return Err(vec![problem]);
         }
         let draft = dialect(field, schema).map_err(|problem| vec![problem])?;
-        let graph = Graph::build(field, schema, bounds)?;
+        let mut graph = Graph::build(field, schema, bounds)?;
+        let loosened = loosen::loosened(schema);
+        let schema = loosened.as_ref().unwrap_or(schema);
+        if loosened.is_some() {
+            graph = Graph::build(field, schema, bounds)?;
+        }
         let (guard, counts) = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
         let mut memory = Memory { field, bounds, bytes: 0 };
         memory
@@ -59,7 +64,8 @@ impl Schema {
         let validator = built.map_err(|error| vec![problems::of_schema(field, &error)])?;
         let rates = Rates { name_byte: patterns.name_byte, ..rates(graph.traits, counts.applied) };
         let (subschemas, bytes, byte_steps, applied) = (graph.len(), memory.bytes, patterns.byte, counts.applied);
-        Ok(Self { validator, subschemas, guard, rates, byte_steps, applied, bytes })
+        let written = schema.clone();
+        Ok(Self { validator, written, subschemas, guard, rates, byte_steps, applied, bytes })
     }
 
     /// The problem of a schema that is longer than it may be.
@@ -81,7 +87,8 @@ impl Schema {
         let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let reads_texts = fields.into_iter().any(|(_, field)| field.get("format").is_some());
         let rates = rates(Traits { reads_texts, ..Traits::default() }, applied);
-        Ok(Self { validator, subschemas: applied, guard: None, rates, byte_steps: 0, applied, bytes: 0 })
+        let written = schema.clone();
+        Ok(Self { validator, written, subschemas: applied, guard: None, rates, byte_steps: 0, applied, bytes: 0 })
     }
 }
 

@@ -285,7 +285,7 @@ fn escaped(name: &str) -> String {
 }
 
 /// A pointer from a URI fragment: percent-decoded, as [`escaped`] writes it.
-fn normal(fragment: &str) -> String {
+pub(super) fn normal(fragment: &str) -> String {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes().iter();
     while let Some(&byte) = rest.next() {

@@ -87,6 +87,21 @@ pub(super) fn children(schema: &Map<String, Value>) -> Vec<Child<'_>> {
     found
 }
 
+/// True if a keyword holds subschemas, in some draft.
+pub(super) fn holds_schemas(keyword: &str) -> bool {
+    is_single(keyword) || is_map(keyword) || LISTS.iter().any(|(name, _)| *name == keyword)
+}
+
+/// True if a keyword holds one subschema, in some draft.
+pub(super) fn is_single(keyword: &str) -> bool {
+    SINGLE.iter().any(|(name, _)| *name == keyword)
+}
+
+/// True if a keyword holds subschemas by name, in some draft.
+pub(super) fn is_map(keyword: &str) -> bool {
+    MAPS.iter().any(|(name, _)| *name == keyword)
+}
+
 fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
@@ -101,9 +116,9 @@ pub(super) fn annotations_mut(schema: &mut Value, change: &mut impl FnMut(&mut S
             }
             continue;
         }
-        let single = SINGLE.iter().any(|(name, _)| name == keyword);
+        let single = is_single(keyword);
         let list = LISTS.iter().any(|(name, _)| name == keyword);
-        let map = MAPS.iter().any(|(name, _)| name == keyword);
+        let map = is_map(keyword);
         match value {
             Value::Object(_) if single => annotations_mut(value, change),
             Value::Array(entries) if list => entries.iter_mut().for_each(|entry| annotations_mut(entry, change)),

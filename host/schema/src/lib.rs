@@ -1,20 +1,23 @@
 //! JSON Schemas of tools and forms: bounded and compiled at load, applied at every call. Nothing is
 //! ever fetched, and patterns run in linear time. The cost of a check is bounded for every schema
 //! and value.
-
 //!
 //! Deliberately absent: protocols, components, and where a schema comes from. So a host and its
 //! sandbox processes compile and apply the very same way.
 #![forbid(unsafe_code)]
 
+mod apis;
 mod bounds;
 mod compile;
+mod conform;
 mod cost;
 mod equal;
 mod graph;
 mod keywords;
+mod loosen;
 mod meter;
 mod pattern;
+mod portable;
 mod problems;
 pub mod sanitize;
 mod tool;
@@ -28,10 +31,15 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use apis::{
+    ApiRule, ApiWarning, ApiWarnings, ListedDefinition, SchemaForms, ShownParts, TOOL_WARNINGS_MAX, api_warnings,
+};
 pub use bounds::{DefinitionProblem, SchemaBounds};
 use cost::Guard;
+pub use loosen::unapplied_patterns;
 use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use meter::{GivenUp, Patience};
+pub use portable::{PORTABLE_INTEGER_MAX, SchemaUse, portable};
 pub use problems::{ArgumentProblem, ArgumentProblems, PROBLEMS_BYTES_MAX};
 pub use tool::{SchemaBudget, SchemaFindings, SchemaTexts, Schemas};
 use view::{Metered, MeteredValue};
@@ -54,6 +62,8 @@ const PARSE_STEPS: u64 = 60;
 /// One compiled schema.
 pub struct Schema {
     validator: jsonschema::Validator<Metered>,
+    /// As it is written, without patterns that are not applied.
+    written: Value,
     subschemas: usize,
     /// Present if a check may look at one value more often than the schema is long.
     guard: Option<Guard>,
@@ -93,6 +103,17 @@ impl Schema {
         }
         let marks = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() as u64 + 1;
         each.saturating_add(marks.saturating_mul(PARSE_STEPS + 4 * self.rates.value)) > SHORT_STEPS
+    }
+
+    /// Arguments as the schema means them: without optional members that are `null` and may not be,
+    /// and with integers written as such. `None` where they are so.
+    #[must_use]
+    pub fn rewritten(&self, text: &str) -> Option<String> {
+        let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
+        if may_hold_too_many && values::in_text(text) > VALUES_MAX {
+            return None;
+        }
+        conform::rewritten(&self.written, text)
     }
 
     /// Checks one JSON text.

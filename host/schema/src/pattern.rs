@@ -39,6 +39,9 @@ const LETTERS_MAX: usize = 64;
 /// Classes in brackets in one pattern, such as `[a-z]`. The pattern of a 64-bit number has 76.
 const BRACKETS_MAX: usize = 256;
 
+/// Longest pattern that is looked at for what no automaton does, in bytes: as long as one may be.
+const IRREGULAR_BYTES_MAX: usize = 1_024;
+
 /// Steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one for
 /// any letters 20,000.
 const WALK_MAX: usize = 100_000;
@@ -124,6 +127,37 @@ impl Pattern {
             true
         })
     }
+}
+
+/// True of a pattern that is an ECMAScript one and no regular language: it looks around, or refers
+/// back. Matching one may take exponential time, so none is applied.
+pub(crate) fn is_irregular(text: &str) -> bool {
+    text.len() <= IRREGULAR_BYTES_MAX && looks_around(text) && jsonschema_regex::is_valid_ecma_regex(text)
+}
+
+/// True if a pattern has a group that looks around, or a reference back to a group.
+fn looks_around(text: &str) -> bool {
+    let mut in_class = false;
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'\\' => {
+                let refers = matches!(after, [b'1'..=b'9', ..] | [b'k', b'<', ..]);
+                if refers && !in_class {
+                    return true;
+                }
+                rest = after.get(1..).unwrap_or_default();
+            }
+            b'[' => in_class = true,
+            b']' => in_class = false,
+            b'(' if !in_class && [&b"?="[..], b"?!", b"?<=", b"?<!"].iter().any(|group| after.starts_with(group)) => {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// True if this may be a class; behind another backslash it is not.

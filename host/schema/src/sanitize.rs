@@ -4,6 +4,7 @@
 //! definitions of tools, and by every writer to a terminal.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Cleans a text that may have several lines: line breaks (as `\n`) and tabs stay.
 ///
@@ -25,6 +26,37 @@ pub fn text(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     clean(text, |_| Some(' '))
+}
+
+/// Writes characters that [`text`] removes as escapes, which are valid in JSON too: for texts of
+/// which nothing may be missing.
+///
+/// ```
+/// use toolcell_schema::sanitize;
+/// assert_eq!(sanitize::escaped("a\u{1b}[31m\nc\u{202e}d"), "a\\u001b[31m\nc\\u202ed");
+/// ```
+#[must_use]
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_removed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() * 2);
+    for character in text.chars() {
+        push_escaped(&mut out, character);
+    }
+    Cow::Owned(out)
+}
+
+/// Appends a character, or its escape where [`text`] would remove it.
+pub fn push_escaped(out: &mut String, character: char) {
+    if !is_removed(character) {
+        return out.push(character);
+    }
+    let mut units = [0; 2];
+    for unit in character.encode_utf16(&mut units) {
+        // Writing to a string does not fail.
+        let _ = write!(out, "\\u{unit:04x}");
+    }
 }
 
 /// True if [`text`] would not change this text, and it has no line breaks or tabs.

@@ -166,11 +166,11 @@ impl Boards {
         entry.is_some_and(|(owner, tag)| copy.count_under(&(owner + &tag), 1) > 0)
     }
 
-    /// True if these parts are on the board, and will end within this time.
-    pub fn ends_within(&self, board: BoardName, parts: &[&str], time: Duration) -> bool {
-        let Some(tag) = self.inner.tag(board, parts) else { return false };
+    /// The time after which these parts end that are on the board.
+    pub fn left(&self, board: BoardName, parts: &[&str]) -> Option<Duration> {
+        let tag = self.inner.tag(board, parts)?;
         let entries = self.inner.copy(board).entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries.get(&tag).is_some_and(|until| until.saturating_duration_since(Instant::now()) < time)
+        entries.get(&tag).map(|until| until.saturating_duration_since(Instant::now()))
     }
 
     /// A number that is another one whenever entries of this board have changed.
@@ -257,6 +257,17 @@ impl Boards {
             let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed);
             let entry = format!("{tag}{SEPARATOR}{:016x}-{number:x}", self.inner.random);
             self.inner.change_later(board, entry, Some(Instant::now() + time));
+        }
+    }
+
+    /// Takes down all that is known of a board, once the state can be asked.
+    pub fn clear_later(&self, board: BoardName) {
+        let copy = self.inner.copy(board);
+        let entries: Vec<String> =
+            copy.entries.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        for entry in entries {
+            copy.change(&entry, None);
+            self.inner.change_later(board, entry, None);
         }
     }
 
@@ -510,6 +521,9 @@ pub mod tests {
         other.post_one_more(Ends, &["b"], HOUR);
         comes_true("both count", || [&one, &other].iter().all(|replica| replica.count(Ends, &["a"], 9) == 3)).await;
         assert_eq!(one.count(Ends, &["a"], 2), 2);
+        one.clear_later(Ends);
+        assert_eq!([one.count(Ends, &["a"], 9), one.count(Ends, &["b"], 9)], [0, 0]);
+        comes_true("all know", || other.count(Ends, &["a"], 9) + other.count(Ends, &["b"], 9) == 0).await;
     }
 
     #[tokio::test]

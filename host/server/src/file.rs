@@ -2,16 +2,20 @@
 //! what is no regular file. Must not hold: their content.
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use toolcell_policy::quantity::show_bytes;
 
 use crate::blocking_files::{self, Heartbeat};
 
 /// Bytes of one read: a slow network delivers them within the time without progress.
 const PIECE_BYTES: u64 = 1024 * 1024;
+
+/// Of a file that git-annex keeps elsewhere.
+const NOT_GOT: &str = "is kept by git-annex and not here: run `git annex get .` in its folder";
 
 /// Reason why a file cannot be read. The message follows the file's name.
 #[derive(Debug, thiserror::Error)]
@@ -49,28 +53,77 @@ pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
 
 /// Writes a file whole or not at all, even if the process or the machine stops meanwhile. An
 /// existing file keeps its permissions, a new one is readable for everybody. A link stays: its
-/// target is written.
+/// target is written. What root writes belongs to the [`Keeper`] of the file.
 ///
 /// # Errors
 /// As the system says.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let kept = fs::metadata(&path).ok().map(|metadata| metadata.permissions());
-    write_with(&path, bytes, 0o644, kept)
+    // The umask of a root that is alone on its machine would take the file from the group.
+    let for_group = || Keeper::of(&path).filter(|keeper| keeper.group_reads).map(|_| Permissions::from_mode(0o640));
+    write_with(&path, bytes, 0o644, kept.or_else(for_group))
 }
 
-/// [`write_whole`], for a file that its owner alone may read, whatever was there before.
+/// [`write_whole`], for a file that its owner alone may read, whatever was there before. What root
+/// writes may be read by its keeper.
 ///
 /// # Errors
 /// As the system says.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    write_with(&path, bytes, 0o600, None)
+    let mode = Keeper::of(&path).map_or(0o600, |keeper| keeper.private_mode());
+    write_with(&path, bytes, mode, Some(Permissions::from_mode(mode)))
+}
+
+/// Who owns a file that root writes: the owner of the file that is there, else of its folder. So a
+/// service can read what root wrote for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeper {
+    uid: Uid,
+    gid: Gid,
+    /// True if the group reads files that are not for everybody: a folder of root's that lets only
+    /// one group in is for that group.
+    group_reads: bool,
+}
+
+impl Keeper {
+    /// Of this file, which need not be there; `None` for a process that is not root's, whose files
+    /// are its own user's.
+    pub fn of(path: &Path) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        Self::by(fs::metadata(path).ok().as_ref(), &fs::metadata(folder_or_here(path)).ok()?)
+    }
+
+    fn by(file: Option<&Metadata>, folder: &Metadata) -> Option<Self> {
+        let found = file.unwrap_or(folder);
+        let (uid, gid) = (Uid::from_raw(found.uid()), Gid::from_raw(found.gid()));
+        let is_for_group = folder.uid() == 0 && folder.gid() != 0 && folder.mode() & 0o057 == 0o050;
+        let group_reads = is_for_group || file.is_some_and(|file| file.mode() & 0o044 == 0o040);
+        Some(Self { uid, gid, group_reads })
+    }
+
+    /// The mode of a file that is not for everybody.
+    pub fn private_mode(self) -> u32 {
+        if self.group_reads { 0o640 } else { 0o600 }
+    }
+
+    /// Gives it a file that root made.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn take(self, file: impl AsFd) -> io::Result<()> {
+        Ok(rustix::fs::fchown(file, Some(self.uid), Some(self.gid))?)
+    }
 }
 
 fn write_with(path: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>) -> io::Result<()> {
     let draft = draft_of(path, std::process::id());
-    let written = write_draft(&draft, bytes, mode, kept).and_then(|()| fs::rename(&draft, path));
+    let keeper = Keeper::of(path);
+    let new = NewFile { bytes, mode, kept, keeper };
+    let written = write_draft(&draft, new).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         let _ = fs::remove_file(&draft);
     }
@@ -82,9 +135,21 @@ fn write_with(path: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>) -
     Ok(())
 }
 
-fn write_draft(draft: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>) -> io::Result<()> {
+/// A file that is written.
+struct NewFile<'a> {
+    bytes: &'a [u8],
+    mode: u32,
+    kept: Option<Permissions>,
+    keeper: Option<Keeper>,
+}
+
+fn write_draft(draft: &Path, new: NewFile<'_>) -> io::Result<()> {
+    let NewFile { bytes, mode, kept, keeper } = new;
     let _ = fs::remove_file(draft);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(draft)?;
+    if let Some(keeper) = keeper {
+        keeper.take(&file)?;
+    }
     if let Some(permissions) = kept {
         file.set_permissions(permissions)?;
     }
@@ -122,6 +187,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
 fn read_here(path: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Vec<u8>, Unreadable> {
     let (file, metadata) = open(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => Unreadable::Otherwise("is not a regular file".to_owned()),
+        io::ErrorKind::NotFound if is_annexed(path) => Unreadable::Otherwise(NOT_GOT.to_owned()),
         _ => cannot(&error),
     })?;
     // Checked before reading: a sparse file is as large as its length.
@@ -141,6 +207,11 @@ fn read_here(path: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Vec<u
         }
         heartbeat.beat();
     }
+}
+
+/// True of a link into the files of git-annex, which has a file there once it was got.
+fn is_annexed(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|target| target.to_string_lossy().contains(".git/annex/objects/"))
 }
 
 fn cannot(error: &io::Error) -> Unreadable {
@@ -176,6 +247,50 @@ mod tests {
             assert!(is_kind, "{}: {error}", path.display());
         }
         assert_eq!(read_bounded(&folder.path().join("none"), 1).unwrap_err(), "cannot be read: there is no such file");
+    }
+
+    #[test]
+    fn what_root_writes_is_for_those_who_own_the_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let of = |metadata: &Metadata| (metadata.uid(), metadata.gid(), metadata.mode() & 0o777);
+        if !rustix::process::geteuid().is_root() {
+            assert_eq!(Keeper::of(&path), None);
+            return;
+        }
+        let own = |path: &Path, uid: u32, gid: u32| {
+            rustix::fs::chown(path, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).unwrap();
+        };
+        let table = [
+            // A service's own folder, one of root's that a group reads, one of root's alone.
+            (77, 78, 0o700, (77, 78, 0o644), (77, 78, 0o600)),
+            (0, 78, 0o750, (0, 78, 0o640), (0, 78, 0o640)),
+            (0, 78, 0o755, (0, 78, 0o644), (0, 78, 0o600)),
+            (0, 0, 0o750, (0, 0, 0o644), (0, 0, 0o600)),
+        ];
+        for (uid, gid, mode, whole, private) in table {
+            own(folder.path(), uid, gid);
+            fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+            for (write, expected) in
+                [(write_whole as fn(&Path, &[u8]) -> io::Result<()>, whole), (write_private, private)]
+            {
+                write(&path, b"x").unwrap();
+                assert_eq!(of(&fs::metadata(&path).unwrap()), expected, "{uid} {gid} {mode:o}");
+                own(&path, 79, 80);
+                write(&path, b"y").unwrap();
+                let kept = of(&fs::metadata(&path).unwrap());
+                assert_eq!(kept, (79, 80, expected.2), "the file's own owner stays");
+                fs::remove_file(&path).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_of_git_annex_without_its_file_is_called_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("tool.wasm");
+        symlink("../.git/annex/objects/zk/9Q/SHA256E-s5--ab.wasm/SHA256E-s5--ab.wasm", &link).unwrap();
+        assert_eq!(read_bounded(&link, 1_000).unwrap_err(), NOT_GOT);
     }
 
     #[test]

@@ -24,10 +24,23 @@ pub struct Inspected {
     pub beside: ListedBeside,
     /// Shape that makes tools of it.
     pub shape: Option<ShapeName>,
+    /// True if it is a command-line program, whatever else it is.
+    pub is_program: bool,
+    /// The function behind each tool, as in WIT with interface and version; none of a component
+    /// whose tools are not functions.
+    pub functions: Vec<String>,
     /// Functions that cannot be tools.
     pub left_out: Vec<LeftOut>,
     /// The wishes that it carries; none of one that cannot be served.
     pub wishes: CarriedWishes,
+}
+
+impl Inspected {
+    /// True if a manifest may say that it goes without some of its functions.
+    #[must_use]
+    pub fn skips_functions(&self) -> bool {
+        self.shape == Some(ShapeName::Typed) && !self.left_out.is_empty()
+    }
 }
 
 /// Reads a component and lists its tools, under the limits of a manifest that sets none. `name` is
@@ -56,6 +69,8 @@ async fn elsewhere(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspecte
                 tools: Err(message),
                 beside: ListedBeside::default(),
                 shape: None,
+                is_program: false,
+                functions: Vec::new(),
                 left_out: Vec::new(),
                 wishes: CarriedWishes::None,
             });
@@ -88,6 +103,8 @@ fn here(machine: &Machine, bytes: &[u8]) -> Result<Inspected, (String, String)> 
                 tools,
                 beside: ListedBeside::default(),
                 shape: None,
+                is_program: false,
+                functions: Vec::new(),
                 left_out: Vec::new(),
                 wishes: CarriedWishes::None,
             });
@@ -103,13 +120,20 @@ fn here(machine: &Machine, bytes: &[u8]) -> Result<Inspected, (String, String)> 
 type Listed = (Vec<contract::Tool>, ListedBeside);
 
 fn found(component: &HeldComponent, listed: Result<Listed, String>) -> Inspected {
-    let (shape, left_out) = (Some(component.shape()), component.left_out().to_vec());
     let (tools, beside) = match listed {
         Ok((tools, beside)) => (Ok(tools), beside),
         Err(problem) => (Err(problem), ListedBeside::default()),
     };
-    let wishes = component.wishes().clone();
-    Inspected { inspection: component.inspection().clone(), tools, beside, shape, left_out, wishes }
+    Inspected {
+        inspection: component.inspection().clone(),
+        tools,
+        beside,
+        shape: Some(component.shape()),
+        is_program: component.is_program(),
+        functions: component.functions().unwrap_or_default(),
+        left_out: component.left_out().to_vec(),
+        wishes: component.wishes().clone(),
+    }
 }
 
 fn not_listed(problem: impl std::fmt::Display) -> String {

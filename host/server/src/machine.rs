@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::runtime::Runtime;
 use toolcell_policy::{Server, Walls};
-use toolcell_sandbox::{CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, Sandbox, SandboxError, SandboxOptions};
+use toolcell_sandbox::{
+    CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, RequiredWalls, Sandbox, SandboxError, SandboxOptions,
+    check_address_space,
+};
 
 use toolcell_walls::process::{Command, Starter};
 
@@ -13,6 +16,9 @@ use crate::error::{StartError, StepExt as _};
 use crate::machine_memory;
 use crate::open::{CodeCacheOptions, Note};
 use crate::workers::Workers;
+
+/// The step of starting the engine.
+const ENGINE_STEP: &str = "the engine does not start";
 
 /// Advice where walls are required and there are no sandbox processes.
 const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in the host's own process";
@@ -64,7 +70,7 @@ impl Machine {
     /// # Errors
     /// The machine cannot run it.
     pub fn sandbox(&self) -> Result<&Sandbox, StartError> {
-        self.sandbox.get().step("the engine does not start")
+        self.sandbox.get().step(ENGINE_STEP)
     }
 
     /// The engine, once it is needed.
@@ -103,6 +109,7 @@ impl Machine {
             options.stack_bytes = server.stack_bytes();
             options.calls_max = server.calls();
         }
+        check_space(&options, server.is_some())?;
         let walls = server.filter(|server| server.walls() != Walls::None).zip(sandbox);
         let walls = walls.map(|(server, program)| WallSetup::new(program.clone(), server));
         let walls = walls.transpose().step("the thread that starts sandbox processes does not start")?;
@@ -112,7 +119,8 @@ impl Machine {
                 let starter = Starter::bounded(machine_memory::for_sandboxes())
                     .step("the thread that starts sandbox processes does not start")?;
                 let stack_bytes = options.stack_bytes;
-                let loading = LoaderOptions { program: program.clone(), stack_bytes, cache, walls_required: false };
+                let loading =
+                    LoaderOptions { program: program.clone(), stack_bytes, cache, required_walls: RequiredWalls::Best };
                 Some(Loader::new(loading, Arc::new(starter)))
             }
             _ => None,
@@ -121,10 +129,17 @@ impl Machine {
             loader.transpose().map_err(|error| StartError::refused(format!("the engine does not start: {error}")))?;
         let sandbox = Arc::new(LazySandbox::new(options));
         if loader.is_none() {
-            sandbox.get().step("the engine does not start")?;
+            sandbox.get().step(ENGINE_STEP)?;
         }
         Ok(Self { workers, runtime, sandbox, loader: loader.map(Arc::new), walls, notes })
     }
+}
+
+/// Looks if the processes that run components get the address space that they need: as much as this
+/// one. Without a manifest they are loaders, which run one call at a time.
+fn check_space(options: &SandboxOptions, has_manifest: bool) -> Result<(), StartError> {
+    let calls_max = if has_manifest { options.calls_max } else { 1 };
+    check_address_space(&SandboxOptions { calls_max, ..options.clone() }).step(ENGINE_STEP)
 }
 
 /// The cache, unless it is off or unusable. Without it the host still runs, and a note says so.

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_audit::Sink;
-use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse};
+use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, StartRule, parse};
 use toolcell_sandbox::CacheError;
 use toolcell_walls::process::Command;
 
-use crate::catalog::{Basis, Builder, Built, Catalog, HostFiles, LoadStep, Withheld, folder_of};
+use crate::catalog::{
+    APPS, Basis, Builder, Built, Catalog, HostFiles, LoadStep, SKILLS, TEXTS, Tolerance, Withheld, folder_of,
+};
 use crate::error::StartError;
 use crate::file::read_bounded;
+use crate::http::check_certificates;
 use crate::lock::{self, Drift, Lock, LockError};
 use crate::machine::Machine;
 use crate::serve::open_audit;
@@ -41,6 +44,12 @@ pub struct OpenOptions<'a> {
     /// True if calls will be served: a component that others signed than those whom the lock pins
     /// gives a [`Refusal`], whatever `locked` says. False by default.
     pub serves: bool,
+    /// True if components that are broken are left out, unless the manifest's `start` says
+    /// otherwise: others are served then. False by default: each error is one of the manifest.
+    pub what_works: bool,
+    /// True if certificates of listeners are checked as well: those that clients refuse are errors.
+    /// False by default: a server goes on with the one it has.
+    pub certificates: bool,
     /// True if attempts of guests are observed: more of them are then denied where they are noted.
     /// False by default.
     pub observing: bool,
@@ -136,6 +145,10 @@ pub(crate) struct OpenedAs {
     pub(crate) name: String,
     pub(crate) digest: toolcell_sandbox::Digest,
     pub(crate) locked: bool,
+    /// The warnings that were found, which whoever opened it has shown.
+    pub(crate) warned: Vec<String>,
+    /// True if components differ from the lock, and are not served.
+    pub(crate) differs: bool,
 }
 
 impl ManifestFile {
@@ -195,6 +208,9 @@ impl ManifestFile {
             Err(problems) => return Ok(self.refused(problems, None)),
         };
         let folder = folder_of(&self.path);
+        let certificates = if options.certificates { check_certificates(&manifest, &folder) } else { Vec::new() };
+        let is_refused = certificates.iter().any(|problem| problem.severity() == Severity::Error);
+        problems.extend(certificates);
         let sink = match options.records {
             Records::Nowhere => Ok(Sink::disabled()),
             Records::In(file) => open_audit(file, manifest.audit(), &folder),
@@ -208,14 +224,17 @@ impl ManifestFile {
         let tell = |step: LoadStep<'_>| options.progress.iter().for_each(|progress| progress(step, total));
         tell(LoadStep::Loaded(0));
         let on_disk = (!self.is_given).then_some(self.path.as_path());
-        let process = HostFiles::new(on_disk, sink.path(), &options.code);
+        let own = sink.path().filter(|path| Some(*path) != sink.audit());
+        let process = HostFiles::new(on_disk, [sink.audit(), own], &options.code);
         let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
         let builder = builder.keeping_state(SharedKept::new(manifest.state(), &folder));
-        let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
+        let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
+        let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };
+        let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests)).tolerating(tolerance);
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
-        let Some(catalog) = catalog else {
+        let Some(catalog) = catalog.filter(|_| !is_refused) else {
             let is_error = |problem: &Diagnostic| problem.severity() == Severity::Error;
             let refusal = locked.filter(|_| !problems.iter().any(is_error)).map(|locked| {
                 // What differs kept the rest from being compiled.
@@ -231,16 +250,25 @@ impl ManifestFile {
             None if options.serves && !self.is_given => lost_signers(&self.path, &catalog),
             None => Vec::new(),
         };
-        if !drifts.is_empty() {
-            let lock = lock::path_beside(&self.path).into_path();
-            return Ok(self.refused(problems, Some(Refusal::Drift { lock, drifts })));
-        }
+        // What is left out is missing for another reason.
+        let is_left_out = |drift: &Drift| catalog.left_out().iter().any(|out| out.name == drift.component);
+        let drifts: Vec<Drift> = drifts.into_iter().filter(|drift| !is_left_out(drift)).collect();
+        let differs = !drifts.is_empty();
+        let catalog = match without(catalog, &drifts, tolerant) {
+            Some(catalog) => catalog,
+            None => {
+                let lock = lock::path_beside(&self.path).into_path();
+                return Ok(self.refused(problems, Some(Refusal::Drift { lock, drifts })));
+            }
+        };
         let opened = OpenedAs {
             path: self.path.clone(),
             given: self.is_given.then(|| self.text.as_str().into()),
             name: self.name.clone(),
             digest: toolcell_sandbox::Digest::of(self.text.as_bytes()),
             locked: options.locked,
+            warned: problems.iter().map(|problem| problem.message().to_owned()).collect(),
+            differs,
         };
         let ready = Ready { opened, manifest, catalog, machine, sink, builder };
         Ok(Opened { file: self, problems, ready: Some(ready), refusal: None })
@@ -249,6 +277,21 @@ impl ManifestFile {
     fn refused(self, problems: Vec<Diagnostic>, refusal: Option<Refusal>) -> Opened {
         Opened { file: self, problems, ready: None, refusal }
     }
+}
+
+/// The catalog without the components that differ from the lock; `None` if a start has to fail. The
+/// first reload, which follows at once, notes them as quarantined.
+fn without(catalog: Catalog, drifts: &[Drift], tolerant: bool) -> Option<Catalog> {
+    if drifts.is_empty() {
+        return Some(catalog);
+    }
+    let is_of_all = |drift: &Drift| [TEXTS, SKILLS, APPS].contains(&drift.component.as_str());
+    if !tolerant || drifts.iter().any(is_of_all) {
+        return None;
+    }
+    let differing = drifts.iter().filter(|drift| !drift.only_less).map(|drift| drift.component.clone());
+    let catalog = catalog.without(&differing.collect()).ok()?;
+    (!catalog.components().is_empty()).then_some(catalog)
 }
 
 /// The lock beside this manifest.

@@ -1,5 +1,5 @@
-//! The server's need of shared state, for whoever sends it requests. Must not hold: paths and
-//! statuses of HTTP.
+//! The server's need of shared state: asking whether it answers, once for many who want to know.
+//! Must not hold: what follows from the answer.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
-use toolcell_mcp::http::{self, Looking};
 use toolcell_policy::{RatesWhileAway, StatePolicy};
 use toolcell_shared::{AllowanceName, Pace, SharedState};
 
@@ -18,21 +17,18 @@ const ANSWER_HOLDS: Duration = Duration::from_secs(1);
 /// call either.
 const NAME: &str = "toolcell.ready";
 
-/// The word for state that does not answer.
-const AWAY: &str = "no shared state";
-
 /// One question: true if the state answers.
 type Asking = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// True while shared state answers, of a server that refuses calls without it.
-pub struct Readiness {
+pub struct StateReach {
     ask: Box<dyn Fn() -> Asking + Send + Sync>,
     /// Time of the last answer. Held by the one that asks.
     answered: Mutex<Option<Instant>>,
     is_reached: AtomicBool,
 }
 
-impl Readiness {
+impl StateReach {
     /// `None` where the server does without: where rates are counted here meanwhile.
     pub fn of(policy: &StatePolicy, state: &Arc<dyn SharedState>) -> Option<Self> {
         let state = Arc::clone(state);
@@ -54,7 +50,13 @@ impl Readiness {
         Self { ask: Box::new(ask), answered: Mutex::default(), is_reached: AtomicBool::new(false) }
     }
 
-    async fn is_reached(&self) -> bool {
+    /// The last answer; true where nobody has asked yet.
+    pub fn was_reached(&self) -> bool {
+        self.is_reached.load(Ordering::Relaxed) || self.answered.try_lock().is_ok_and(|answered| answered.is_none())
+    }
+
+    /// The answer now, or that of a moment ago.
+    pub async fn is_reached(&self) -> bool {
         // Others get the last answer, so that nobody gathers requests that wait.
         if let Ok(mut answered) = self.answered.try_lock()
             && answered.is_none_or(|at| at.elapsed() >= ANSWER_HOLDS)
@@ -63,12 +65,6 @@ impl Readiness {
             *answered = Some(Instant::now());
         }
         self.is_reached.load(Ordering::Relaxed)
-    }
-}
-
-impl http::Readiness for Readiness {
-    fn look(&self) -> Looking<'_> {
-        Box::pin(async { if self.is_reached().await { None } else { Some(AWAY) } })
     }
 }
 
@@ -92,7 +88,7 @@ mod tests {
                 })
             }
         };
-        let readiness = Arc::new(Readiness::asking(ask));
+        let readiness = Arc::new(StateReach::asking(ask));
         let first = tokio::spawn({
             let readiness = Arc::clone(&readiness);
             async move { readiness.is_reached().await }

@@ -1,17 +1,16 @@
 //! Keeps values of secrets where a manifest says they are: in a file of their own, or in a keyring.
 //! Must not hold: how a value is read for use.
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use toolcell_policy::SecretSource;
-use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue};
+use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue, make_folders};
 use zeroize::Zeroizing;
 
-use crate::file::{plain, write_private};
+use crate::file::{Keeper, plain, write_private, write_whole};
 
 /// A file that keeps version control out of the folder of secrets.
 const IGNORED: (&str, &str) = (".gitignore", "*\n");
@@ -95,12 +94,21 @@ impl GivenSecret {
 
     fn keep_in_file(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            fs::write(folder.join(IGNORED.0), IGNORED.1)?;
+            make_folder(folder)?;
+            write_whole(&folder.join(IGNORED.0), IGNORED.1.as_bytes())?;
         }
         let line = Zeroizing::new(format!("{}\n", *self.0));
         write_private(path, line.as_bytes())
     }
+}
+
+/// Makes a folder and what it lies in, for those who read the files in it alone.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let is_there = |place: &&Path| place.exists();
+    let around = folder.ancestors().find(is_there).unwrap_or(Path::new("."));
+    // A file in the folder around would be for the same.
+    let mode = Keeper::of(&around.join(IGNORED.0)).map_or(0o600, Keeper::private_mode);
+    make_folders(folder, mode | 0o100 | (mode & 0o040) >> 2)
 }
 
 /// Keys that a terminal sends as they are once it does not act on them.

@@ -47,7 +47,15 @@ impl KeptTasks {
         let shared = shared::tasks(manifest.state(), folder, (bounds(policy), lost), runtime)?;
         let tasks: Arc<dyn Tasks> = shared.unwrap_or_else(|| {
             let files = folder.join(manifest.server().state()).join(FOLDER);
-            Arc::new(TasksHere::new(bounds(policy), Some(&files), lost))
+            let bus = Arc::clone(&bus);
+            let runtime = runtime.clone();
+            let here = TasksHere::new(bounds(policy), Some(&files), lost);
+            Arc::new(here.telling(move |id| {
+                let bus = Arc::clone(&bus);
+                let id = id.to_owned();
+                // Where it fails, whoever waits asks again.
+                drop(runtime.spawn(async move { publish(&*bus, CHANNEL, id.as_bytes()).await }));
+            }))
         });
         let _inside = runtime.enter();
         let heard = bus.subscribe(&[CHANNEL]);

@@ -9,7 +9,7 @@
 //!
 //! | key | type | value | time to live |
 //! |---|---|---|---|
-//! | `PREFIX:1:rate:{H(caller)}:H(scope)` | string | seconds and nanoseconds of the server's clock at which the allowance is whole; ≤ 32 bytes | until then |
+//! | `PREFIX:1:rate:{H(caller)}:H(scope)` | string | seconds and microseconds of the server's clock when it was written, and the nanoseconds that were spent ahead of it then; ≤ 40 bytes | until the allowance is whole |
 //! | `PREFIX:1:run:{H(name)}` | sorted set | random names of calls that run or ran a moment ago, by the milliseconds of the server's clock at which each is forgotten; each call is 40 bytes | 10 s, again every 3 s |
 //! | `PREFIX:1:run:{H(name)}:wait` | hash | random name of a replica that waits for one → the microseconds since when, and at which it asked last; ≤ 60 bytes each | 1 s |
 //! | `PREFIX:1:used:{H(name)}` | string | random name of who used it, 32 bytes | given with the use |
@@ -30,7 +30,9 @@
 //! | `PREFIX:1:task:{all}:about` | hash | ID → H(caller), number and bytes of each task; ≤ 120 bytes | that of the last, and a minute |
 //! | `PREFIX:1:task:{all}:all`, `…:caller:H(caller)` | sorted set | IDs by the milliseconds at which each ends, or by number; bounds in the manifest | that of the last, and a minute |
 //! | `PREFIX:1:task:{all}:bytes:all`, `…:bytes:caller:H(caller)` | string | bytes of arguments of running tasks and of results; bounds in the manifest | that of the last, and a minute |
-//! | `PREFIX:1:task:{all}:process:NAME` | string | a process that runs tasks | 15 s, again every 3 s |
+//! | `PREFIX:1:task:{all}:process:NAME` | string | `1` while a process runs that has tasks, `0` once it has ended | 30 s, again every 3 s |
+//! | `PREFIX:1:task:{all}:heard` | string | milliseconds of the server's clock at which one of them was heard | a day |
+//! | `PREFIX:1:task:{all}:grace` | string | the last silence, by `heard`, and the milliseconds up to which none counts as ended that is not heard | a day |
 //! | `PREFIX:1:kv:{H(component)}:entries:H(namespace/bucket)` | hash | a bucket's entries: key → value | none |
 //! | `PREFIX:1:kv:{H(component)}:order:H(namespace/bucket)` | sorted set | its keys by the serial with which each was first set | none |
 //! | `PREFIX:1:kv:{H(component)}:accounts` | hash | H(namespace) → bytes and number of its entries; ≤ 1,000 namespaces | none |
@@ -60,6 +62,7 @@ mod rates_here;
 mod requests;
 mod state;
 mod task_files;
+mod task_form;
 mod tasks;
 mod tasks_here;
 mod valkey;

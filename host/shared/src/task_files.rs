@@ -1,19 +1,23 @@
-//! A file for each task of a process, so that the next process knows it: written and read on a
-//! thread of its own. Must not hold: bounds, or who may find a task.
+//! A file for each task of a process, so that other processes know it, also once this one has
+//! ended: written and read on a thread of its own. Must not hold: bounds, or who may find a task.
 //!
-//! Each process has a folder with a lock, `tasks/PROCESS/`, and a file for each task, named by it:
-//! a line of its numbers, then its caller, its sentence and its result. Who starts takes over the
-//! folders whose locks nobody holds.
+//! Each process has a folder with a lock, `tasks/PROCESS/`, and a file for each task, named by it.
+//! Who finds a folder whose lock nobody holds takes over its tasks. What others have to say about a
+//! task of a process that runs is a letter in its folder, `ID.letter-NUMBER`, which that process
+//! removes once it has done what the letter says.
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::tasks::{LostTask, TaskRecord, TaskStatus};
+use crate::task_form::{KeptTask, Letter};
+use crate::tasks::{LostTask, TaskStatus};
 use crate::tasks_here::now_ms;
 
 /// Files that wait to be written. Who begins or ends a task waits for its own.
@@ -22,32 +26,48 @@ const WAITING_MAX: usize = 1_024;
 /// Folders of processes that are looked at. Each start clears those of processes that ended.
 const FOLDERS_MAX: usize = 4_096;
 
+/// Files of others that a list looks at. Each is opened, which takes some ten microseconds.
+const LISTED_MAX: usize = 4_096;
+
+/// Bytes that a list reads of a file: numbers, names, sentence and questions, without the result.
+const HEAD_BYTES_MAX: u64 = 256 << 10;
+
 /// Longest file that is read: the longest result that the manifest allows, and what is beside it.
-const FILE_BYTES_MAX: u64 = (64 << 20) + (64 << 10);
+const FILE_BYTES_MAX: u64 = (64 << 20) + (1 << 20);
+
+/// Tasks of others whose changes are looked for: as many clients may wait for one here.
+const WATCHED_MAX: usize = 1_024;
+
+/// Time between two looks for letters and for changes, while a task runs here, or one of others is
+/// waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Digits of a task's name.
 const ID_DIGITS: usize = 32;
 
-/// The first word of each file, with the version of its form.
-const FORM: &str = "toolcell-task-1";
-
 /// The name of the lock in a process's folder.
 const LOCK: &str = "lock";
 
-/// A task as its file has it.
-#[derive(Clone, Debug)]
-pub struct KeptTask {
-    pub caller: String,
-    pub record: TaskRecord,
-}
+/// Stands between a task's name and the number of a letter.
+const LETTER: &str = ".letter-";
 
-/// Takes over a task of an earlier process.
-pub type TakeOver = Box<dyn Fn(KeptTask) + Send>;
+/// The receiver of news of tasks from the thread.
+pub trait TasksNews: Send {
+    /// A task of an earlier process is this one's from now on.
+    fn taken_over(&self, task: KeptTask);
+
+    /// Does what a letter says. Returns the task as it is now, if it changed.
+    fn letter(&self, id: &str, letter: Letter) -> Option<KeptTask>;
+
+    /// A task that this process knows of has changed.
+    fn changed(&self, id: &str);
+}
 
 /// The files of a process's tasks.
 pub struct TaskFiles {
+    all: PathBuf,
     jobs: mpsc::Sender<Job>,
-    read: Arc<Read>,
+    read: Arc<FirstRead>,
     /// The thread's work, until it begins.
     waits: Mutex<Option<Work>>,
 }
@@ -62,21 +82,33 @@ impl fmt::Debug for TaskFiles {
 struct Work {
     keeper: Keeper,
     jobs: mpsc::Receiver<Job>,
-    most: usize,
-    take_over: TakeOver,
 }
 
 /// Set once tasks of earlier processes were read.
 #[derive(Debug, Default)]
-struct Read {
+struct FirstRead {
     done: OnceLock<()>,
     waiting: Notify,
+}
+
+/// A caller's task of another process.
+#[derive(Debug)]
+pub enum TaskElsewhere {
+    /// As its file has it.
+    Runs(Box<KeptTask>),
+    /// Its process has ended: it is one of this process now, where there is room for it.
+    TakenOver,
+    /// There is none.
+    Unknown,
 }
 
 #[derive(Debug)]
 enum Job {
     Write(KeptTask, oneshot::Sender<()>),
-    Remove(String),
+    Remove(String, Option<oneshot::Sender<()>>),
+    Find { id: String, caller: String, found: oneshot::Sender<TaskElsewhere> },
+    List { caller: String, found: oneshot::Sender<Vec<KeptTask>> },
+    Send { id: String, letter: Letter, sent: oneshot::Sender<Option<PathBuf>> },
 }
 
 /// The work of the thread.
@@ -85,19 +117,42 @@ struct Keeper {
     all: PathBuf,
     /// The folder of this one, and its lock, once there is a task.
     own: Option<(PathBuf, File)>,
+    /// Tasks that run here.
+    running: HashSet<String>,
+    /// Tasks of others that somebody here may wait for, and how each file looked.
+    watched: HashMap<String, Watched>,
     lost: LostTask,
+    most: usize,
+    news: Box<dyn TasksNews>,
     /// A failure was told of.
     told: bool,
 }
 
+/// Number and times of a file.
+type Stamp = (u64, i64, i64);
+
+struct Watched {
+    path: PathBuf,
+    stamp: Option<Stamp>,
+}
+
 impl TaskFiles {
-    /// Files below this folder, which is made with the first task. At most `most` tasks are taken
-    /// over.
-    pub fn new(folder: &Path, lost: LostTask, most: usize, take_over: TakeOver) -> Self {
+    /// Files below this folder, which is made with the first task. At most `most` tasks of a folder
+    /// are taken over.
+    pub fn new(folder: &Path, lost: LostTask, most: usize, news: Box<dyn TasksNews>) -> Self {
         let (jobs, waiting) = mpsc::channel(WAITING_MAX);
-        let keeper = Keeper { all: folder.to_owned(), own: None, lost, told: false };
-        let work = Work { keeper, jobs: waiting, most, take_over };
-        let files = Self { jobs, read: Arc::default(), waits: Mutex::new(Some(work)) };
+        let keeper = Keeper {
+            all: folder.to_owned(),
+            own: None,
+            running: HashSet::new(),
+            watched: HashMap::new(),
+            lost,
+            most,
+            news,
+            told: false,
+        };
+        let waits = Mutex::new(Some(Work { keeper, jobs: waiting }));
+        let files = Self { all: folder.to_owned(), jobs, read: Arc::default(), waits };
         // Most hosts never have a task.
         if folder.is_dir() {
             files.begin()
@@ -110,17 +165,18 @@ impl TaskFiles {
     /// Begins the thread, once.
     fn begin(&self) {
         let work = self.waits.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Work { mut keeper, mut jobs, most, take_over }) = work else { return };
+        let Some(Work { keeper, jobs }) = work else { return };
         let read = Arc::clone(&self.read);
         let thread = std::thread::Builder::new().name("toolcell-tasks".to_owned()).spawn(move || {
-            keeper.take_over_all(most, &*take_over);
-            read.set();
-            while let Some(job) = jobs.blocking_recv() {
-                keeper.work(job);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(keeper.run(jobs, &read)),
+                Err(error) => tracing::warn!("tasks are not known to other processes: {error}"),
             }
+            read.set();
         });
         if let Err(error) = thread {
-            tracing::warn!("tasks are not known to a later process: {error}");
+            tracing::warn!("tasks are not known to other processes: {error}");
             self.read.set();
         }
     }
@@ -146,13 +202,65 @@ impl TaskFiles {
         }
     }
 
-    /// Removes the file of a task. Without room for that it stays, and is removed at a later start.
+    /// Removes the file of a task whose time is over. Without room for that it stays, and is
+    /// removed at a later start.
     pub fn remove(&self, id: String) {
-        let _ = self.jobs.try_send(Job::Remove(id));
+        let _ = self.jobs.try_send(Job::Remove(id, None));
+    }
+
+    /// Removes the file of a task, and waits for it: nobody finds the task any more.
+    pub async fn forget(&self, id: String) {
+        if self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            // It has never had a task.
+            return;
+        }
+        let (done, removed) = oneshot::channel();
+        if self.jobs.send(Job::Remove(id, Some(done))).await.is_ok() {
+            // Without a thread there is no file.
+            let _ = removed.await;
+        }
+    }
+
+    /// The caller's task of another process. Changes of one that runs are told from now on.
+    pub async fn find(&self, caller: &str, id: &str) -> TaskElsewhere {
+        if !is_id(id) || !self.are_there() {
+            return TaskElsewhere::Unknown;
+        }
+        let (found, answer) = oneshot::channel();
+        let job = Job::Find { id: id.to_owned(), caller: caller.to_owned(), found };
+        let _ = self.jobs.send(job).await;
+        answer.await.unwrap_or(TaskElsewhere::Unknown)
+    }
+
+    /// The caller's tasks of processes that run, without results and in no order.
+    pub async fn list(&self, caller: &str) -> Vec<KeptTask> {
+        if !self.are_there() {
+            return Vec::new();
+        }
+        let (found, answer) = oneshot::channel();
+        let _ = self.jobs.send(Job::List { caller: caller.to_owned(), found }).await;
+        answer.await.unwrap_or_default()
+    }
+
+    /// Sends a letter about a task that another process runs. The file that is returned is gone
+    /// once that process has done what it says.
+    pub async fn send(&self, id: &str, letter: Letter) -> Option<PathBuf> {
+        let (sent, answer) = oneshot::channel();
+        let _ = self.jobs.send(Job::Send { id: id.to_owned(), letter, sent }).await;
+        answer.await.ok().flatten()
+    }
+
+    /// True if any process has had a task.
+    fn are_there(&self) -> bool {
+        let is_there = self.all.is_dir();
+        if is_there {
+            self.begin();
+        }
+        is_there
     }
 }
 
-impl Read {
+impl FirstRead {
     fn set(&self) {
         let _ = self.done.set(());
         self.waiting.notify_waiters();
@@ -160,27 +268,67 @@ impl Read {
 }
 
 impl Keeper {
+    async fn run(mut self, mut jobs: mpsc::Receiver<Job>, read: &FirstRead) {
+        self.take_over_all();
+        read.set();
+        loop {
+            let looks = !self.running.is_empty() || !self.watched.is_empty();
+            let job = if looks { tokio::time::timeout(LOOK_EVERY, jobs.recv()).await } else { Ok(jobs.recv().await) };
+            match job {
+                Ok(Some(job)) => self.work(job),
+                Ok(None) => return,
+                Err(_) => self.look(),
+            }
+        }
+    }
+
     fn work(&mut self, job: Job) {
-        let (done, written) = match job {
-            Job::Write(task, written) => (self.write(&task), Some(written)),
-            Job::Remove(id) => (self.remove(&id), None),
+        let done = match job {
+            Job::Write(task, written) => {
+                let done = self.write(&task);
+                // Nobody may wait any more.
+                let _ = written.send(());
+                done
+            }
+            Job::Remove(id, removed) => {
+                let done = self.remove(&id);
+                let _ = removed.map(|removed| removed.send(()));
+                done
+            }
+            Job::Find { id, caller, found } => {
+                let _ = found.send(self.find(&id, &caller));
+                Ok(())
+            }
+            Job::List { caller, found } => {
+                let _ = found.send(self.list(&caller));
+                Ok(())
+            }
+            Job::Send { id, letter, sent } => {
+                let done = self.send(&id, &letter);
+                let _ = sent.send(done.as_ref().ok().cloned().flatten());
+                done.map(drop)
+            }
         };
         if let Err(error) = done
             && !std::mem::replace(&mut self.told, true)
         {
             let folder = self.all.display();
-            tracing::warn!("a later process will not know some tasks: their files below {folder}: {error}");
+            tracing::warn!("other processes will not know some tasks: their files below {folder}: {error}");
         }
-        // Nobody may wait any more.
-        let _ = written.map(|written| written.send(()));
     }
 
     fn write(&mut self, task: &KeptTask) -> io::Result<()> {
+        if task.record.status.is_over() {
+            self.running.remove(&task.record.id);
+        } else {
+            self.running.insert(task.record.id.clone());
+        }
         let folder = self.own_folder()?;
-        write_whole(&folder, &task.record.id, &encoded(task))
+        write_whole(&folder, &task.record.id, &task.encoded())
     }
 
-    fn remove(&self, id: &str) -> io::Result<()> {
+    fn remove(&mut self, id: &str) -> io::Result<()> {
+        self.running.remove(id);
         let Some((folder, _)) = &self.own else { return Ok(()) };
         match fs::remove_file(folder.join(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -193,9 +341,7 @@ impl Keeper {
         if let Some((folder, _)) = &self.own {
             return Ok(folder.clone());
         }
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-        let name = format!("{:016x}", u64::from_ne_bytes(random));
+        let name = format!("{:016x}", random()?);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.all)?;
         let (hidden, folder) = (self.all.join(format!(".{name}")), self.all.join(name));
         DirBuilder::new().mode(0o700).create(&hidden)?;
@@ -206,33 +352,46 @@ impl Keeper {
         Ok(folder)
     }
 
+    /// The folders of other processes.
+    fn others(&self) -> Vec<PathBuf> {
+        let Ok(folders) = fs::read_dir(&self.all) else { return Vec::new() };
+        let paths = folders.filter_map(Result::ok).take(FOLDERS_MAX).map(|folder| folder.path());
+        paths.filter(|path| !is_hidden(path) && self.own.as_ref().is_none_or(|(own, _)| own != path)).collect()
+    }
+
     /// Takes over the tasks of processes that have ended.
-    fn take_over_all(&mut self, most: usize, take_over: &dyn Fn(KeptTask)) {
-        // There is none before the first task.
-        let Ok(folders) = fs::read_dir(&self.all) else { return };
-        let mut left = most;
-        for folder in folders.filter_map(Result::ok).take(FOLDERS_MAX) {
-            let path = folder.path();
-            let Some(locked) = locked(&path) else { continue };
-            // The first one is this process's own from now on: its files stay where they are.
-            let (own, lock) = match &self.own {
-                None => (self.own.insert((path.clone(), locked)).0.clone(), None),
-                Some((own, _)) => (own.clone(), Some(locked)),
-            };
-            let done = self.take_over(&path, &own, &mut left, take_over);
-            // Whatever else lies in another one is nobody's.
-            let done = done.and_then(|()| if lock.is_some() { fs::remove_dir_all(&path) } else { Ok(()) });
-            if let Err(error) = done {
-                tracing::warn!("tasks of an earlier process are not known: {}: {error}", path.display());
+    fn take_over_all(&mut self) {
+        for path in self.others() {
+            if let Some(lock) = locked(&path) {
+                self.take_over_folder(&path, lock);
             }
         }
     }
 
-    fn take_over(&self, folder: &Path, own: &Path, left: &mut usize, take_over: &dyn Fn(KeptTask)) -> io::Result<()> {
+    /// Takes over the tasks in the folder of a process that has ended, by its lock.
+    fn take_over_folder(&mut self, path: &Path, lock: File) {
+        // The first one is this process's own from now on: its files stay where they are.
+        let (own, lock) = match &self.own {
+            None => (self.own.insert((path.to_owned(), lock)).0.clone(), None),
+            Some((own, _)) => (own.clone(), Some(lock)),
+        };
+        let done = self.take_over(path, &own);
+        // Whatever else lies in another one is nobody's.
+        let done = done.and_then(|()| if lock.is_some() { fs::remove_dir_all(path) } else { Ok(()) });
+        if let Err(error) = done {
+            tracing::warn!("tasks of an earlier process are not known: {}: {error}", path.display());
+        }
+    }
+
+    fn take_over(&self, folder: &Path, own: &Path) -> io::Result<()> {
+        let mut left = self.most;
         for file in fs::read_dir(folder)?.filter_map(Result::ok) {
             let (name, path) = (file.file_name(), file.path());
+            if name.to_str().is_some_and(|name| name.contains(LETTER)) {
+                fs::remove_file(&path)?;
+            }
             let Some(id) = name.to_str().filter(|name| is_id(name)) else { continue };
-            let task = Some(id).filter(|_| *left > 0).and_then(|id| decoded(id, &read_bounded(&path)?));
+            let task = Some(id).filter(|_| left > 0).and_then(|id| KeptTask::decoded(id, &read_bounded(&path)?));
             let Some(mut task) = task.filter(|task| task.record.ends_ms() > now_ms()) else {
                 fs::remove_file(&path)?;
                 continue;
@@ -244,25 +403,155 @@ impl Keeper {
                 let LostTask { body, message } = self.lost;
                 (task.record.status, task.record.body) = (TaskStatus::Failed, Arc::from(body));
                 (task.record.message, task.record.changed_ms) = (message.to_owned(), now_ms());
-                write_whole(own, id, &encoded(&task))?;
+                task.record.questions.clear();
+                write_whole(own, id, &task.encoded())?;
             }
-            *left -= 1;
-            take_over(task);
+            left -= 1;
+            self.news.taken_over(task);
         }
         Ok(())
+    }
+
+    /// Looks for a task of another process.
+    fn find(&mut self, id: &str, caller: &str) -> TaskElsewhere {
+        for folder in self.others() {
+            let path = folder.join(id);
+            if !path.exists() {
+                continue;
+            }
+            if let Some(lock) = locked(&folder) {
+                self.take_over_folder(&folder, lock);
+                return TaskElsewhere::TakenOver;
+            }
+            let stamp = stamp(&path);
+            let task = read_bounded(&path).and_then(|bytes| KeptTask::decoded(id, &bytes));
+            let task = task.filter(|task| task.caller == caller && task.record.ends_ms() > now_ms());
+            let Some(task) = task else { continue };
+            if !task.record.status.is_over() && self.watched.len() < WATCHED_MAX {
+                self.watched.insert(id.to_owned(), Watched { path, stamp });
+            }
+            return TaskElsewhere::Runs(Box::new(task));
+        }
+        TaskElsewhere::Unknown
+    }
+
+    /// The caller's tasks of processes that run. Those of processes that have ended are taken over.
+    fn list(&mut self, caller: &str) -> Vec<KeptTask> {
+        let mut found = Vec::new();
+        let mut left = LISTED_MAX;
+        for folder in self.others() {
+            if let Some(lock) = locked(&folder) {
+                self.take_over_folder(&folder, lock);
+                continue;
+            }
+            let Ok(files) = fs::read_dir(&folder) else { continue };
+            for file in files.filter_map(Result::ok) {
+                let name = file.file_name();
+                let Some(id) = name.to_str().filter(|name| is_id(name)) else { continue };
+                if left == 0 {
+                    return found;
+                }
+                left -= 1;
+                let task = read_head(&file.path()).and_then(|bytes| KeptTask::decoded_head(id, &bytes));
+                found.extend(task.filter(|task| task.caller == caller && task.record.ends_ms() > now_ms()));
+            }
+        }
+        found
+    }
+
+    /// Puts a letter beside the file of its task. Nothing where that is gone.
+    fn send(&self, id: &str, letter: &Letter) -> io::Result<Option<PathBuf>> {
+        let Some(folder) = self.others().into_iter().find(|folder| folder.join(id).exists()) else { return Ok(None) };
+        let name = format!("{id}{LETTER}{:016x}", random()?);
+        write_whole(&folder, &name, &letter.encoded())?;
+        Ok(Some(folder.join(name)))
+    }
+
+    /// Looks for letters about tasks that run here, and for changes of those of others.
+    fn look(&mut self) {
+        if !self.running.is_empty()
+            && let Some((own, _)) = &self.own
+        {
+            let own = own.clone();
+            let letters = fs::read_dir(&own).into_iter().flatten().filter_map(Result::ok);
+            let names: Vec<String> = letters.filter_map(|file| file.file_name().into_string().ok()).collect();
+            for name in names {
+                if let Some((id, _)) = name.split_once(LETTER).filter(|(id, rest)| is_id(id) && !rest.contains('.')) {
+                    self.open_letter(id, &own.join(&name));
+                }
+            }
+        }
+        let mut changed = Vec::new();
+        for (id, watched) in &mut self.watched {
+            let now = stamp(&watched.path);
+            if now != watched.stamp {
+                watched.stamp = now;
+                changed.push(id.clone());
+            }
+        }
+        for id in changed {
+            let path = self.watched.get(&id).map(|watched| watched.path.clone()).unwrap_or_default();
+            let task = read_head(&path).and_then(|bytes| KeptTask::decoded_head(&id, &bytes));
+            if task.is_none_or(|task| task.record.status.is_over()) {
+                self.watched.remove(&id);
+            }
+            self.news.changed(&id);
+        }
+        // The process of one that is watched may have ended without a word.
+        let left = self.watched.iter().filter(|(_, watched)| watched.is_left());
+        let left: Vec<String> = left.map(|(id, _)| id.clone()).collect();
+        for id in left {
+            self.watched.remove(&id);
+            self.news.changed(&id);
+        }
+    }
+
+    /// Does what a letter says, and removes it.
+    fn open_letter(&mut self, id: &str, path: &Path) {
+        let letter = read_bounded(path).and_then(|bytes| Letter::decoded(&bytes));
+        if let Some(task) = letter.and_then(|letter| self.news.letter(id, letter)) {
+            // Whoever sent it looks at the file next.
+            let _ = self.write(&task);
+            self.news.changed(id);
+        }
+        let _ = fs::remove_file(path);
+    }
+}
+
+impl Watched {
+    /// True if the process of the task has ended.
+    fn is_left(&self) -> bool {
+        self.path.parent().and_then(locked).is_some()
     }
 }
 
 /// The lock of a process that has ended; `None` while it runs.
 fn locked(folder: &Path) -> Option<File> {
-    let is_hidden = folder.file_name().and_then(|name| name.to_str()).is_none_or(|name| name.starts_with('.'));
-    let lock = (!is_hidden).then(|| OpenOptions::new().write(true).open(folder.join(LOCK)).ok()).flatten()?;
+    let lock = OpenOptions::new().write(true).open(folder.join(LOCK)).ok()?;
     lock.try_lock().ok().map(|()| lock)
+}
+
+fn is_hidden(folder: &Path) -> bool {
+    folder.file_name().and_then(|name| name.to_str()).is_none_or(|name| name.starts_with('.'))
+}
+
+/// Tells one state of a file from another: each is a file of its own, whose number may be used
+/// again.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.ino(), found.ctime(), found.ctime_nsec()))
 }
 
 fn read_bounded(path: &Path) -> Option<Vec<u8>> {
     let is_file = fs::symlink_metadata(path).ok().filter(|found| found.is_file() && found.len() <= FILE_BYTES_MAX);
     is_file.and_then(|_| fs::read(path).ok())
+}
+
+fn read_head(path: &Path) -> Option<Vec<u8>> {
+    fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(HEAD_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Writes a file that is there as a whole or not at all, also where the process is killed.
@@ -273,45 +562,14 @@ fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     fs::rename(draft, folder.join(name))
 }
 
+pub fn random() -> io::Result<u64> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(u64::from_ne_bytes(random))
+}
+
 fn is_id(name: &str) -> bool {
     name.len() == ID_DIGITS && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-fn encoded(task: &KeptTask) -> Vec<u8> {
-    let KeptTask { caller, record } = task;
-    let TaskRecord { status, message, created_ms, changed_ms, ttl_ms, body, .. } = record;
-    let (letter, lengths) = (status.letter(), [caller.len(), message.len(), body.len()].map(|len| len.to_string()));
-    let lengths = lengths.join(" ");
-    let mut out = format!("{FORM} {letter} {created_ms} {changed_ms} {ttl_ms} {lengths}\n").into_bytes();
-    for part in [caller.as_str(), message, body] {
-        out.extend_from_slice(part.as_bytes());
-    }
-    out
-}
-
-fn decoded(id: &str, bytes: &[u8]) -> Option<KeptTask> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let (head, rest) = text.split_once('\n')?;
-    let mut words = head.split(' ');
-    let status = words.next().filter(|form| *form == FORM).and_then(|_| TaskStatus::of_letter(words.next()?))?;
-    let mut number = || words.next()?.parse::<u64>().ok();
-    let (created_ms, changed_ms, ttl_ms) = (number()?, number()?, number()?);
-    let mut length = || usize::try_from(number()?).ok();
-    let (caller, rest) = rest.split_at_checked(length()?)?;
-    let (message, body) = rest.split_at_checked(length()?)?;
-    (length()? == body.len()).then_some(())?;
-    let record = TaskRecord {
-        id: id.to_owned(),
-        number: 0,
-        status,
-        message: message.to_owned(),
-        created_ms,
-        changed_ms,
-        ttl_ms,
-        questions: Vec::new(),
-        body: Arc::from(body),
-    };
-    Some(KeptTask { caller: caller.to_owned(), record })
 }
 
 #[cfg(test)]
@@ -319,33 +577,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_as_it_was_written_and_half_a_one_is_none() {
-        let record = TaskRecord {
-            id: "0123456789abcdef0123456789abcdef".to_owned(),
-            number: 0,
-            status: TaskStatus::Completed,
-            message: "done\nso".to_owned(),
-            created_ms: 1,
-            changed_ms: 2,
-            ttl_ms: 3,
-            questions: Vec::new(),
-            body: Arc::from("{\"a\": \"é\"}"),
-        };
-        let task = KeptTask { caller: "ann b".to_owned(), record };
-        let bytes = encoded(&task);
-        let read = decoded(&task.record.id, &bytes).unwrap();
-        assert_eq!((read.caller.as_str(), &read.record), ("ann b", &task.record));
-        for end in 0..bytes.len() {
-            assert!(decoded(&task.record.id, &bytes[..end]).is_none(), "{end}");
-        }
-    }
-
-    #[test]
     fn only_the_name_of_a_task_is_one() {
         for (name, is) in [
             ("0123456789abcdef0123456789abcdef", true),
             ("0123456789abcdef0123456789abcdeF", false),
             ("0123456789abcdef0123456789abcdef.new", false),
+            ("0123456789abcdef0123456789abcdef.letter-01", false),
+            ("../3456789abcdef0123456789abcdef", false),
             ("lock", false),
             ("", false),
         ] {

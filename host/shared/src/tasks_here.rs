@@ -1,17 +1,29 @@
-//! Tasks of one process, in memory, with a file for each where there is a folder: those of a
-//! process that ends are known to the next one. Must not hold: the form of a file.
+//! Tasks of one process, in memory, with a file for each where there is a folder: other processes
+//! with the same folder find them there, and take over those of one that has ended. Must not hold:
+//! the form of a file.
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 
 use crate::Away;
-use crate::task_files::{KeptTask, TaskFiles};
+use crate::task_files::{self, TaskElsewhere, TaskFiles, TasksNews};
+use crate::task_form::{KeptTask, Letter, LetterSays, next_number};
 use crate::tasks::{
     Changed, Creation, LostTask, NewTask, SMALL_RESULT_BYTES, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
 };
+
+/// Time for another process to do what a letter says. It looks ten times a second; one that is
+/// stopped does it later.
+const LETTER_READ_WITHIN: Duration = Duration::from_secs(2);
+
+/// Time between two looks if it has.
+const LETTER_LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Called with the name of a task that was changed from outside of this process.
+type OnChange = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Tasks of one process.
 #[derive(Debug)]
@@ -20,6 +32,14 @@ pub struct TasksHere {
     held: Arc<Mutex<Held>>,
     files: Option<TaskFiles>,
     lost: LostTask,
+    news: Arc<News>,
+}
+
+/// News of tasks from the thread of their files.
+struct News {
+    bounds: TaskBounds,
+    held: Arc<Mutex<Held>>,
+    on_change: OnceLock<OnChange>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +51,8 @@ struct Held {
     bytes: usize,
     /// The number of the last one.
     number: u64,
+    /// Tells the numbers of this process from those of others.
+    own: u64,
 }
 
 #[derive(Debug, Default)]
@@ -49,17 +71,47 @@ struct HeldTask {
 }
 
 impl TasksHere {
-    /// Tasks with these bounds. With a folder, those of processes that have ended are taken over
-    /// from there in the background; who asks meanwhile waits for it.
+    /// Tasks with these bounds, which hold for each process. With a folder, those of processes that
+    /// have ended are taken over from there in the background; who asks meanwhile waits for it.
     #[must_use]
     pub fn new(bounds: TaskBounds, folder: Option<&Path>, lost: LostTask) -> Self {
         let held = Arc::<Mutex<Held>>::default();
-        let files = folder.map(|folder| {
-            let held = Arc::clone(&held);
-            let take = move |task: KeptTask| lock(&held).take_over(task, &bounds);
-            TaskFiles::new(folder, lost, bounds.all_max, Box::new(take))
-        });
-        Self { bounds, held, files, lost }
+        // Without random numbers, lists of tasks that began in one millisecond may miss one.
+        lock(&held).own = task_files::random().unwrap_or_default();
+        let news = Arc::new(News { bounds, held: Arc::clone(&held), on_change: OnceLock::new() });
+        let files = folder.map(|folder| TaskFiles::new(folder, lost, bounds.all_max, Box::new(Arc::clone(&news))));
+        Self { bounds, held, files, lost, news }
+    }
+
+    /// Has this called with each task that another process changed: one of this process by a
+    /// letter, or one that was asked for here. To be set once.
+    #[must_use]
+    pub fn telling(self, on_change: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let _ = self.news.on_change.set(Box::new(on_change));
+        self
+    }
+
+    /// The caller's task of this name, where another process runs it.
+    async fn find_elsewhere(&self, caller: &str, id: &str) -> Option<TaskRecord> {
+        match self.files.as_ref()?.find(caller, id).await {
+            TaskElsewhere::Runs(task) => Some(task.record),
+            TaskElsewhere::TakenOver => self.held().of_caller(caller, id).map(|task| task.record.clone()),
+            TaskElsewhere::Unknown => None,
+        }
+    }
+
+    /// Has the process that runs a task do this, and waits until it has. False where it has not.
+    async fn send(&self, id: &str, letter: Letter) -> bool {
+        let Some(files) = &self.files else { return false };
+        let Some(sent) = files.send(id, letter).await else { return false };
+        let end = Instant::now() + LETTER_READ_WITHIN;
+        while sent.exists() {
+            if Instant::now() > end {
+                return false;
+            }
+            tokio::time::sleep(LETTER_LOOK_EVERY).await;
+        }
+        true
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -110,16 +162,30 @@ impl Tasks for TasksHere {
     async fn find(&self, caller: &str, id: &str) -> Result<Option<TaskRecord>, Away> {
         self.read().await;
         self.expire();
-        Ok(self.held().of_caller(caller, id).map(|task| task.record.clone()))
+        let here = self.held().of_caller(caller, id).map(|task| task.record.clone());
+        match here {
+            Some(task) => Ok(Some(task)),
+            None => Ok(self.find_elsewhere(caller, id).await),
+        }
     }
 
     async fn list(&self, caller: &str, after: u64, most: usize) -> Result<Vec<TaskRecord>, Away> {
         self.read().await;
         self.expire();
+        // First of all: those of processes that have ended are taken over meanwhile.
+        let elsewhere = match &self.files {
+            Some(files) => files.list(caller).await,
+            None => Vec::new(),
+        };
         let held = self.held();
         let own = held.callers.get(caller).into_iter().flat_map(|own| own.tasks.range(after.saturating_add(1)..));
         let own = own.filter_map(|(_, id)| held.tasks.get(id)).take(most);
-        Ok(own.map(|task| TaskRecord { body: Arc::from(""), ..task.record.clone() }).collect())
+        let mut listed: Vec<TaskRecord> =
+            own.map(|task| TaskRecord { body: Arc::from(""), ..task.record.clone() }).collect();
+        listed.extend(elsewhere.into_iter().map(|task| task.record).filter(|task| task.number > after));
+        listed.sort_by_key(|task| task.number);
+        listed.truncate(most);
+        Ok(listed)
     }
 
     async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away> {
@@ -133,23 +199,26 @@ impl Tasks for TasksHere {
                 files.write(ended).await;
             }
         }
-        Ok(self.held().change(id, change))
+        let done = self.held().change(id, change);
+        if done == Changed::Done && !matches!(change, TaskChange::Ends { .. }) {
+            self.write(id).await;
+        }
+        Ok(done)
     }
 
     async fn answer(&self, caller: &str, id: &str, answers: &[(String, String)]) -> Result<bool, Away> {
         self.read().await;
         self.expire();
-        let mut held = self.held();
-        let Some(task) = held.of_caller(caller, id) else { return Ok(false) };
-        for (key, answer) in answers {
-            let Some(place) = task.record.questions.iter().position(|(asked, _)| asked == key) else { continue };
-            task.record.questions.remove(place);
-            task.answers.push((key.clone(), answer.clone()));
+        if self.held().answer(caller, id, answers) {
+            self.write(id).await;
+            return Ok(true);
         }
-        if task.record.status == TaskStatus::InputRequired && task.record.questions.is_empty() {
-            task.set(TaskStatus::Working, "");
+        let Some(task) = self.find_elsewhere(caller, id).await else { return Ok(false) };
+        if task.status.is_over() {
+            return Ok(true);
         }
-        Ok(true)
+        let says = LetterSays::Answers(answers.to_vec());
+        Ok(self.send(id, Letter { caller: caller.to_owned(), says }).await)
     }
 
     async fn pull(&self, id: &str) -> Result<Option<Vec<(String, String)>>, Away> {
@@ -161,23 +230,27 @@ impl Tasks for TasksHere {
     async fn cancel(&self, caller: &str, id: &str, message: &str) -> Result<Option<(TaskStatus, TaskRecord)>, Away> {
         self.read().await;
         self.expire();
-        let cancelled = {
-            let mut held = self.held();
-            let Some(before) = held.of_caller(caller, id).map(|task| task.record.status) else { return Ok(None) };
+        let cancelled = self.held().cancel(caller, id, message);
+        if let Some((before, task)) = cancelled {
             if !before.is_over() {
-                held.change(id, TaskChange::Ends { status: TaskStatus::Cancelled, body: "", message });
+                self.write(id).await;
             }
-            held.tasks.get(id).map(|task| (before, task.record.clone()))
-        };
-        if cancelled.as_ref().is_some_and(|(before, _)| !before.is_over()) {
-            self.write(id).await;
+            return Ok(Some((before, task)));
         }
-        Ok(cancelled)
+        let Some(task) = self.find_elsewhere(caller, id).await else { return Ok(None) };
+        let before = task.status;
+        if !before.is_over() {
+            let says = LetterSays::Cancels(message.to_owned());
+            self.send(id, Letter { caller: caller.to_owned(), says }).await;
+        }
+        Ok(self.find_elsewhere(caller, id).await.map(|task| (before, task)))
     }
 
     async fn forget(&self, id: &str) -> Result<(), Away> {
         self.held().remove(id);
-        self.remove_files(vec![id.to_owned()]);
+        if let Some(files) = &self.files {
+            files.forget(id.to_owned()).await;
+        }
         Ok(())
     }
 
@@ -195,7 +268,61 @@ impl Tasks for TasksHere {
     }
 }
 
+impl TasksNews for Arc<News> {
+    fn taken_over(&self, task: KeptTask) {
+        lock(&self.held).take_over(task, &self.bounds);
+    }
+
+    fn letter(&self, id: &str, letter: Letter) -> Option<KeptTask> {
+        let Letter { caller, says } = letter;
+        let mut held = lock(&self.held);
+        let changed = match says {
+            LetterSays::Cancels(message) => {
+                held.cancel(&caller, id, &message).is_some_and(|(before, _)| !before.is_over())
+            }
+            LetterSays::Answers(answers) => held.answer(&caller, id, &answers),
+        };
+        held.tasks.get(id).filter(|_| changed).map(HeldTask::kept)
+    }
+
+    fn changed(&self, id: &str) {
+        if let Some(on_change) = self.on_change.get() {
+            on_change(id);
+        }
+    }
+}
+
+impl std::fmt::Debug for News {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("News").finish_non_exhaustive()
+    }
+}
+
 impl Held {
+    /// Takes answers to questions of the caller's task. False if there is none.
+    fn answer(&mut self, caller: &str, id: &str, answers: &[(String, String)]) -> bool {
+        let Some(task) = self.of_caller(caller, id) else { return false };
+        for (key, answer) in answers {
+            let Some(place) = task.record.questions.iter().position(|(asked, _)| asked == key) else { continue };
+            task.record.questions.remove(place);
+            task.answers.push((key.clone(), answer.clone()));
+        }
+        if task.record.status == TaskStatus::InputRequired && task.record.questions.is_empty() {
+            task.set(TaskStatus::Working, "");
+        }
+        true
+    }
+
+    /// Cancels the caller's task, unless it has ended: its status before, and the task as it is
+    /// now.
+    fn cancel(&mut self, caller: &str, id: &str, message: &str) -> Option<(TaskStatus, TaskRecord)> {
+        let before = self.of_caller(caller, id)?.record.status;
+        if !before.is_over() {
+            self.change(id, TaskChange::Ends { status: TaskStatus::Cancelled, body: "", message });
+        }
+        self.tasks.get(id).map(|task| (before, task.record.clone()))
+    }
+
     fn create(&mut self, task: &NewTask<'_>, bounds: &TaskBounds) -> Creation {
         let own = self.callers.get(task.caller);
         let (count, bytes) = own.map_or((0, 0), |own| (own.tasks.len(), own.bytes));
@@ -222,8 +349,10 @@ impl Held {
     }
 
     fn insert(&mut self, caller: String, mut record: TaskRecord, bytes: usize) {
-        self.number += 1;
-        record.number = self.number;
+        if record.number == 0 {
+            self.number = next_number(record.created_ms, self.own, self.number);
+            record.number = self.number;
+        }
         let own = self.callers.entry(caller.clone()).or_default();
         own.tasks.insert(record.number, record.id.clone());
         own.bytes += bytes;

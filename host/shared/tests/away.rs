@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Disturbance, DisturbedWay, Engine, eventually};
-use replica::{MINUTE, WITHIN, options, run};
-use toolcell_shared::{AllowanceName, Claim, Pace, SharedState, Taken, Valkey, ValkeyOptions};
+use replica::{HOUR, MINUTE, WITHIN, options, run};
+use toolcell_shared::{AllowanceName, Begun, Claim, Pace, Request, SharedState, Taken, Valkey, ValkeyOptions};
 
 fn replica(port: u16) -> Arc<Valkey> {
     Arc::new(Valkey::new(options(port)).unwrap())
@@ -154,5 +154,60 @@ fn a_slow_server_answers_as_long_as_it_is_in_time() {
         way.set(Disturbance::Nothing);
         eventually("it is fast again", async || state.is_noted("what").await.is_ok()).await;
         assert_eq!(state.claim("chain", MINUTE).await, Ok(None), "what came too late took place");
+    });
+}
+
+#[test]
+fn a_request_that_was_refused_as_the_server_was_away_runs_with_the_next_try() {
+    let engine = Engine::start(&[]);
+    let way = DisturbedWay::to(engine.port());
+    run(async {
+        let (one, other) = (replica(way.port()), replica(engine.port()));
+        let request = Request { caller: "ann", name: "key", what: "{}" };
+        assert_eq!(one.is_noted("what").await, Ok(false));
+        for lost in [Disturbance::AnswersAreLost, Disturbance::QuestionsAreLost] {
+            way.set(lost);
+            assert!(one.begin(&request, HOUR).await.is_err());
+            way.set(Disturbance::Nothing);
+            let mut begun = None;
+            eventually("the request runs at another replica", async || {
+                begun = Some(other.begin(&request, HOUR).await.unwrap());
+                matches!(begun, Some(Begun::Now(_)))
+            })
+            .await;
+            // What takes it back comes twice, and takes nothing from who runs it now.
+            let Some(Begun::Now(claim)) = begun else { unreachable!() };
+            assert!(matches!(one_back(&one, &request).await, Begun::Runs));
+            other.end(claim, "", HOUR).await.unwrap();
+        }
+    });
+}
+
+/// The answer to a request once the server is reached again.
+async fn one_back(replica: &Arc<Valkey>, request: &Request<'_>) -> Begun {
+    let mut begun = None;
+    eventually("it answers again", async || {
+        begun = replica.begin(request, HOUR).await.ok();
+        begun.is_some()
+    })
+    .await;
+    begun.unwrap()
+}
+
+#[test]
+fn an_answer_that_the_server_was_not_told_is_kept_once_it_is_back() {
+    let engine = Engine::start(&[]);
+    let way = DisturbedWay::to(engine.port());
+    run(async {
+        let (one, other) = (replica(way.port()), replica(engine.port()));
+        let request = Request { caller: "ann", name: "key", what: "{}" };
+        let Begun::Now(claim) = one.begin(&request, HOUR).await.unwrap() else { panic!("it runs already") };
+        way.set(Disturbance::QuestionsAreLost);
+        assert!(one.end(claim, "an answer", HOUR).await.is_err());
+        way.set(Disturbance::Nothing);
+        eventually("another replica has the answer", async || {
+            matches!(other.begin(&request, HOUR).await.unwrap(), Begun::Ended(answer) if answer == "an answer")
+        })
+        .await;
     });
 }

@@ -30,7 +30,7 @@ async fn set(kept: &Arc<Kept>, quota: Quota, key: &str, value: &[u8]) -> Result<
 
 /// A connection for the test itself.
 fn own(engine: &Engine) -> redis::Connection {
-    redis::Client::open(("127.0.0.1", engine.port())).unwrap().get_connection().unwrap()
+    redis::Client::open(engine.operator_url()).unwrap().get_connection().unwrap()
 }
 
 /// The keys of the server that match, sorted.

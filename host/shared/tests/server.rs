@@ -11,7 +11,7 @@ use engine::{Cluster, Engine, MAIN, Watched, eventually};
 use redis::Script;
 use replica::{MINUTE, NOT_REACHED, WITHIN, options, run};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use toolcell_shared::{Allowance, AllowanceName, Arrangement, Pace, SharedState, Taken, Valkey, ValkeyOptions};
+use toolcell_shared::{Allowance, AllowanceName, Arrangement, Pace, SharedState, Valkey, ValkeyOptions};
 
 fn replica(engine: &Engine) -> Arc<Valkey> {
     Arc::new(Valkey::new(options(engine.port())).unwrap())
@@ -172,18 +172,62 @@ fn a_place_that_is_not_taken_again_comes_free_with_its_time() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_costs_no_more_than_a_whole_allowance() {
+fn a_clock_that_is_set_back_costs_no_more_than_what_was_spent() {
     let engine = Engine::start(&[]);
-    run(async {
-        let state = replica(&engine);
-        let one = [AllowanceName { scope: "tool", pace: Pace::new(1, MINUTE), callers_max: 1 }];
-        state.take("ann", &one).await.unwrap();
-        let ahead =
-            "for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('SET', key, '99999999999 0') end return 1";
-        assert_eq!(engine.ask(&["EVAL", ahead, "0"]), ":1");
-        let Taken::Refused { wait, .. } = state.take("ann", &one).await.unwrap() else { panic!("it was taken") };
-        assert_eq!(wait, MINUTE);
-    });
+    let clock = "redis.call('TIME')";
+    let script = Script::new(&include_str!("../src/valkey/rates.lua").replace(clock, "{ARGV[3], ARGV[4]}"));
+    let mut connection = redis::Client::open(("127.0.0.1", engine.port())).unwrap().get_connection().unwrap();
+    // Three calls in a minute.
+    let (interval, ahead) = (20_000_000_000_u64, 40_000_000_000_u64);
+    let mut take = |at_ms: u64| {
+        let (s, us) = (at_ms / 1_000, at_ms % 1_000 * 1_000);
+        let mut script = script.key("rate");
+        script.arg(interval).arg(ahead).arg(s).arg(us);
+        let (place, wait): (u64, u64) = script.invoke(&mut connection).unwrap();
+        if place == 0 { Ok(()) } else { Err(wait / 1_000_000) }
+    };
+    let begin = 1_800_000_000_000;
+    for (at, expected) in
+        [(begin, Ok(())), (begin, Ok(())), (begin, Ok(())), (begin, Err(20_000)), (begin + 1_000, Err(19_000))]
+    {
+        assert_eq!(take(at), expected);
+    }
+    let back = begin - 600_000;
+    assert_eq!(take(back), Err(20_000), "all that was spent is spent still");
+    assert_eq!(take(back + 5_000), Err(15_000), "time passes by the clock as it is");
+    assert_eq!(take(back + 19_999), Err(1));
+    assert_eq!(take(back + 20_000), Ok(()));
+    assert_eq!(take(back + 20_000), Err(20_000), "one came back");
+    // Again and again, by less than what has passed and by more.
+    assert_eq!(take(back + 15_000), Err(20_000));
+    assert_eq!(take(back - 1), Err(20_000));
+    assert_eq!(take(back + 19_999), Ok(()));
+    let ahead_ms = back + 86_400_000;
+    for expected in [Ok(()), Ok(()), Ok(()), Err(20_000)] {
+        assert_eq!(take(ahead_ms), expected, "a clock that is set forward gives the whole allowance");
+    }
+    assert_eq!(take(begin), Err(20_000), "nobody is locked out once it is set right");
+    assert_eq!(take(begin + 20_000), Ok(()));
+}
+
+#[test]
+fn places_of_before_a_clock_was_set_back_come_free_in_their_time() {
+    let engine = Engine::start(&[]);
+    let clock = "redis.call('TIME')";
+    let script = Script::new(&include_str!("../src/valkey/enter.lua").replace(clock, "{ARGV[6], ARGV[7]}"));
+    let mut connection = redis::Client::open(("127.0.0.1", engine.port())).unwrap().get_connection().unwrap();
+    let mut ask = |holder: &str, replica: &str, at_ms: u64| {
+        let (s, us) = (at_ms / 1_000, at_ms % 1_000 * 1_000);
+        let mut script = script.key("run");
+        script.key("wait").arg(holder).arg(2).arg(10_000).arg(replica).arg(60_000).arg(s).arg(us);
+        script.invoke::<i64>(&mut connection).unwrap() >= 0
+    };
+    assert!(ask("a", "", 900_000) && ask("b", "", 900_000) && !ask("c", "first", 900_000));
+    assert!(!ask("d", "", 300_000), "both run");
+    assert!(!ask("d", "", 309_999));
+    assert!(ask("d", "", 310_000), "neither was heard of for ten seconds");
+    assert!(ask("e", "", 310_000), "who waited before the change has not asked again");
+    assert!(!ask("f", "", 310_000));
 }
 
 #[test]
@@ -266,7 +310,8 @@ fn a_server_that_does_not_answer_is_away_in_time_and_nothing_is_used_twice() {
 
 #[test]
 fn a_wrong_password_is_away_and_says_so_to_the_operator_alone() {
-    let engine = Engine::start(&["--requirepass", "right"]);
+    let engine = Engine::start(&[]);
+    assert_eq!(engine.ask(&["ACL", "SETUSER", "default", "resetpass", ">right"]), "+OK");
     run(async {
         for (user, password, answers) in [
             (None, Some("right"), true),

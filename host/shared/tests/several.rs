@@ -7,20 +7,13 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Cluster, Watched, eventually};
+use engine::{Access, Cluster, OPERATOR, Watched, eventually};
 use replica::{HOUR, MINUTE, NOT_REACHED, WITHIN, behind, of, options, run};
 use toolcell_shared::{
-    AllowanceName, Arrangement, Begun, Bucket, Bus as _, Kept, News, Pace, Quota, Request, SharedState, Shelf, Shelved,
-    Taken, Valkey, ValkeyOptions,
+    AllowanceName, Arrangement, Begun, Bucket, Bus as _, Changed, Creation, Kept, LostTask, NewTask, News, Pace, Quota,
+    Request, SharedState, SharedTasks, Shelf, Shelved, Taken, TaskBounds, TaskChange, TaskStatus, Tasks as _, Valkey,
+    ValkeyOptions,
 };
-
-/// The rules of the access list that `host/docs/shared-state.md` shows, a line each.
-const RULES: &str = "\
-    on >right resetchannels ~test:* &test:* -@all
-    +evalsha +script|load +time +role +wait +get +set +del +exists +incrby +decrby +pexpire +pttl
-    +zadd +zcard +zrange +zrangebyscore +zrem +zremrangebyscore +zscore
-    +hget +hset +hdel +hlen +hexists +hstrlen +hmget +hgetall
-    +publish +subscribe +unsubscribe +ping";
 
 fn at(options: ValkeyOptions) -> Arc<Valkey> {
     Arc::new(Valkey::new(options).unwrap())
@@ -213,7 +206,9 @@ fn slots_that_move_are_followed() {
         cluster.begin_to_move(slot, from, to);
         // A key that is still there is asked there; one that went ahead is asked where it went.
         assert_eq!(other.take("ann", &rate).await, Ok(Taken::All));
-        assert_eq!(from.ask(&["MIGRATE", "127.0.0.1", &to.port().to_string(), &key, "0", "5000"]), "+OK");
+        let port = to.port().to_string();
+        let moved = from.ask(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000", "AUTH2", OPERATOR, "any"]);
+        assert_eq!(moved, "+OK");
         assert_eq!(to.ask(&["SCRIPT", "FLUSH"]), "+OK");
         assert_eq!(one.take("ann", &rate).await, Ok(Taken::All));
         assert!(matches!(other.take("ann", &rate).await, Ok(Taken::Refused { .. })));
@@ -245,6 +240,7 @@ async fn each_operation(options: ValkeyOptions) {
     let state = at(options.clone());
     each_question(&state).await;
     each_change(&Kept::new(options.clone()).unwrap()).await;
+    each_step_of_a_task(&options).await;
     let shelf = Shelf::new(options).unwrap();
     let kept = Shelved { origin: "notes", uri: "a:/x", label: b"label", body: b"body" };
     // The second takes the place of the first.
@@ -289,6 +285,29 @@ async fn each_question(state: &Valkey) {
     eventually("it is forgotten", is_forgotten).await;
 }
 
+async fn each_step_of_a_task(options: &ValkeyOptions) {
+    let bounds = TaskBounds { caller_max: 2, all_max: 2, caller_bytes_max: 1_000, all_bytes_max: 1_000 };
+    let lost = LostTask { body: "e{}", message: "lost" };
+    let tasks = SharedTasks::new(options.clone(), bounds, lost, &tokio::runtime::Handle::current()).unwrap();
+    let (one, two) = ("1".repeat(32), "2".repeat(32));
+    for id in [&one, &two] {
+        let new = NewTask { id, caller: "ann", ttl: MINUTE, bytes: 1 };
+        assert_eq!(tasks.create(&new).await, Ok(Creation::Created));
+    }
+    let asked = [("a".to_owned(), "{}".to_owned())];
+    assert_eq!(tasks.change(&one, TaskChange::Asks(&asked)).await, Ok(Changed::Done));
+    assert_eq!(tasks.list("ann", 0, 10).await.unwrap().len(), 2);
+    assert_eq!(tasks.answer("ann", &one, &asked).await, Ok(true));
+    assert_eq!(tasks.pull(&one).await, Ok(Some(asked.to_vec())));
+    let ends = TaskChange::Ends { status: TaskStatus::Completed, body: "r{}", message: "" };
+    assert_eq!(tasks.change(&one, ends).await, Ok(Changed::Done));
+    assert!(tasks.cancel("ann", &two, "no more").await.unwrap().is_some());
+    tasks.forget(&two).await.unwrap();
+    tasks.leave().await.unwrap();
+    assert_eq!(tasks.find("ann", &one).await.unwrap().unwrap().status, TaskStatus::Completed);
+    tasks.forget(&one).await.unwrap();
+}
+
 async fn each_change(kept: &Arc<Kept>) {
     let bucket = Bucket { component: "notes", namespace: "", name: "default" };
     let quota = Quota { bytes: 1_000, entries: 10, value_bytes: 100, namespaces: 2 };
@@ -307,20 +326,26 @@ async fn each_change(kept: &Arc<Kept>) {
 
 #[test]
 fn an_access_list_need_not_allow_more_than_the_page_says() {
-    let page = include_str!("../../docs/shared-state.md");
-    let shown = RULES.replace("right", "PASSWORD").replace("test:", "toolcell:");
-    for line in shown.lines() {
-        assert!(page.contains(line), "{line}");
-    }
-    let rules: Vec<_> = RULES.split_whitespace().collect();
-    let with = |further: &[&'static str]| [&["ACL", "SETUSER", "toolcell"][..], &rules, further].concat();
+    let access = Access::documented();
+    let of_prefix = |rule: &String| match rule.as_str() {
+        "~*" => "~test:*".to_owned(),
+        "&*" => "&test:*".to_owned(),
+        _ => rule.clone(),
+    };
+    let alone: Vec<String> = access.alone.iter().map(of_prefix).collect();
+    let with = |further: &[String]| {
+        let beginning = ["ACL", "SETUSER", "toolcell", "on", ">right"].map(str::to_owned);
+        [&beginning[..], &alone, further].concat()
+    };
     let watched = Watched::start(&[]);
     let cluster = Cluster::start(&[]);
     for (engine, further) in [(&watched.main, &[][..]), (&watched.copy, &[])]
         .into_iter()
-        .chain(cluster.nodes.iter().map(|node| (node, &["+cluster|slots", "+asking"][..])))
+        .chain(cluster.nodes.iter().map(|node| (node, &access.further_in_cluster[..])))
     {
-        assert_eq!(engine.ask(&with(further)), "+OK");
+        let command = with(further);
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        assert_eq!(engine.ask(&command), "+OK");
     }
     run(async {
         each_operation(ValkeyOptions { copies: 1, ..options(watched.main.port()) }).await;

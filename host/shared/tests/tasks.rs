@@ -31,8 +31,16 @@ fn shared(options: &ValkeyOptions) -> SharedTasks {
     SharedTasks::new(options.clone(), BOUNDS, LOST, &Handle::current()).unwrap()
 }
 
-/// Two replicas of each place. Those of one process are one.
+/// Two replicas of each place. In memory they are one; with files they are two processes, or one.
 fn each(test: impl AsyncFn(&dyn Tasks, &dyn Tasks)) {
+    each_together(&test);
+    let folder = TempDir::new().unwrap();
+    let files = || here(Some(&folder.path().join("tasks")));
+    run(async { test(&files(), &files()).await });
+}
+
+/// [`each`] place where the bounds hold for both together.
+fn each_together(test: &impl AsyncFn(&dyn Tasks, &dyn Tasks)) {
     let (memory, folder) = (here(None), TempDir::new().unwrap());
     let files = here(Some(&folder.path().join("tasks")));
     run(test(&memory, &memory));
@@ -151,7 +159,7 @@ fn tasks_are_listed_in_their_order_page_by_page() {
 
 #[test]
 fn a_caller_and_all_are_bounded_and_what_ends_makes_room() {
-    each(async |one, other| {
+    each_together(&async |one: &dyn Tasks, other: &dyn Tasks| {
         for number in 0..BOUNDS.caller_max {
             let ttl = if number == 0 { Duration::from_millis(300) } else { MINUTE };
             assert_eq!(create(one, "ann", number, ttl, 1_000).await, Creation::Created, "{number}");
@@ -214,6 +222,58 @@ fn tasks_of_a_process_that_ends_have_failed_and_its_results_stay() {
     });
 }
 
+/// The keys of processes, which say that they run.
+fn processes(engine: &Engine) -> Vec<String> {
+    let found = engine.whole_answer(&["KEYS", "test:1:task:{all}:process:*"]);
+    found.lines().filter(|line| line.starts_with("test:")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_server_that_was_away_for_long_ends_no_task_of_a_process_that_runs() {
+    let engine = Engine::start(&[]);
+    let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
+    run(async {
+        let (one, other) = (shared(&options), shared(&options));
+        create(&one, "ann", 1, MINUTE, 1).await;
+        let process = processes(&engine).pop().unwrap();
+        // As it is after an outage, or a leap of the clock: the time of the process is over, and
+        // none was heard for as long.
+        for ago_ms in ["25000", "3600000"] {
+            let passed = "redis.call('DEL', KEYS[1], KEYS[2]) local t = redis.call('TIME') \
+                          return redis.call('SET', KEYS[3], string.format('%.0f', t[1] * 1000 - ARGV[1]))";
+            let beginning = "test:1:task:{all}:";
+            let [grace, heard] = ["grace", "heard"].map(|name| format!("{beginning}{name}"));
+            assert_eq!(engine.ask(&["EVAL", passed, "3", &process, &grace, &heard, ago_ms]), "+OK");
+            assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Working), "{ago_ms}");
+            until("its process says that it runs", async || processes(&engine).contains(&process)).await;
+            assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Working), "{ago_ms}");
+        }
+        // One that is not heard while another is has ended.
+        create(&other, "ann", 2, MINUTE, 1).await;
+        drop(one);
+        assert_eq!(engine.ask(&["DEL", &process, "test:1:task:{all}:grace"]), ":2");
+        assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Failed));
+        assert_eq!(status(&other, "ann", 2).await, Some(TaskStatus::Working));
+    });
+}
+
+#[test]
+fn a_silence_is_forgiven_once_and_who_asks_again_learns_that_nobody_is_left() {
+    let engine = Engine::start(&[]);
+    let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
+    run(async {
+        let (one, other) = (shared(&options), shared(&options));
+        create(&one, "ann", 1, MINUTE, 1).await;
+        drop(one);
+        let process = processes(&engine).pop().unwrap();
+        let passed = "redis.call('DEL', KEYS[1]) local t = redis.call('TIME') \
+                      return redis.call('SET', KEYS[2], string.format('%.0f', t[1] * 1000 - 25000))";
+        assert_eq!(engine.ask(&["EVAL", passed, "2", &process, "test:1:task:{all}:heard"]), "+OK");
+        assert_eq!(status(&other, "ann", 1).await, Some(TaskStatus::Working), "it may say so still");
+        until("it is lost", async || status(&other, "ann", 1).await == Some(TaskStatus::Failed)).await;
+    });
+}
+
 #[test]
 fn a_later_process_takes_over_the_files_of_one_that_ended_and_of_none_that_runs() {
     let folder = TempDir::new().unwrap();
@@ -228,13 +288,13 @@ fn a_later_process_takes_over_the_files_of_one_that_ended_and_of_none_that_runs(
         first.cancel("ann", &id(2), "hers").await.unwrap();
         first.forget(&id(4)).await.unwrap();
         let beside = here(Some(&files));
-        assert_eq!(status(&beside, "ann", 1).await, None, "the first one runs");
+        assert_eq!(status(&beside, "ann", 3).await, Some(TaskStatus::Working), "the first one runs");
         create(&beside, "ann", 6, MINUTE, 1).await;
         drop(first);
         let mut later = here(Some(&files));
         let end = Instant::now() + Duration::from_secs(60);
         // The lock goes with the thread that held it.
-        while status(&later, "ann", 1).await.is_none() {
+        while status(&later, "ann", 3).await != Some(TaskStatus::Failed) {
             assert!(Instant::now() < end, "the files are not taken over");
             sleep(Duration::from_millis(20)).await;
             later = here(Some(&files));
@@ -245,7 +305,77 @@ fn a_later_process_takes_over_the_files_of_one_that_ended_and_of_none_that_runs(
         assert_eq!((lost.status, &*lost.body), (TaskStatus::Failed, "e{}"));
         let cancelled = later.find("ann", &id(2)).await.unwrap().unwrap();
         assert_eq!((cancelled.status, cancelled.message.as_str()), (TaskStatus::Cancelled, "hers"));
-        assert_eq!((status(&later, "ann", 5).await, status(&later, "ann", 6).await), (None, None));
+        assert_eq!(status(&later, "ann", 5).await, None);
+        assert_eq!(status(&later, "ann", 6).await, Some(TaskStatus::Working), "its process runs");
         assert_eq!(status(&later, "bob", 1).await, None);
+    });
+}
+
+#[test]
+fn who_waits_for_a_task_of_another_process_hears_of_its_end_and_of_that_of_its_process() {
+    let folder = TempDir::new().unwrap();
+    let files = folder.path().join("tasks");
+    run(async {
+        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let waiting = here(Some(&files)).telling(move |id| drop(told.send(id.to_owned())));
+        let first = here(Some(&files));
+        for number in [1, 2] {
+            create(&first, "ann", number, MINUTE, 1).await;
+            assert_eq!(status(&waiting, "ann", number).await, Some(TaskStatus::Working));
+        }
+        end(&first, 1, "r{}").await;
+        assert_eq!(heard.recv().await, Some(id(1)));
+        assert_eq!(status(&waiting, "ann", 1).await, Some(TaskStatus::Completed));
+        drop(first);
+        assert_eq!(heard.recv().await, Some(id(2)));
+        until("it is lost", async || status(&waiting, "ann", 2).await == Some(TaskStatus::Failed)).await;
+    });
+}
+
+#[test]
+fn ten_processes_find_and_list_the_tasks_of_all() {
+    let folder = TempDir::new().unwrap();
+    let files = folder.path().join("tasks");
+    run(async {
+        let processes: Vec<TasksHere> = (0..10).map(|_| here(Some(&files))).collect();
+        for (number, process) in processes.iter().enumerate() {
+            create(process, "ann", number, MINUTE, 1).await;
+            create(process, "bob", 100 + number, MINUTE, 1).await;
+            end(process, number, &format!("r{number}")).await;
+        }
+        for process in &processes {
+            let mut listed = Vec::new();
+            let mut after = 0;
+            // Page by page.
+            loop {
+                let page = process.list("ann", after, 3).await.unwrap();
+                let Some(last) = page.last() else { break };
+                after = last.number;
+                listed.extend(page.into_iter().map(|task| task.id));
+            }
+            // Those that began within one millisecond have any order.
+            listed.sort();
+            assert_eq!(listed, (0..10).map(id).collect::<Vec<_>>());
+            for number in 0..10 {
+                let task = process.find("ann", &id(number)).await.unwrap().unwrap();
+                assert_eq!((task.status, &*task.body), (TaskStatus::Completed, format!("r{number}").as_str()));
+            }
+        }
+        // One that is killed: the others have what it had.
+        let mut processes = processes;
+        drop(processes.remove(3));
+        until("another has it", async || {
+            let running = processes[0].find("bob", &id(103)).await.unwrap().map(|task| task.status);
+            running == Some(TaskStatus::Failed)
+        })
+        .await;
+        assert_eq!(
+            processes[0].find("ann", &id(3)).await.unwrap().map(|task| task.status),
+            Some(TaskStatus::Completed)
+        );
+        assert_eq!(
+            processes[7].find("ann", &id(3)).await.unwrap().map(|task| task.status),
+            Some(TaskStatus::Completed)
+        );
     });
 }

@@ -214,7 +214,8 @@ class Process:
 class Serving:
     """A toolcell over HTTP, until the end of the block. The file `restart` in its folder has it started anew."""
 
-    def __init__(self, toolcell: str, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, toolcell: str, folder: Path, environment: dict[str, str], host: str = "127.0.0.1") -> None:
+        self.host = host
         self.start = lambda address: Process(
             [toolcell, "serve", "--manifest", str(folder / "toolcell.toml"), "--http", address, "--control", "off"],
             environment, folder / "server.log",
@@ -222,8 +223,9 @@ class Serving:
         self.folder, self.over = folder, threading.Event()
 
     def __enter__(self) -> str:
-        self.process = self.start("127.0.0.1:0").__enter__()
-        self.url = self.process.once(lambda: (found := re.search(r"http://127\.0\.0\.1:\d+\S*", self.process.log.read_text())) and found[0])
+        self.process = self.start(f"{self.host}:0").__enter__()
+        address = re.escape(f"http://{self.host}:") + r"\d+\S*"
+        self.url = self.process.once(lambda: (found := re.search(address, self.process.log.read_text())) and found[0])
         self.watcher = threading.Thread(target=self.watch)
         self.watcher.start()
         return self.url
@@ -233,9 +235,9 @@ class Serving:
         while not self.over.wait(0.02):
             if (self.folder / "restart").exists():
                 self.process.__exit__()
-                address = re.search(r"127\.0\.0\.1:\d+", self.url)[0]
+                address = self.url.split("/")[2]
                 self.process = self.start(address).__enter__()
-                self.process.once(lambda: answers(int(address.rpartition(":")[2])))
+                self.process.once(lambda: answers(int(address.rpartition(":")[2]), self.host))
                 (self.folder / "restart").unlink()
 
     def __exit__(self, *_: object) -> None:
@@ -244,10 +246,10 @@ class Serving:
         self.process.__exit__()
 
 
-def answers(port: int) -> bool:
+def answers(port: int, host: str = "127.0.0.1") -> bool:
     """True if something listens at the port of the loopback."""
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 def free_port() -> int:
@@ -282,6 +284,21 @@ class Run:
         process.once(lambda: answers(port))
         return f"http://127.0.0.1:{port}{path}"
 
+    def printed(self, url: str) -> list[str]:
+        """The arguments that `client-config` prints for mcp-remote and a server with tokens, with URL in place of its own.
+
+        Their environment is that of the client from now on.
+        """
+        config = subprocess.run(
+            [self.toolcell, "client-config", "claude-desktop", "--url", url, "--token"], check=True, capture_output=True, text=True
+        )
+        entry = json.loads(config.stdout)["mcpServers"]["toolcell"]
+        if (entry["command"], entry["args"][:2]) != ("npx", ["-y", "mcp-remote"]):
+            raise RuntimeError(f"client-config starts something else: {entry}")
+        token = (self.folder / "token").read_text().strip()
+        self.environment |= {variable: value.replace("YOUR_TOKEN", token) for variable, value in entry["env"].items()}
+        return [argument.replace(url, "URL") for argument in entry["args"][2:]]
+
     def command(self, name: str, client: Client, transport: str, stack: ExitStack) -> list[str]:
         """The command line of the client, with all that it talks to running."""
         python_binary, older, node_binary, modules, frameworks = self.installed
@@ -295,13 +312,16 @@ class Run:
         if transport == "http" and in_front:
             run += ["--url", self.bridge(client.bridge, self.folder, stack), "--paged-url", self.bridge(client.bridge, self.folder / "paged", stack)]
         elif transport == "http":
-            run += ["--url", stack.enter_context(Serving(self.toolcell, folder, self.environment))]
+            # An address for which mcp-remote needs `--allow-http`.
+            host = "127.0.0.2" if client.bridge == "mcp-remote" else "127.0.0.1"
+            url = stack.enter_context(Serving(self.toolcell, folder, self.environment, host))
+            run += ["--url", url]
             if not client.claims:
-                run += ["--paged-url", stack.enter_context(Serving(self.toolcell, self.folder / "paged", self.environment)), "--restarts"]
+                run += ["--paged-url", stack.enter_context(Serving(self.toolcell, self.folder / "paged", self.environment, host)), "--restarts"]
         elif client.runs != NODE:
             run += ["--command", self.toolcell, "serve", "--manifest", "FOLDER/toolcell.toml"]
         if client.bridge == "mcp-remote":
-            run += ["--command", node_binary, f"{frameworks}/node_modules/mcp-remote/dist/proxy.js", "URL", "--allow-http"]
+            run += ["--command", node_binary, f"{frameworks}/node_modules/mcp-remote/dist/proxy.js", *self.printed(url)]
         if client.bridge == "mcp-proxy-stdio":
             run += ["--command", older, "-m", "mcp_proxy", "--transport", "streamablehttp", "URL"]
         return run
@@ -318,6 +338,16 @@ def lay_out(folder: Path, manifest: str) -> None:
     (folder / "toolcell.toml").write_text(manifest)
 
 
+def ask_for_tokens(folder: Path, toolcell: str, environment: dict[str, str]) -> None:
+    """Has both servers of a folder let nobody in but the one whose token is in the file `token`."""
+    for served in (folder, folder / "paged"):
+        with (served / "toolcell.toml").open("a") as manifest:
+            manifest.write('[http]\ntokens = "tokens.jsonl"\n')
+    made = [toolcell, "token", "new", "ann", "--manifest", str(folder / "toolcell.toml")]
+    (folder / "token").write_text(subprocess.run(made, env=environment, check=True, capture_output=True, text=True).stdout)
+    shutil.copy2(folder / "tokens.jsonl", folder / "paged/tokens.jsonl")
+
+
 Cells = dict[str, tuple[str, str]]
 """For each row its outcome and cause."""
 
@@ -329,6 +359,8 @@ def talk(name: str, client: Client, transport: str, toolcell: str, installed: li
         lay_out(folder, WHOLE)
         lay_out(folder / "paged", PAGED)
         environment = {**os.environ, "HOME": str(home), "MCP_REMOTE_CONFIG_DIR": str(home / name)}
+        if client.bridge == "mcp-remote":
+            ask_for_tokens(folder, toolcell, environment)
         try:
             command = Run(toolcell, installed, folder, environment).command(name, client, transport, stack)
             done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TALK_S)

@@ -133,7 +133,7 @@ def check(holds: bool, claim: str, *details: object) -> None:
 
 def records(folder: Path, event: str) -> list[dict[str, Any]]:
     """The audit's records of this event, from each process. The last line of a file may be half written."""
-    lines = [line for file in folder.glob("audit*.jsonl") for line in file.read_text().splitlines(keepends=True)]
+    lines = [line for file in folder.glob("audit.jsonl*") for line in file.read_text().splitlines(keepends=True)]
     read = [json.loads(line) for line in lines if line.endswith("\n")]
     return [record for record in read if record["event"] == event]
 
@@ -207,11 +207,13 @@ async def cancel_row(client: Client, target: Target, paged: Target) -> None:
     def mine(event: str) -> list[dict[str, Any]]:
         return [record for record in records(target.folder, event) if record["tool"] == ENDLESS]
 
-    before = len(mine("call.started")) if list(target.folder.glob("audit*.jsonl")) else 0
+    before = len(mine("call.started")) if list(target.folder.glob("audit.jsonl*")) else 0
     async with client.connected(target):
         await client.names()
         call = asyncio.create_task(client.call(ENDLESS, {}))
         await until(lambda: call.done() or len(mine("call.started")) > before, "an endless call runs")
+        if call.done() and isinstance(absent := call.exception(), Absent):
+            raise absent
         check(not call.done(), "an endless call runs", call.done() and (call.exception() or call.result()))
         call.cancel()
         with suppress(asyncio.CancelledError):

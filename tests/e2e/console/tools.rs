@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, Command, Folder, TestHost, manifest_of};
+use toolcell_tests::{Answer, Command, Folder, TestHost, manifest_of, telling_usage};
 
 use super::Operator;
 
@@ -63,11 +63,6 @@ fn fuel(number: u64) -> String {
     shown(number, 1_000, &["", "k", "M", "G"])
 }
 
-/// Usage of a call, as its result says.
-fn used(answer: &Answer, key: &str) -> u64 {
-    answer.result()["_meta"]["toolcell/usage"][key].as_u64().unwrap()
-}
-
 /// The lines of a proposal, as keys and values.
 fn proposed(lines: &str) -> Vec<(String, String)> {
     let setting = |line: &str| {
@@ -89,7 +84,7 @@ fn proposal_of(page: &str) -> String {
 
 #[test]
 fn limits_are_shown_with_what_calls_used_and_what_calibrate_would_say() {
-    let mut operator = Operator::of(&manifest_of(&["hungry"]));
+    let mut operator = Operator::of(&telling_usage(&manifest_of(&["hungry"])));
     operator.host.initialize("2025-11-25");
     let page = operator.page("/tools/grow_and_settle");
     assert!(page.contains("No call ran since the server started."), "{page}");
@@ -99,12 +94,12 @@ fn limits_are_shown_with_what_calls_used_and_what_calibrate_would_say() {
         samples.iter().map(|sample| operator.host.call("grow_and_settle", sample.clone())).collect();
     let page = operator.page("/tools/grow_and_settle");
     for (key, usage, show) in [("fuel", "fuel", fuel as fn(u64) -> String), ("memory", "memory_peak_bytes", bytes)] {
-        let mut all: Vec<u64> = answers.iter().map(|answer| used(answer, usage)).collect();
+        let mut all: Vec<u64> = answers.iter().map(|answer| answer.used(usage)).collect();
         all.sort_unstable();
         let expected = [all[4], all[9], all[9]].map(show);
         assert_eq!(limit(&page, key)[2..5], expected, "{key}: {all:?}");
     }
-    let most = answers.iter().map(|answer| used(answer, "memory_peak_bytes")).max().unwrap();
+    let most = answers.iter().map(|answer| answer.used("memory_peak_bytes")).max().unwrap();
     assert_eq!(limit(&page, "memory")[5], format!("{} %", most * 100 / (16 << 20)));
     let lines = proposal_of(&page);
     let samples: Vec<String> = samples.iter().map(Value::to_string).collect();
@@ -121,7 +116,7 @@ fn limits_are_shown_with_what_calls_used_and_what_calibrate_would_say() {
 
 #[test]
 fn a_call_that_meets_a_limit_is_use_and_no_evidence_for_a_proposal() {
-    let mut operator = Operator::of(&manifest_of(&["hungry"]));
+    let mut operator = Operator::of(&telling_usage(&manifest_of(&["hungry"])));
     operator.host.initialize("2025-11-25");
     let answered = operator.host.call("long_text", json!({"bytes": 10}));
     let refused = operator.host.call("long_text", json!({"bytes": 70_000}));
@@ -130,7 +125,7 @@ fn a_call_that_meets_a_limit_is_use_and_no_evidence_for_a_proposal() {
     let words = "of the newest 2 calls that ran, the most is of all 2 since the server started.";
     assert!(page.contains(words) && page.contains("for the 1 of them that were answered"), "{page}");
     let cells = limit(&page, "fuel");
-    assert_eq!(cells[2..5], [used(&answered, "fuel"), used(&refused, "fuel"), used(&refused, "fuel")].map(fuel));
+    assert_eq!(cells[2..5], [&answered, &refused, &refused].map(|answer| fuel(answer.used("fuel"))));
     let output = proposed(&proposal_of(&page)).into_iter().find(|(key, _)| key == "output");
     assert_eq!(output, Some(("output".to_owned(), "\"4KiB\"".to_owned())));
 }

@@ -45,7 +45,7 @@ fn host(fixture: &str, tables: &str) -> TestHost {
 }
 
 /// The outcome that a fixture's tool reports of its operation.
-fn came_to(answer: &Answer) -> Result<Value, String> {
+pub(crate) fn came_to(answer: &Answer) -> Result<Value, String> {
     let outcome = answer.structured();
     match (outcome.get("ok"), outcome.get("error")) {
         (Some(value), None) => Ok(value.clone()),

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost, alone, is_told_to_wait, manifest_of, patience};
+use toolcell_tests::{
+    Command, Folder, LIST_CHANGED, Saving, TestHost, alone, fixture_bytes, is_told_to_wait, manifest_of, patience,
+};
 
 /// The beginning of every row: three callers with tokens, and rules for them.
 const RULES: &str = "
@@ -319,4 +321,32 @@ fn who_may_call_is_pinned_and_a_caller_more_is_quarantined() {
             && record["generation"].as_u64() >= Some(3)
     });
     lists(&mut host, 1);
+}
+
+#[test]
+fn a_right_is_gone_before_anything_is_loaded_and_back_where_the_manifest_is_refused() {
+    let _alone = alone("the moment at which one process has read its manifest");
+    let good = format!("{}{RULES}", manifest_of(&["good"]));
+    let (folder, tokens) = folder(&good, &[("ann", &[]), ("tom", &["talk"])]);
+    let host = serving(folder);
+    let [ann, tom] = [&tokens[0], &tokens[1]];
+    assert_eq!(echo(&host, ann).frame()["result"]["content"][0]["text"], "x");
+    // Its list never ends, so the limits of loading end it, and the manifest is refused.
+    let spins = "[components.spins]\nsource = \"components/list_spins.wasm\"\n\
+                 limits = { fuel = 20_000_000_000, deadline = \"20s\" }\n";
+    let less = good.replace("[callers.ann]\ntools = [\"*\"]", "[callers.ann]\ntools = [\"add\"]") + spins;
+    host.process().folder().write("components/list_spins.wasm", fixture_bytes("list_spins"));
+    host.process().folder().save(Saving::RenamedOver, "toolcell.toml", less);
+    let until = |what: &str, text: &Value, member: &str| {
+        let end = Instant::now() + patience();
+        while echo(&host, ann).frame().pointer(member) != Some(text) {
+            assert!(Instant::now() < end, "{what}");
+        }
+    };
+    until("the right is not gone", &json!("Unknown tool: echo"), "/error/message");
+    assert_eq!(echo(&host, tom).frame()["result"]["content"][0]["text"], "x", "who keeps a right has it meanwhile");
+    until("the right does not come back", &json!("x"), "/result/content/0/text");
+    let refused = |record: &Value| record["event"] == "catalog.refused";
+    assert_eq!(host.process().recorded("the refusal", refused)["generation"], 1);
+    assert_eq!(host.process().status()["generation"], 1);
 }

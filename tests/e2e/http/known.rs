@@ -11,7 +11,7 @@ use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{Command, Folder, Saving, fixture_bytes, manifest_of, modern_meta, patience};
 
-use crate::walls::{busy, kill};
+use crate::walls::{abort, busy};
 
 /// The key that all replicas share.
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -110,6 +110,29 @@ fn a_token_that_is_revoked_at_one_replica_is_revoked_at_all_and_after_a_restart(
     // A line that comes back is valid again, everywhere.
     one.process().folder().write("tokens.jsonl", lines);
     in_time("it is back", || status(&one, &ann) == 200 && status(&restarted, &ann) == 200);
+}
+
+#[test]
+fn a_token_whose_line_came_back_while_no_replica_ran_is_valid_and_an_old_copy_makes_none_valid() {
+    let engine = Engine::start(&[]);
+    let (replicas, [ann, bob]) = with_tokens(&engine, &manifest_of(&["good"]));
+    let status =
+        |replica: &WebHost, token: &str| replica.ask(&bearer(Ask::call("echo", json!({"text": "x"})), token)).status();
+    let lines = replicas[0].process().folder().read("tokens.jsonl");
+    let revoked = Command::in_folder(replicas[0].process().folder(), &["token", "revoke", "ann"]).run();
+    assert_eq!(revoked.succeeded(), "the token of ann is revoked\n");
+    for replica in &replicas {
+        in_time("it is revoked", || status(replica, &ann) == 401);
+    }
+    let [one, two, three] = replicas.map(ended);
+    let old = serving(two, &[]);
+    assert_eq!((status(&old, &ann), status(&old, &bob)), (401, 200), "its file is as old as ever");
+    one.write("tokens.jsonl", &lines);
+    let restored = serving(one, &[]);
+    in_time("it is valid where the line came back", || status(&restored, &ann) == 200);
+    in_time("and everywhere", || status(&old, &ann) == 200);
+    let last = serving(three, &[]);
+    assert_eq!((status(&last, &ann), status(&last, &bob)), (200, 200));
 }
 
 /// A call of `http` by a client that can ask its person, with an answer if it is a further round.
@@ -258,7 +281,7 @@ fn a_component_that_ends_its_sandboxes_is_held_back_at_all_replicas() {
         let replica = &replicas[round % 2];
         let mut wire = replica.connect();
         wire.send(&Ask::call("spin", json!({})).bytes());
-        kill(busy(replica.process().process_id()));
+        abort(busy(replica.process().process_id()));
         let ended = text(wire.reply().frame());
         assert!(ended.starts_with("the sandbox was ended: "), "{ended}");
         in_time("the end is known", || ends() == format!(":{}", round + 1));
@@ -272,7 +295,7 @@ fn a_component_that_ends_its_sandboxes_is_held_back_at_all_replicas() {
             said = text(replica.ask(&Ask::call("spin", json!({}))).frame());
             said.contains("ended its sandbox 5 times within 10 minutes")
         });
-        assert!(said.ends_with("replace it or try again later"), "{said}");
+        assert!(said.ends_with("have it run again by `toolcell reload`"), "{said}");
     }
 }
 

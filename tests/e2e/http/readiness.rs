@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_tests::engine::Engine;
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, alone, manifest_of, patience};
+use toolcell_tests::{Command, Folder, alone, manifest_of, patience};
 
 /// A host with this text behind the manifest of `good`.
 fn host(tables: &str) -> WebHost {
@@ -77,6 +77,38 @@ fn a_replica_that_counts_by_itself_meanwhile_stays_ready() {
     engine.kill();
     assert_eq!(host.ask(&echo()).frame()["result"]["content"][0]["text"], "hello");
     assert_eq!(health(&host, "/readyz"), (200, "ready\n".to_owned()));
+}
+
+#[test]
+fn a_replica_whose_audit_cannot_be_written_is_not_ready_and_says_why() {
+    let _alone = alone("the audit of its own process");
+    let folder = Folder::with_manifest(&format!(
+        "{}\n[audit]\nfile = \"audit.jsonl\"\nrotate = \"64KiB\"\nkeep = 1\narguments = \"values\"\n",
+        manifest_of(&["good"])
+    ));
+    let options = ["--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+    let host = WebHost::in_folder(folder, &options);
+    becomes(&host, 200);
+    let figure = || host.process().figures().get("toolcell_unhealthy", &[("part", "audit")]);
+    assert_eq!(figure(), 0.0);
+    // No file can take this name, so that the audit cannot go on in a new one.
+    host.process().folder().make("audit.jsonl.1");
+    let long = Ask::call("echo", json!({"text": "x".repeat(8_192)}));
+    let end = Instant::now() + patience();
+    // A short record, which says how many are missing, may still fit.
+    while health(&host, "/readyz").0 == 200 {
+        let _ = host.ask(&long);
+        assert!(Instant::now() < end, "the audit goes on");
+    }
+    assert_eq!(health(&host, "/readyz"), (503, "the audit cannot be written\n".to_owned()));
+    assert_eq!(figure(), 1.0);
+    let status = Command::in_folder(host.process().folder(), &["status", "--json"]).run();
+    let problem = &status.json()[0]["problems"][0];
+    assert_eq!((&problem["part"], &problem["fails_calls"]), (&json!("audit"), &json!(true)), "{status:?}");
+    assert_eq!(status.status.code(), Some(1));
+    std::fs::remove_dir(host.process().folder().path().join("audit.jsonl.1")).unwrap();
+    assert_eq!(becomes(&host, 200), "ready\n");
+    assert_eq!(host.ask(&echo()).frame()["result"]["content"][0]["text"], "hello");
 }
 
 #[test]

@@ -282,15 +282,51 @@ fn an_answer_finds_the_replica_that_waits_and_others_do_nothing() {
             format!("{address}0/{last}"),
             format!("toolcell/ask/{last}"),
             format!("toolcell/ask/sessions.1/{last}"),
-            format!("toolcell/ask/{}.1/{last}", "0".repeat(32)),
             format!("toolcell/ask/*.1/{last}"),
             "1".to_owned(),
         ] {
             assert_eq!(answer(other, &session, &json!(forged), "Eve").status(), 202, "{forged}");
         }
+        let of_nobody = json!(format!("toolcell/ask/{}.1/{last}", "0".repeat(32)));
+        assert_eq!(answer(other, &session, &of_nobody, "Eve").status(), 503, "no replica has heard it");
         assert_eq!(answer(other, &session, &question["id"], "Ada").status(), 202);
         assert_eq!(text(&mut wire), "accepted {\"name\":\"Ada\"}", "{number}");
         assert_eq!(answer(other, &session, &question["id"], "Eve").status(), 202, "a repeated one does nothing");
+    }
+}
+
+#[test]
+fn an_answer_and_a_cancellation_that_reach_nobody_are_not_taken_and_count_once_sent_again() {
+    let engine = Engine::start(&[]);
+    let replicas = replicas(&engine);
+    let session = session(&replicas);
+    let (mut wire, question) = asked(&replicas[0], &session);
+    let mut running = replicas[0].connect();
+    running.send(&call(2, "sleep_hour", json!({})).of_session(&session).bytes());
+    replicas[0].begins("sleep_hour");
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
+    let cancel = || replicas[1].ask(&Ask::post(&cancel).of_session(&session)).status();
+    engine.pause();
+    let refused = answer(&replicas[1], &session, &question["id"], "Ada");
+    assert_eq!((refused.status(), refused.field("retry-after").is_some()), (503, true), "{refused:?}");
+    assert_eq!(cancel(), 503);
+    engine.go_on();
+    in_time("it is taken", || answer(&replicas[1], &session, &question["id"], "Ada").status() == 202);
+    assert_eq!(text(&mut wire), "accepted {\"name\":\"Ada\"}");
+    in_time("it is taken", || cancel() == 202);
+    assert_eq!(replicas[0].outcome("sleep_hour"), "cancelled");
+}
+
+#[test]
+fn an_answer_outlives_the_connection_that_would_have_heard_it() {
+    let engine = Engine::start(&[]);
+    let replicas = replicas(&engine);
+    let session = session(&replicas);
+    for number in 0..5 {
+        let (mut wire, question) = asked(&replicas[0], &session);
+        assert!(engine.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).starts_with(':'));
+        in_time("it is taken", || answer(&replicas[1], &session, &question["id"], "Ada").status() == 202);
+        assert_eq!(text(&mut wire), "accepted {\"name\":\"Ada\"}", "{number}");
     }
 }
 
@@ -299,14 +335,19 @@ fn an_answer_that_is_too_long_says_so_wherever_it_lands() {
     let engine = Engine::start(&[]);
     let replicas = replicas(&engine);
     let session = session(&replicas);
-    for bytes in [100_000, 3_000_000] {
-        let said = [&replicas[0], &replicas[1]].map(|lands| {
-            let (mut wire, question) = asked(&replicas[0], &session);
-            assert_eq!(answer(lands, &session, &question["id"], &"a".repeat(bytes)).status(), 202);
-            text(&mut wire)
-        });
-        assert!(said[0].contains("more than 65536"), "{said:?}");
-        assert_eq!(said[0], said[1]);
+    let said = [&replicas[0], &replicas[1]].map(|lands| {
+        let (mut wire, question) = asked(&replicas[0], &session);
+        assert_eq!(answer(lands, &session, &question["id"], &"a".repeat(100_000)).status(), 202);
+        text(&mut wire)
+    });
+    assert!(said[0].contains("more than 65536"), "{said:?}");
+    assert_eq!(said[0], said[1]);
+    // It is longer than anything that a tool takes, so it is not read. The question stays open.
+    for lands in [&replicas[0], &replicas[1]] {
+        let (mut wire, question) = asked(&replicas[0], &session);
+        assert_eq!(answer(lands, &session, &question["id"], &"a".repeat(3_000_000)).status(), 413);
+        assert_eq!(answer(lands, &session, &question["id"], "Ada").status(), 202);
+        assert_eq!(text(&mut wire), "accepted {\"name\":\"Ada\"}");
     }
 }
 

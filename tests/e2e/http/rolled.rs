@@ -186,6 +186,7 @@ fn replicas_roll_forward_and_back_under_load_and_no_call_is_lost_doubled_or_wron
         rolled.unwrap();
     });
     running.into_iter().for_each(|replica| keep(replica, kept.path()));
+    assert!(!nginx.errors().contains("no live upstreams"), "{}", nginx.errors());
     let (finished, words) = outcomes(kept.path());
     assert_eq!(words, BTreeSet::from(["ok".to_owned()]));
     assert_eq!(finished, load.answered.load(Ordering::Relaxed), "each call ran once, and was answered");

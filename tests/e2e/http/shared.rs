@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::engine::{Cluster, Engine, MAIN, Watched};
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Folder, manifest_of, modern_meta, patience};
+use toolcell_tests::{Folder, fixture_bytes, manifest_of, modern_meta, patience};
 
 /// The key that all replicas share.
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -108,9 +108,9 @@ fn a_rate_is_one_over_three_replicas() {
 
 #[test]
 fn so_many_calls_of_a_tool_and_of_a_caller_run_at_once_over_three_replicas() {
-    let of_tool = "[components.loops.limits]\nconcurrency = 1\nqueue_wait = \"200ms\"\ndeadline = \"60s\"";
+    let of_tool = "[components.loops.limits]\nconcurrency_shared = 1\nqueue_wait = \"200ms\"\ndeadline = \"60s\"";
     let of_caller = "[components.loops.limits]\nqueue_wait = \"200ms\"\ndeadline = \"60s\"\n\
-                     [callers.default]\ntools = [\"*\"]\nconcurrency = 1";
+                     concurrency_shared = 1000\n[callers.default]\ntools = [\"*\"]\nconcurrency_shared = 1";
     for (limits, busy) in [
         (of_tool, "busy: no place came free for this call within 200ms; try again (limit \"queue_wait\")"),
         (of_caller, "busy: no call of this caller ended within 200ms; try again (\"concurrency\" in [callers])"),
@@ -132,9 +132,36 @@ fn so_many_calls_of_a_tool_and_of_a_caller_run_at_once_over_three_replicas() {
 }
 
 #[test]
+fn each_replica_runs_as_many_calls_as_its_concurrency_and_asks_nobody_for_a_place() {
+    let engine = Engine::start(&[]);
+    let limits = "[components.loops.limits]\nconcurrency = 1\nqueue = 0\ndeadline = \"5s\"";
+    let replicas = replicas(&engine, "", limits);
+    let sleeps = Ask::call("sleep_hour", json!({}));
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..6)
+            .map(|client| {
+                let (mut wire, sleeps) = (replicas[client % 3].connect(), &sleeps);
+                scope.spawn(move || said(&wire.ask(sleeps).frame()).0)
+            })
+            .collect();
+        in_time("three run at once", || {
+            let running =
+                |replica: &WebHost| replica.process().audit().iter().any(|line| line["event"] == "call.started");
+            replicas.iter().all(running)
+        });
+        assert!(!runs(&engine), "no place is asked for");
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    let busy = "busy: 1 calls of this tool run and 0 wait; try again (limit \"queue\")";
+    assert_eq!(answers.iter().filter(|answer| *answer == busy).count(), 3, "{answers:?}");
+    let over = |answer: &&String| answer.contains("\"deadline\"");
+    assert_eq!(answers.iter().filter(over).count(), 3, "one at each: {answers:?}");
+}
+
+#[test]
 fn more_calls_than_places_all_run_in_turn_over_three_replicas() {
     let engine = Engine::start(&[]);
-    let replicas = replicas(&engine, "", "[components.good.limits]\nconcurrency = 2\nrate = \"100000/s\"");
+    let replicas = replicas(&engine, "", "[components.good.limits]\nconcurrency_shared = 2\nrate = \"100000/s\"");
     std::thread::scope(|scope| {
         for client in 0..24 {
             let mut wire = replicas[client % 3].connect();
@@ -164,7 +191,9 @@ fn keyed(key: &Value, text: &str) -> Ask {
 #[test]
 fn a_request_with_a_key_runs_once_over_three_replicas() {
     let engine = Engine::start(&[]);
-    let replicas = replicas(&engine, "", "[components.loops.limits]\ndeadline = \"60s\"");
+    let places = "concurrency_shared = 1000\n";
+    let limits = format!("[components.loops.limits]\n{places}deadline = \"60s\"\n[components.good.limits]\n{places}");
+    let replicas = replicas(&engine, "", &limits);
     for number in 0..3 {
         let key = json!(format!("key {number}"));
         for replica in &replicas {
@@ -225,6 +254,56 @@ fn an_approval_is_used_once_over_three_replicas() {
     let ran: usize =
         replicas.iter().map(|replica| outcomes(replica).iter().filter(|outcome| *outcome == "ok").count()).sum();
     assert_eq!(ran, 5, "as often as a person said yes");
+}
+
+/// A replica that serves this version of a component, whose calls are approved.
+fn versioned(engine: &Engine, version: &str, lines: &str) -> WebHost {
+    let shared = format!(
+        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"10s\"\n",
+        engine.port()
+    );
+    let component = "[components.versioned]\nsource = \"components/versioned.wasm\"\napproval = \"always\"";
+    let folder = Folder::with_manifest(&format!("{shared}{component}\n{lines}\n"));
+    folder.write("components/versioned.wasm", fixture_bytes(&format!("versioned_{version}")));
+    folder.write("state.key", KEY);
+    std::fs::set_permissions(folder.path().join("state.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"])
+}
+
+#[test]
+fn a_question_of_one_version_is_answered_at_another_unless_it_may_reach_or_ask_otherwise() {
+    let engine = Engine::start(&[]);
+    let call = |state: Option<&Value>| {
+        let mut params = json!({"name": "version", "arguments": {}, "_meta": modern_meta()});
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {"form": {}}});
+        if let Some(state) = state {
+            params["requestState"] = state.clone();
+            params["inputResponses"] = json!({"toolcell.approval": {"action": "accept"}});
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params}).to_string();
+        Ask::call("version", json!({})).saying(&body)
+    };
+    let old = versioned(&engine, "a", "");
+    let other_call =
+        "params.requestState belongs to another call: the tool, what it may reach, or its arguments differ";
+    for (version, lines, keeps) in [
+        ("b", "", true),
+        ("b", "[components.versioned.limits]\ndeadline = \"7s\"", true),
+        ("a", "", true),
+        ("b", "[components.versioned.tools.version]\ntitle = \"Another\"", true),
+        ("a", "[components.versioned.env]\nUNITS = \"metric\"", false),
+        ("a", "remember = \"10m\"", false),
+    ] {
+        let asked = old.ask(&call(None)).frame();
+        let new = versioned(&engine, version, lines);
+        let answered = new.ask(&call(Some(&asked["result"]["requestState"]))).frame();
+        if keeps {
+            assert_eq!(said(&answered), (version.to_owned(), false), "{lines}");
+        } else {
+            assert_eq!(answered["error"]["message"], other_call, "{lines}: {answered}");
+        }
+    }
 }
 
 #[test]

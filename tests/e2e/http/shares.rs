@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, Frame, PREFACE, kind};
@@ -15,9 +16,16 @@ use toolcell_tests::{Command, Folder, alone, manifest_of, patience};
 /// The status and the error code for a caller past its share.
 const SHARE: (u16, i64) = (429, -32603);
 
+/// A manifest whose tool has fuel and memory to give a megabyte back.
+fn with_room() -> String {
+    let manifest = manifest_of(&["good"]).replace("fuel = 20_000_000", "fuel = 20_000_000_000");
+    let manifest = manifest.replace("memory = \"16MiB\"", "memory = \"64MiB\"");
+    manifest.replace("output = \"64KiB\"", "output = \"1MiB\"")
+}
+
 /// A host whose callers have tokens, and header values with those of two callers.
 fn host(limits: &str) -> (WebHost, [String; 2]) {
-    let manifest = format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n{limits}\n", manifest_of(&["good"]));
+    let manifest = format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n{limits}\n", with_room());
     let folder = Folder::with_manifest(&manifest);
     let bearers = ["ann", "bob"].map(|name| {
         let made = Command::in_folder(&folder, &["token", "new", name]).run();
@@ -223,6 +231,140 @@ fn one_caller_s_connections_leave_room_for_others() {
     }
     drop(held);
     until("the share is given back", || host.ask(&echo(&ann)), 200);
+}
+
+/// A connection whose client takes little before it reads: by itself, a kernel takes megabytes.
+fn unread_by_its_client(host: &WebHost) -> Wire {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    set_socket_recv_buffer_size(&socket, 16 << 10).unwrap();
+    connect(&socket, &host.address()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(patience())).unwrap();
+    Wire::over(stream)
+}
+
+/// The status and the code of an answer that was not kept.
+const NOT_KEPT: (u16, i64) = (200, -32603);
+
+#[test]
+fn a_caller_who_leaves_answers_unread_is_refused_and_others_are_answered() {
+    let _alone = alone("shares of its own connections, requests and memory");
+    let (host, [ann, bob]) = host("answers_per_caller = \"4MiB\"");
+    let text = "z".repeat(900_000);
+    let large = |bearer: &str| of(bearer, Ask::call("echo", json!({"text": text})));
+    assert_eq!(host.ask(&large(&bob)).status(), 200);
+    let before = host.process().resident_bytes();
+    // Nothing of what is answered here is read. One caller may begin sixteen calls at once.
+    let mut unread: Vec<Wire> = (0..40).map(|_| unread_by_its_client(&host)).collect();
+    for wire in &mut unread {
+        wire.send(&large(&ann).bytes());
+    }
+    let refused = until("the share is full", || host.ask(&echo(&ann)), 429);
+    assert_eq!((refused.error(), refused.field("retry-after")), (SHARE, Some("1")));
+    let message = "Not carried out: the caller leaves too many bytes of answers unread. Read them before you ask again";
+    assert_eq!(refused.frame()["error"]["message"], message);
+    for _ in 0..20 {
+        assert_eq!(host.ask(&large(&bob)).frame()["result"]["content"][0]["text"], text.as_str());
+    }
+    let more = host.process().resident_bytes().saturating_sub(before);
+    assert!(more < 64 << 20, "forty answers that nobody reads took {more} bytes");
+    let mut whole = 0;
+    for mut wire in unread {
+        let reply = wire.reply();
+        match reply.status() {
+            429 => assert_eq!(reply.error(), SHARE),
+            _ if reply.frame()["error"].is_object() => assert_eq!(reply.error(), NOT_KEPT),
+            _ => {
+                assert_eq!(reply.frame()["result"]["content"][0]["text"], text.as_str());
+                whole += 1;
+            }
+        }
+    }
+    assert!(whole >= 4, "four of these answers fit into the share, and {whole} came whole");
+    until("the share is given back", || host.ask(&large(&ann)), 200);
+}
+
+#[test]
+fn answers_that_nobody_reads_are_bounded_for_all_together() {
+    let _alone = alone("shares of its own connections, requests and memory");
+    let host = WebHost::with_manifest(&format!("{}\n[http]\nanswers = \"4MiB\"\n", with_room()));
+    let large = Ask::call("echo", json!({"text": "z".repeat(900_000)}));
+    // A stream is bounded as a whole answer is.
+    let streamed = large.clone().with("accept", "text/event-stream");
+    let mut unread: Vec<Wire> = (0..40).map(|_| unread_by_its_client(&host)).collect();
+    for (place, wire) in unread.iter_mut().enumerate() {
+        wire.send(&if place % 2 == 0 { &large } else { &streamed }.bytes());
+    }
+    let ask = Ask::call("echo", json!({"text": "x"}));
+    let refused = until("all of it is full", || host.ask(&ask), 503);
+    let message = "Not carried out: clients leave too many bytes of answers unread. Try again in a second";
+    assert_eq!(refused.frame()["error"]["message"], message);
+    drop(unread);
+    until("what nobody will read is given back", || host.ask(&ask), 200);
+}
+
+#[test]
+fn one_caller_sends_its_share_of_bytes_in_a_minute_and_others_send_theirs() {
+    let _alone = alone("shares of its own connections, requests and memory");
+    let (host, [ann, bob]) = host("body = \"1MiB\"\nsent_per_minute = \"4MiB\"");
+    let text = "z".repeat(900_000);
+    let large = |bearer: &str| of(bearer, Ask::call("echo", json!({"text": text})));
+    let begun = Instant::now();
+    let statuses: Vec<u16> = (0..6).map(|_| host.ask(&large(&ann)).status()).collect();
+    // What comes back meanwhile is less than one of them, unless the machine is very busy.
+    if begun.elapsed().as_secs() < 10 {
+        assert_eq!(statuses, [200, 200, 200, 200, 429, 429]);
+    }
+    let refused = host.ask(&large(&ann));
+    assert_eq!(refused.error(), SHARE);
+    let message = refused.frame()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("The caller sends more than 4194304 bytes in a minute: try again in "), "{message}");
+    let wait: u64 = refused.field("retry-after").unwrap().parse().unwrap();
+    assert!((1..=14).contains(&wait) && message.ends_with(&format!("try again in {wait} s")), "{wait}: {message}");
+    assert_eq!(host.ask(&echo(&ann)).status(), 200, "what is short still goes through");
+    assert_eq!(host.ask(&large(&bob)).status(), 200);
+}
+
+#[test]
+fn long_requests_of_one_caller_leave_others_their_turn() {
+    let _alone = alone("shares of its own connections, requests and memory");
+    let (host, [ann, bob]) = host("");
+    // Numbers that are costly to read, of one byte each.
+    let zeros = format!("[0{}]", ",0".repeat(450_000));
+    let costly = of(&ann, Ask::call("echo", json!({"text": "costly", "more": "ZEROS"})));
+    let body = costly.body().replace("\"ZEROS\"", &zeros);
+    let costly = costly.saying(&body);
+    let mut begun: Vec<Wire> = (0..24).map(|_| host.connect()).collect();
+    for wire in &mut begun {
+        wire.send(&costly.bytes());
+    }
+    for number in 0..20 {
+        let text = number.to_string();
+        let reply = host.ask(&of(&bob, Ask::call("echo", json!({"text": text}))));
+        assert_eq!(reply.frame()["result"]["content"][0]["text"], text.as_str());
+        assert_eq!(host.ask(&Ask::bare("GET", "/healthz")).status(), 200);
+    }
+    for mut wire in begun {
+        let reply = wire.reply();
+        let frame = reply.frames().pop().unwrap();
+        assert!(frame["result"]["content"][0]["text"].is_string(), "{frame}");
+    }
+}
+
+#[test]
+fn what_is_longer_than_any_tool_takes_is_refused_before_it_is_read() {
+    let _alone = alone("shares of its own connections, requests and memory");
+    let (host, [ann, _]) = host("");
+    // No JSON at all: who reads it says so.
+    let broken = of(&ann, Ask::call("echo", json!({"text": "x"})));
+    let long = format!("{}{}", broken.body().trim_end_matches('}'), " ".repeat(3_000_000));
+    let refused = host.ask(&broken.clone().saying(&long));
+    assert_eq!((refused.status(), &refused.frame()["id"]), (413, &json!(1)));
+    let message = refused.frame()["error"]["message"].as_str().unwrap().to_owned();
+    // 1 MiB of arguments, eight answers of 64 KiB, and 1 MiB beside.
+    assert_eq!(message, format!("The body is longer than {} bytes", (2 << 20) + (8 << 16)));
+    let short = format!("{}{}", broken.body().trim_end_matches('}'), " ".repeat(1_000_000));
+    assert_eq!(host.ask(&broken.saying(&short)).error(), (400, -32700));
 }
 
 /// A connection from this address of the machine, which differs from that of all other clients.

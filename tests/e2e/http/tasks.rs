@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
 use toolcell_tests::web::{Ask, Reply, WebHost};
-use toolcell_tests::{Command, Folder, MODERN_REVISION, manifest_of, modern_meta, patience};
+use toolcell_tests::{Command, Folder, MODERN_REVISION, alone, manifest_of, modern_meta, patience};
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
@@ -145,13 +145,41 @@ fn a_legacy_session_waits_is_asked_and_cannot_list_where_callers_are_not_told_ap
 /// A replica with state on this server.
 fn replica(engine: &Engine) -> WebHost {
     let shared = format!(
-        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"10s\"\n",
+        "version = 1\n[server]\nstate_key = \"file:state.key\"\n[http]\ndrain = \"20s\"\n[state]\nshared = \"redis://127.0.0.1:{}\"\nwithin = \"10s\"\n",
         engine.port()
     );
     let folder = Folder::with_manifest(&manifest("").replacen("version = 1\n", &shared, 1));
     folder.write("state.key", "0123456789abcdef0123456789abcdef");
     std::fs::set_permissions(folder.path().join("state.key"), Permissions::from_mode(0o600)).unwrap();
     WebHost::in_folder(folder, &["--http", "127.0.0.1:0"])
+}
+
+#[test]
+fn a_replica_that_is_asked_to_end_lets_its_tasks_end_first() {
+    let engine = Engine::start(&[]);
+    let [one, other] = [(); 2].map(|()| replica(&engine));
+    let short = id_of(&one.ask(&call("slow_compute", json!({"seconds": 2}))));
+    let long = id_of(&one.ask(&call("slow_compute", json!({"seconds": 600}))));
+    let (began, process) = (Instant::now(), one.into_process());
+    process.terminate();
+    let done = once(&other, &get(&short), &["completed", "failed"]);
+    assert_eq!(done["result"]["content"][0]["text"], "computed it", "{done}");
+    let lost = once(&other, &get(&long), &["completed", "failed"]);
+    assert_eq!(lost["statusMessage"], "The task was lost: the host that ran it has ended");
+    assert!(process.ends().status.success());
+    assert!(began.elapsed() >= Duration::from_secs(20), "the other one had \"drain\"");
+}
+
+#[test]
+fn without_others_a_task_that_ends_within_the_drain_is_kept_for_the_next_process() {
+    let _alone = alone("one process takes over from another");
+    let host = WebHost::with_manifest(&manifest(""));
+    let id = id_of(&host.ask(&call("slow_compute", json!({"seconds": 1}))));
+    let process = host.into_process();
+    process.terminate();
+    let next = WebHost::in_folder(process.ends_leaving_its_folder(), &["--http", "127.0.0.1:0"]);
+    let done = once(&next, &get(&id), &["completed", "failed"]);
+    assert_eq!(done["result"]["content"][0]["text"], "computed it", "{done}");
 }
 
 #[test]

@@ -33,13 +33,47 @@ fn tokens_are_made_listed_and_revoked_and_kept_as_hashes() {
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
     let run = |arguments: &[&str]| Command::in_folder(&folder, arguments).run();
     assert_eq!(run(&["token", "list"]).succeeded(), "ann\tread\nbob\tread\n");
-    for refused in
-        [["token", "new", "ann"], ["token", "new", "local"], ["token", "new", "a b"], ["token", "revoke", "nobody"]]
-    {
+    for refused in [["token", "new", "local"], ["token", "new", "a b"], ["token", "revoke", "nobody"]] {
         assert!(!run(&refused).failed_with(1).is_empty(), "{refused:?}");
     }
     assert_eq!(run(&["token", "revoke", "ann"]).succeeded(), "the token of ann is revoked\n");
     assert_eq!(run(&["token", "list"]).succeeded(), "bob\tread\n");
+}
+
+#[test]
+fn scopes_may_stand_with_commas_between_them() {
+    let (folder, ..) = with_tokens();
+    let made = ["token", "new", "eve", "--scope", "read,write", "--scope", "admin"];
+    let _ = Command::in_folder(&folder, &made).run().succeeded();
+    assert!(folder.read("tokens.jsonl").contains("\"scopes\":[\"read\",\"write\",\"admin\"]"));
+}
+
+#[test]
+fn a_caller_has_two_tokens_while_one_takes_the_place_of_the_other() {
+    let _alone = alone("each replica has its own file of tokens");
+    let (folder, old, _) = with_tokens();
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);
+    let run = |arguments: &[&str]| Command::in_folder(host.process().folder(), arguments).run();
+    let made = run(&["token", "new", "ann"]);
+    let new = made.succeeded().trim().to_owned();
+    assert!(made.stderr.contains("`toolcell token revoke ann --older`"), "{made:?}");
+    assert!(run(&["token", "new", "ann"]).failed_with(1).contains("`toolcell token revoke ann --older`"));
+    let becomes = |token: &str, status: u16| {
+        let end = std::time::Instant::now() + patience();
+        while host.ask(&echo().with("authorization", &bearer(token))).status() != status {
+            assert!(std::time::Instant::now() < end, "never {status}");
+        }
+    };
+    becomes(&new, 200);
+    becomes(&old, 200);
+    // What the message said.
+    assert_eq!(run(&["token", "revoke", "ann", "--older"]).succeeded(), "the older token of ann is revoked\n");
+    becomes(&old, 401);
+    becomes(&new, 200);
+    assert!(run(&["token", "revoke", "ann", "--older"]).failed_with(1).contains("ann has no older token"));
+    let _ = run(&["token", "new", "ann"]).succeeded();
+    assert_eq!(run(&["token", "revoke", "ann"]).succeeded(), "2 tokens of ann are revoked\n");
+    becomes(&new, 401);
 }
 
 #[test]

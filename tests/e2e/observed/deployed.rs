@@ -69,7 +69,8 @@ fn sample(engine: &Engine, password: &str) -> (WebHost, String) {
 /// The metrics of a host that listens on every address.
 fn figures(host: &WebHost) -> Figures {
     let port = host.process().metrics_address().port();
-    let reply = Wire::to(([127, 0, 0, 1], port).into()).ask(&Ask::bare("GET", "/metrics"));
+    let ask = Ask::bare("GET", "/metrics").with("accept", "application/openmetrics-text");
+    let reply = Wire::to(([127, 0, 0, 1], port).into()).ask(&ask);
     Figures::read(std::str::from_utf8(reply.body()).unwrap())
 }
 

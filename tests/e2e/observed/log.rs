@@ -2,10 +2,11 @@
 //! the host serves.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Command, Folder, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, TestHost, alone, manifest_of, patience};
 
 fn serving(fixtures: &[&str], options: &[&str]) -> TestHost {
     TestHost::recording_with(Folder::with_manifest(&manifest_of(fixtures)), options)
@@ -132,4 +133,57 @@ fn a_process_that_serves_writes_nothing_at_off_and_warnings_at_warn() {
     assert_eq!((said("off"), said("error")), (String::new(), String::new()));
     let warned = said("warn");
     assert!(warned.lines().all(|line| line.contains("WARN") || line.starts_with("warning: ")), "{warned}");
+}
+
+#[test]
+fn the_level_of_the_manifest_holds_from_the_first_line_on() {
+    let _alone = alone("its own stderr");
+    let twice = "[components.reach_http.network]\nhttp = [\"GET https://a.example\", \"GET https://a.example\"]\n";
+    let folder = |level: &str| {
+        let server = format!("[server]\nlog = \"{level}\"\n");
+        Folder::with_manifest(&format!("{}{twice}{server}", manifest_of(&["good", "reach_http"])))
+    };
+    let over_stdio = |level: &str, more: &[&str]| {
+        let ended = Command::in_folder(&folder(level), &[&["serve"], more].concat()).run();
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+        ended.stderr
+    };
+    let over_http = |level: &str| {
+        let host = TestHost::recording_with(folder(level), &["--http", "127.0.0.1:0"]);
+        let end = Instant::now() + patience();
+        while Command::in_folder(host.folder(), &["status"]).run().code() != 0 {
+            assert!(Instant::now() < end, "it does not serve");
+        }
+        host.terminate();
+        host.ends().stderr
+    };
+    for serve in [&|level: &str| over_stdio(level, &[]), &over_http as &dyn Fn(&str) -> String] {
+        assert_eq!((serve("off"), serve("error")), (String::new(), String::new()));
+        let warned = serve("warn");
+        assert!(warned.contains("rule is there twice") && !warned.contains("walls: "), "{warned}");
+        assert!(serve("info").contains("walls: "), "the walls are announced");
+    }
+    assert!(over_stdio("off", &["--log", "info"]).contains("walls: "), "the command line wins");
+    assert_eq!(over_stdio("info", &["--log", "off"]), "");
+}
+
+#[test]
+fn what_a_manifest_is_refused_for_is_said_at_every_level() {
+    let wrong = "version = 1\n[server]\nlog = \"off\"\n[components.a]\nsource = \"none.wasm\"\n";
+    let folder = Folder::with_manifest(wrong);
+    for more in [&[][..], &["--log", "off"]] {
+        let refused = Command::in_folder(&folder, &[&["serve"], more].concat()).run();
+        assert!(refused.failed_with(1).contains("none.wasm"), "{refused:?}");
+    }
+}
+
+#[test]
+fn commands_that_succeed_say_nothing_beside_their_answer() {
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    for arguments in
+        [&["check"][..], &["call", "echo", r#"{"text":"tea"}"#], &["list"], &["call", "says_error", "--json"]]
+    {
+        let done = Command::in_folder(&folder, arguments).run();
+        assert_eq!(done.stderr, "", "{done:?}");
+    }
 }

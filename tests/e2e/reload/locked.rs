@@ -90,7 +90,14 @@ fn a_difference_is_said_in_words() {
             &["tool version may now: write /gate: gate", "tool linger may now: variable UNITS = \"metric\""],
         ),
         ("versioned_a", "", &["tool linger may no longer: read /gate: gate"]),
-        ("versioned_a", "prefix = \"my_\"\n", &["tool my_version: new: ", "tool version: gone"]),
+        (
+            "versioned_a",
+            "prefix = \"my_\"\n",
+            &[
+                "tool my_version: name said \"version\" and says \"my_version\"",
+                "tool my_linger may no longer: read /gate",
+            ],
+        ),
     ];
     for (fixture, lines, words) in rows {
         let folder = pinned("versioned_a", GATE);
@@ -414,4 +421,51 @@ fn approving_pins_as_well_where_a_process_serves_whatever_comes() {
     let approved = Command::in_folder(&folder, &["approve", "tool"]).run();
     assert!(approved.succeeded().ends_with("tool: pinned in toolcell.lock\n"), "{approved:?}");
     assert_eq!(Command::in_folder(&folder, &["diff"]).run().code(), 0);
+}
+
+/// A pattern of integers of 64 bits, as earlier versions wrote it.
+const EARLIER_PATTERN: &str = "^(?:0|[1-9][0-9]{0,17}|[1-8][0-9]{18}|9[0-1][0-9]{17}|92[0-1][0-9]{16}|922[0-2][0-9]{15}|9223[0-2][0-9]{14}|92233[0-6][0-9]{13}|922337[0-1][0-9]{12}|92233720[0-2][0-9]{10}|922337203[0-5][0-9]{9}|9223372036[0-7][0-9]{8}|92233720368[0-4][0-9]{7}|922337203685[0-3][0-9]{6}|9223372036854[0-6][0-9]{5}|92233720368547[0-6][0-9]{4}|922337203685477[0-4][0-9]{3}|9223372036854775[0-7][0-9]{2}|922337203685477580[0-6][0-9]{0}|9223372036854775807|-(?:[1-9][0-9]{0,17}|[1-8][0-9]{18}|9[0-1][0-9]{17}|92[0-1][0-9]{16}|922[0-2][0-9]{15}|9223[0-2][0-9]{14}|92233[0-6][0-9]{13}|922337[0-1][0-9]{12}|92233720[0-2][0-9]{10}|922337203[0-5][0-9]{9}|9223372036[0-7][0-9]{8}|92233720368[0-4][0-9]{7}|922337203685[0-3][0-9]{6}|9223372036854[0-6][0-9]{5}|92233720368547[0-6][0-9]{4}|922337203685477[0-4][0-9]{3}|9223372036854775[0-7][0-9]{2}|922337203685477580[0-7][0-9]{0}|9223372036854775808))$";
+
+/// A lock of `drawings` in which the tool `sum` is pinned as earlier versions pinned it.
+fn earlier(lock: &str) -> String {
+    let from = lock.find("[components.tool.tools.sum]").unwrap();
+    let (before, rest) = lock.split_at(from);
+    let (sum, after) = rest.split_at(rest.find("\n[").unwrap());
+    let mut written = before.to_owned();
+    for line in sum.lines() {
+        let (blank, text) = line.split_at(line.len() - line.trim_start().len());
+        if text.starts_with("definition_digest") {
+            written +=
+                "definition_digest = \"sha256:4cbb0b9f5bf2c09b7564bd41d8c8d922dc1aee90103cd11d5932a7f4e7c1a404\"\n";
+            continue;
+        }
+        if text == "\"type\": \"integer\"" {
+            written += &format!("{blank}\"maximum\": {},\n{blank}\"minimum\": {},\n", i64::MAX, i64::MIN);
+        }
+        written += &line.replace("^(0|-?[1-9][0-9]{0,18})$", EARLIER_PATTERN);
+        written.push('\n');
+    }
+    written + after
+}
+
+#[test]
+fn a_lock_with_the_form_that_earlier_versions_gave_types_differs_in_nothing_and_is_written_anew() {
+    let folder = folder("drawings", "");
+    let _ = Command::in_folder(&folder, &["lock"]).run();
+    let now = folder.read(LOCK);
+    let was = earlier(&now);
+    assert!(was.contains(&i64::MAX.to_string()) && !now.contains(&i64::MAX.to_string()));
+    folder.write(LOCK, &was);
+    assert_eq!(Command::in_folder(&folder, &["diff"]).run().succeeded(), "toolcell.lock: nothing differs\n");
+    let mut host = locked(folder);
+    assert_eq!(host.call("sum", json!({"values": [40, 2]})).structured()["result"], 42);
+    let folder = host.ends_leaving_its_folder();
+    assert!(folder.read(LOCK) == was, "serving writes no lock");
+    let _ = Command::in_folder(&folder, &["lock"]).run();
+    assert!(folder.read(LOCK) == now, "{}", folder.read(LOCK));
+    // What differs besides is a difference.
+    folder.write(LOCK, was);
+    save_manifest(&folder, "[components.tool.tools.sum]\ndescription = \"Adds.\"\n");
+    let text = diff(&folder);
+    assert!(text.contains("tool sum: description said \"Calls sum of the component.\" and says \"Adds.\""), "{text}");
 }

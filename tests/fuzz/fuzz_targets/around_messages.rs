@@ -16,6 +16,8 @@ pub(crate) mod failure;
 pub(crate) mod loading;
 #[path = "../../../host/sandbox/src/wall/message.rs"]
 pub(crate) mod message;
+#[path = "../../../host/sandbox/src/run/weight.rs"]
+pub(crate) mod weight;
 
 /// The message of these bytes, if they are one: what it is written as is read as the same.
 pub(crate) fn means_the_same<M: Serialize + DeserializeOwned + Debug>(data: &[u8]) -> Option<M> {
@@ -56,7 +58,9 @@ pub(crate) mod bindings {
     }
 
     pub mod contract {
-        pub use super::toolcell::mcp::types::{CallResult, Tool};
+        pub use super::toolcell::mcp::types::{
+            Annotations, CallResult, Content, Failure, Icon, ResourceBody, ResourceLink, Tool,
+        };
         pub use super::with_prompts::exports::toolcell::mcp::prompts::Prompt;
         pub use super::with_resources::exports::toolcell::mcp::resources::Definition as Resource;
     }
@@ -129,8 +133,9 @@ pub(crate) mod load {
             exports: Vec<String>,
             imports: Vec<String>,
             shape: ShapeName,
+            is_program: bool,
             left_out: Vec<LeftOut>,
-            functions: Option<u64>,
+            functions: Option<Vec<String>>,
             describable: Option<Vec<String>>,
             wishes: CarriedWishes,
         }
@@ -173,6 +178,8 @@ pub(crate) mod load {
 }
 
 pub(crate) mod run {
+    pub(crate) use super::weight;
+
     pub(crate) mod call {
         use crate::bindings::contract;
         use crate::failure::Failure;

@@ -1,6 +1,7 @@
 //! The messages between the host and a sandbox process. Native code may send any bytes, so that
 //! whatever comes is a message or is refused. A message that is read means the same once it is
-//! written and read again. The report of a call keeps the limits of the call, whatever it says.
+//! written and read again. The report of a call keeps the limits of the call, whatever it says. An
+//! answer within these limits is one that the process's side sends and the host's side decodes.
 //!
 //! The messages are included by their files, without the crate that runs guests.
 #![no_main]
@@ -10,7 +11,10 @@ use libfuzzer_sys::fuzz_target;
 use toolcell_policy::Limits;
 
 use around::{bindings, caller, failure, load, loading, means_the_same, message, run, secrets, wall, wasi};
-use message::{FromSandbox, ToSandbox};
+use bindings::contract::{CallResult, Content};
+use message::{FromSandbox, ToSandbox, WireReport};
+use run::call::CallReport;
+use run::weight::weigh_result;
 
 #[path = "around_messages.rs"]
 mod around;
@@ -18,7 +22,44 @@ mod around;
 /// Bytes of a reason or a backtrace that the host takes, as `message.rs` has them.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
+/// Most empty sizes that are added to the icons of an answer: more than any limit allows.
+const SIZES_MAX: usize = 1 << 19;
+
+/// Checks that what one side accepts the other decodes. The first bytes say how many empty sizes
+/// the first icon of the answer has.
+fn is_sent_and_decoded(data: &[u8]) {
+    let Some((sizes, answer)) = data.split_first_chunk::<3>() else { return };
+    let sizes = usize::try_from(u32::from_le_bytes([sizes[0], sizes[1], sizes[2], 0])).unwrap_or(0) % SIZES_MAX;
+    let Ok(mut result) = postcard::from_bytes::<CallResult>(answer) else { return };
+    let links = result.content.iter_mut().filter_map(|content| match content {
+        Content::ResourceLink(link) => Some(link),
+        _ => None,
+    });
+    if let Some(icon) = links.flat_map(|link| &mut link.icons).next() {
+        icon.sizes.resize(sizes, String::new());
+    }
+    let limits = Limits::default();
+    let (bytes, items) = weigh_result(&result);
+    if bytes > limits.output_bytes() || items > limits.output_items() {
+        return;
+    }
+    let report = CallReport {
+        outcome: Ok(result),
+        usage: toolcell_audit::Usage::default(),
+        captured: wasi::cli::capture::Captured { text: String::new(), dropped_bytes: 0 },
+        denials: Vec::new(),
+        unfit: None,
+        spent: run::call::SpentInstance,
+        kept: false,
+    };
+    let message = FromSandbox::Ended(1, Box::new(WireReport::from(report)));
+    let bytes = around::encoding::encode_fitting(&message).expect("an answer within its limits is sent");
+    assert!(bytes.len() as u64 <= message::bytes_max(&limits), "{} bytes", bytes.len());
+    around::encoding::decode::<FromSandbox>(&bytes).expect("what is sent is decoded");
+}
+
 fuzz_target!(|data: &[u8]| {
+    is_sent_and_decoded(data);
     means_the_same::<ToSandbox>(data);
     let Some(said) = means_the_same::<FromSandbox>(data) else { return };
     let _ = said.call();

@@ -98,6 +98,17 @@ impl TestHost {
         Self::start_program(&binary::drill(), "serve", (folder, &manifest), &["--audit", AUDIT], variables)
     }
 
+    /// Serves the manifest of this folder in a process, and processes of it, with at most so many
+    /// KiB of address space each.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn within_address_space(folder: Folder, kib: u64) -> Self {
+        let manifest = folder.manifest();
+        Self::start_process(binary::within_address_space(kib), "serve", (folder, &manifest), &[], &[])
+    }
+
     pub(crate) fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
         match balanced::replicas_in(&folder) {
             Some(count) => balanced::start(count, folder, further, variables),
@@ -171,7 +182,17 @@ impl TestHost {
         further: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
-        let mut child = std::process::Command::new(program)
+        Self::start_process(std::process::Command::new(program), command, (folder, manifest), further, variables)
+    }
+
+    fn start_process(
+        mut process: std::process::Command,
+        command: &str,
+        (folder, manifest): (Folder, &Path),
+        further: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let mut child = process
             .arg(command)
             .arg("--manifest")
             .arg(manifest)

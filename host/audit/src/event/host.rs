@@ -68,6 +68,14 @@ pub struct HostStopped<'a> {
 pub struct AuditRotated {
     /// The bytes of the file before.
     pub previous_bytes: u64,
+    /// The records that went with the oldest files.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dropped_records: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The end of a record that was never written whole was found and cut off.

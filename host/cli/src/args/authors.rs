@@ -23,6 +23,9 @@ pub struct InspectArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// End with 1 where there are warnings, too
+    #[arg(long)]
+    pub strict: bool,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }

@@ -17,12 +17,13 @@ pub struct TokenArgs {
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token for a caller, and print it: it is kept nowhere
+    /// Make a token for a caller, and print it: it is kept nowhere. A caller may have two, to
+    /// change from one to the other
     New {
         /// The caller's name
         name: String,
-        /// What the caller has rights to; may be given several times
-        #[arg(long = "scope", value_name = "SCOPE")]
+        /// What the caller has rights to; several with commas between them, or given several times
+        #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
         scopes: Vec<String>,
         /// Let it end after this time: 30d, 12h, 90m [default: it never ends]
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
@@ -35,10 +36,13 @@ pub enum TokenCommand {
         #[command(flatten)]
         file: TokenFileArg,
     },
-    /// Take a caller's token away; servers notice within a second
+    /// Take a caller's tokens away; servers notice within a second
     Revoke {
         /// The caller's name
         name: String,
+        /// Leave the newest one, which takes the place of the others
+        #[arg(long)]
+        older: bool,
         #[command(flatten)]
         file: TokenFileArg,
     },

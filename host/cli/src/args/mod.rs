@@ -31,8 +31,8 @@ pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
 pub use help::wrapped;
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
-    AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
-    PolicyCommand, PolicyTestArgs, SuggestArgs,
+    AUDIT, AuditArgs, AuditCommand, AuditFileArg, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs,
+    ExplainArgs, PolicyArgs, PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
 pub use registries::{
     OutdatedArgs, PullArgs, PushArgs, SearchArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs,
@@ -163,7 +163,7 @@ pub enum Command {
 }
 
 /// The manifest's path.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub struct ManifestArg {
     /// The manifest
     #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = MANIFEST_VARIABLE)]
@@ -357,7 +357,9 @@ pub struct ApproveArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Prints every problem with its place and what to do about it, a line that sums up, and what each tool can reach.
-With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}], …}.")]
+Then it warns of what some model API or client refuses of a tool's definition, or cuts.
+With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}],
+\"warnings\": [{\"code\", \"tool\", \"component\", \"pointer\", \"who\", \"text\", \"served\"}], …}.")]
 pub struct CheckArgs {
     /// The manifest, or one component [default: what --manifest names]
     #[arg(value_name = "FILE")]
@@ -413,7 +415,7 @@ pub struct CallArgs {
     /// Print the result as MCP has it, as JSON
     #[arg(long)]
     pub json: bool,
-    /// Say on stderr what the call used: fuel, memory, time
+    /// Say on stderr what the call used: fuel, memory, time; with --json, in `_meta` as well
     #[arg(long)]
     pub usage: bool,
     /// Write pictures, sounds and binary resources into this folder

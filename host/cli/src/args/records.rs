@@ -27,6 +27,16 @@ pub struct AuditArgs {
     pub command: AuditCommand,
 }
 
+/// Which audit.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct AuditFileArg {
+    /// The audit [default: the one that the manifest names, or else audit.jsonl]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+}
+
 /// What to do with an audit.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
@@ -48,9 +58,8 @@ A chain whose end is cut off is still whole. To see that too, keep the hash that
 give it back the next time:
   toolcell audit verify --head 3f0c…    the record with this hash must be there")]
 pub struct AuditVerifyArgs {
-    /// The audit
-    #[arg(value_name = "FILE", default_value = AUDIT)]
-    pub file: PathBuf,
+    #[command(flatten)]
+    pub file: AuditFileArg,
     /// The hash of a record that must be there: what an earlier check called the head
     #[arg(long, value_name = "HASH")]
     pub head: Option<String>,
@@ -98,9 +107,8 @@ Examples:
 A call is one line, once it ended; with --json its start and its end are records of their own. Components that are
 loaded again as they were are one line together. Times are in UTC.")]
 pub struct AuditShowArgs {
-    /// The audit
-    #[arg(value_name = "FILE", default_value = AUDIT)]
-    pub file: PathBuf,
+    #[command(flatten)]
+    pub file: AuditFileArg,
     #[command(flatten)]
     pub filter: AuditFilterArgs,
 }
@@ -113,9 +121,8 @@ Examples:
   toolcell audit tail -f --denials    what tools are denied, as it happens
   toolcell audit tail -n 0 -f --json | jq 'select(.event == \"call.finished\")'")]
 pub struct AuditTailArgs {
-    /// The audit
-    #[arg(value_name = "FILE", default_value = AUDIT)]
-    pub file: PathBuf,
+    #[command(flatten)]
+    pub file: AuditFileArg,
     /// How many of the last records to read
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     pub records: u64,

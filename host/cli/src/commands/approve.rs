@@ -3,8 +3,9 @@ use std::path::Path;
 
 use serde_json::Value;
 use toolcell_server::catalog::Catalog;
-use toolcell_server::control::{Request, Unreachable, ask_all};
+use toolcell_server::control::{Request, Unreachable, ask_all, served};
 use toolcell_server::lock::{self, Approval, Lock, drift};
+use toolcell_server::reload::LOCK_UNWRITABLE;
 
 use crate::args::ApproveArgs;
 use crate::commands::reload;
@@ -17,17 +18,39 @@ use crate::terminal;
 /// here.
 pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     match answers(args) {
+        Ok(Some(answers)) if answers.iter().any(is_unwritable) => {
+            // A service may read its configuration, and no more. Whoever asks may write it, or is
+            // told so.
+            let pinned = pin_here(args)?;
+            if !matches!(pinned, Exit::Done) {
+                return Ok(pinned);
+            }
+            match ask_all(&args.control, &args.manifest.manifest, &Request::Reload) {
+                Ok(answers) => reload::show(&answers, false),
+                Err(error) => unreachable(&error),
+            }
+        }
         Ok(Some(answers)) => reload::show(&answers, false),
-        Ok(None) | Err(Unreachable::Nobody(_)) => {
-            let manifest = &args.manifest.manifest;
-            let Some((_, ready)) = open_or_say(manifest, &args.code)? else { return Ok(Exit::AtFault) };
-            pin(manifest, &approval(args), &ready.catalog)
-        }
-        Err(error) => {
-            terminal::error(&error.to_string(), None);
-            Ok(Exit::AtFault)
-        }
+        Ok(None) | Err(Unreachable::Nobody(_)) => pin_here(args),
+        Err(error) => unreachable(&error),
     }
+}
+
+fn unreachable(error: &Unreachable) -> anyhow::Result<Exit> {
+    terminal::error(&error.to_string(), error.hint());
+    Ok(Exit::AtFault)
+}
+
+/// Loads the components here, and pins the one that is meant.
+fn pin_here(args: &ApproveArgs) -> anyhow::Result<Exit> {
+    let manifest = served(&args.manifest.manifest);
+    let Some((_, ready)) = open_or_say(manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    pin(manifest, &approval(args), &ready.catalog)
+}
+
+/// True if a process was told to approve, and may not write the lock.
+fn is_unwritable(answer: &Value) -> bool {
+    answer.pointer("/problems/0/code").is_some_and(|code| code == LOCK_UNWRITABLE)
 }
 
 /// Answers of the processes; `None` if none of them serves by the lock, or holds anything back.

@@ -3,6 +3,8 @@
 //!
 //! Each client has its own form: the key of the table, the key of the address, and the mark of a
 //! local or remote server. They are those of the clients' own pages in November 2026.
+use std::path::{Component, Path, PathBuf};
+
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 use toolcell_server::shell;
@@ -16,6 +18,13 @@ const TOKEN: &str = "YOUR_TOKEN";
 
 /// Variable with the token, for clients that can read one.
 const TOKEN_VARIABLE: &str = "TOOLCELL_TOKEN";
+
+/// Variable in which `mcp-remote` finds the value of its header. On Windows, clients cut arguments
+/// at blanks, and a header has one.
+const HEADER_VARIABLE: &str = "AUTH_HEADER";
+
+/// Hosts that `mcp-remote` reaches over plain HTTP without being told that it may.
+const PLAIN_HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// A client's way to the server.
 enum Server<'a> {
@@ -49,7 +58,7 @@ impl<'a> Server<'a> {
             return Ok(Self::Remote { url, token: args.token });
         }
         let program = std::env::current_exe().context("this program's path is not known")?;
-        let manifest = std::path::absolute(&args.manifest.manifest).context("the manifest's path is not known")?;
+        let manifest = clean(&args.manifest.manifest).context("the manifest's path is not known")?;
         let arguments = ["serve", "--manifest"].map(str::to_owned).into_iter().chain([manifest.display().to_string()]);
         Ok(Self::Local { command: program.display().to_string(), arguments: arguments.collect() })
     }
@@ -65,14 +74,7 @@ impl<'a> Server<'a> {
             }
             // The client's settings take only addresses that Anthropic's servers reach; this
             // program connects it to any.
-            Self::Remote { url, token } if client == ClientName::ClaudeDesktop => {
-                let mut arguments = vec!["-y", "mcp-remote", url];
-                let header = format!("Authorization: Bearer {TOKEN}");
-                if *token {
-                    arguments.extend(["--header", &header]);
-                }
-                json!({"command": "npx", "args": arguments})
-            }
+            Self::Remote { url, token } if client == ClientName::ClaudeDesktop => bridged(url, *token),
             Self::Remote { url, token } => {
                 let mut entry = typed(client, "http");
                 entry.insert(address(client).to_owned(), json!(url));
@@ -118,6 +120,44 @@ impl<'a> Server<'a> {
             _ => None,
         }
     }
+}
+
+/// The entry of a client that reaches the server through `mcp-remote`.
+fn bridged(url: &str, token: bool) -> Value {
+    let mut arguments = vec!["-y".to_owned(), "mcp-remote".to_owned(), url.to_owned()];
+    if is_plain_elsewhere(url) {
+        arguments.push("--allow-http".to_owned());
+    }
+    if !token {
+        return json!({"command": "npx", "args": arguments});
+    }
+    arguments.extend(["--header".to_owned(), format!("Authorization:${{{HEADER_VARIABLE}}}")]);
+    json!({"command": "npx", "args": arguments, "env": {HEADER_VARIABLE: format!("Bearer {TOKEN}")}})
+}
+
+/// True of an address of plain HTTP at a host that `mcp-remote` does not take for this machine.
+fn is_plain_elsewhere(url: &str) -> bool {
+    let Ok(uri) = url.parse::<http::Uri>() else { return false };
+    let is_here = uri.host().is_some_and(|host| PLAIN_HOSTS.iter().any(|plain| host.eq_ignore_ascii_case(plain)));
+    uri.scheme() == Some(&http::uri::Scheme::HTTP) && !is_here
+}
+
+/// The absolute path without `.` and `..`. Links stay in it, but for one that `..` leads out of.
+fn clean(path: &Path) -> std::io::Result<PathBuf> {
+    let mut clean = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        match part {
+            Component::ParentDir => {
+                if clean.is_symlink() {
+                    clean = clean.canonicalize()?;
+                }
+                clean.pop();
+            }
+            Component::CurDir => {}
+            part => clean.push(part),
+        }
+    }
+    Ok(clean)
 }
 
 /// The beginning of an entry, with the kind of server if the client wants it.

@@ -1,7 +1,7 @@
 //! `toolcell console`: prints a link into the console of the processes that serve a manifest.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
-use toolcell_server::control::{Request, ask_all};
+use toolcell_server::control::{Request, Unreachable, ask_all};
 
 use crate::args::AskArgs;
 use crate::exit::Exit;
@@ -12,8 +12,13 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     let answers = match ask_all(&args.control, &args.manifest.manifest, &Request::Console) {
         Ok(answers) => answers,
         Err(error) => {
-            let hint = "start one with `toolcell serve --console`, or name its socket with --control";
-            terminal::error(&error.to_string(), Some(hint));
+            let hint = match &error {
+                Unreachable::Nobody(_) => {
+                    Some("start one with `toolcell serve --console`, or name its socket with --control")
+                }
+                other => other.hint(),
+            };
+            terminal::error(&error.to_string(), hint);
             return Ok(Exit::AtFault);
         }
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, ResourceReader, Revision, Skill, Tool, sanitize};
 use toolcell_policy::{Limits, SourceRef};
-use toolcell_server::catalog::{App, Catalog, LoadedComponent};
+use toolcell_server::catalog::{App, Catalog, LeftOutComponent, LoadedComponent};
 use toolcell_server::lost_signers;
 
 use crate::args::{ListArgs, SketchRights};
@@ -55,9 +55,17 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
             + &listed_views(&views)
             + &read_by_tools(&others)
             + &pulled(&catalog, &lost)
+            + &left_out(&catalog)
     };
     terminal::print(&text)?;
-    Ok(Exit::Done)
+    Ok(if catalog.left_out().is_empty() { Exit::Done } else { Exit::AtFault })
+}
+
+/// Components that are not served, printed below all else.
+fn left_out(catalog: &Catalog) -> String {
+    let line = |component: &LeftOutComponent| format!("left out: {}\n", sanitize::line(&component.problem));
+    let text: String = catalog.left_out().iter().map(line).collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// A tool with its index in the catalog.
@@ -266,8 +274,11 @@ fn all(
             "other_signers": lost.iter().any(|name| name == component.name()),
         })
     });
+    let left_out = catalog.left_out().iter();
+    let left_out = left_out.map(|component| json!({"component": component.name, "problem": component.problem}));
     json!({
         "components": components.collect::<Vec<_>>(),
+        "left_out": left_out.collect::<Vec<_>>(),
         "tools": tools.collect::<Vec<_>>(),
         "prompts": prompts,
         "resources": resources.collect::<Vec<_>>(),
@@ -277,7 +288,7 @@ fn all(
 }
 
 fn definition(tool: &Tool) -> Value {
-    serde_json::from_str(&Revision::V2026_07_28.definition_json(tool.definition())).unwrap_or_default()
+    serde_json::from_str(&Revision::V2026_07_28.definition_json(tool.served())).unwrap_or_default()
 }
 
 fn limits(limits: &Limits) -> Value {

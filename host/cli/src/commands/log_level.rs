@@ -13,8 +13,7 @@ pub fn run(args: &LogLevelArgs) -> anyhow::Result<Exit> {
         match ask_all(&args.ask.control, &args.ask.manifest.manifest, &Request::LogLevel(args.level.map(Into::into))) {
             Ok(answers) => answers,
             Err(error) => {
-                let hint = "start one with `toolcell serve`, or name its socket with --control";
-                terminal::error(&error.to_string(), Some(hint));
+                terminal::error(&error.to_string(), error.hint());
                 return Ok(Exit::AtFault);
             }
         };

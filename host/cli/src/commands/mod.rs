@@ -40,6 +40,7 @@ pub mod token;
 pub mod top;
 pub mod update;
 pub mod walls;
+mod warnings;
 mod wishes;
 
 pub use add::relative;

@@ -13,10 +13,7 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     match ask_all(&args.control, &args.manifest.manifest, &Request::Reload) {
         Ok(answers) => show(&answers, args.json),
         Err(error) => {
-            terminal::error(
-                &error.to_string(),
-                Some("start one with `toolcell serve`, or name its socket with --control"),
-            );
+            terminal::error(&error.to_string(), error.hint());
             Ok(Exit::AtFault)
         }
     }

@@ -13,7 +13,7 @@ use crate::args::{MANIFEST, MANIFEST_VARIABLE, ServeArgs, ServeCommandArgs};
 use crate::edit;
 use crate::exit::{Exit, Failure};
 use crate::logging::{self, Log};
-use crate::manifest::{open_sketch_or_say, open_with_or_say};
+use crate::manifest::{open_sketch_or_say, open_to_serve_or_say};
 use crate::sketch::Sketch;
 use crate::terminal;
 
@@ -78,7 +78,7 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> 
 /// Serves a manifest, and builds a project meanwhile.
 pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
-    let Some((_, ready)) = open_with_or_say(&args.manifest.manifest, opening(args))? else {
+    let Some((_, ready)) = open_to_serve_or_say(&args.manifest.manifest, opening(args), &log.control())? else {
         return Ok(Exit::AtFault);
     };
     serve_loaded(args, Loaded { ready, began }, log, build)
@@ -90,6 +90,7 @@ fn opening(args: &ServeArgs) -> OpenOptions<'_> {
         records: Records::In(args.audit.as_deref()),
         locked: args.locked,
         serves: true,
+        what_works: true,
         observing: args.observe.is_some(),
         ..OpenOptions::default()
     }

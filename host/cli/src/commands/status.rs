@@ -14,10 +14,7 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     let answers = match ask_all(&args.control, &args.manifest.manifest, &Request::Status) {
         Ok(answers) => answers,
         Err(error) => {
-            terminal::error(
-                &error.to_string(),
-                Some("start one with `toolcell serve`, or name its socket with --control"),
-            );
+            terminal::error(&error.to_string(), error.hint());
             return Ok(Exit::AtFault);
         }
     };
@@ -30,6 +27,8 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     let is_well = |answer: &Value| {
         let held_back = components(answer).iter().any(|component| component["standing"] == HELD_BACK);
         answer["failed"].is_null()
+            && !fails_calls(answer)
+            && empty(&answer["left_out"])
             && empty(&answer["quarantined"])
             && build_state(answer) != Some("failed")
             && !held_back
@@ -43,6 +42,11 @@ const HELD_BACK: &str = "held_back";
 
 fn components(status: &Value) -> &[Value] {
     status["components"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// True if something makes all calls fail.
+fn fails_calls(status: &Value) -> bool {
+    status["problems"].as_array().into_iter().flatten().any(|problem| problem["fails_calls"] == true)
 }
 
 /// State of the last build of a project, if one is built.
@@ -89,10 +93,21 @@ fn page(status: &Value) -> String {
     for component in components {
         let standing = match component["standing"].as_str() {
             Some(APART) => "runs apart, since its calls ended its sandbox",
-            Some(HELD_BACK) => "held back, since its calls ended its sandbox again and again",
+            Some(HELD_BACK) => {
+                "held back, since its calls ended its sandbox again and again (`toolcell reload` lets it run)"
+            }
             _ => continue,
         };
         text.push_str(&format!("  component {}: {standing}\n", line(&component["name"])));
+    }
+    for problem in status["problems"].as_array().into_iter().flatten() {
+        let then = if problem["fails_calls"] == true { ", so it is not ready" } else { "" };
+        text.push_str(&format!("  {}: {}{then}\n", terminal::bold("wrong", style), line(&problem["text"])));
+    }
+    let without: Vec<String> =
+        status["walls_done_without"].as_array().into_iter().flatten().map(|wall| line(&wall["wall"])).collect();
+    if !without.is_empty() {
+        text.push_str(&format!("  walls that the manifest does without: {}\n", without.join(", ")));
     }
     push_lines(&mut text, "waits for the next start", &status["waits_for_start"]);
     push_lines(&mut text, "differs from the lock", &status["lock_differs"]);

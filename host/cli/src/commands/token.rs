@@ -15,7 +15,7 @@ pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
     let done = match &args.command {
         TokenCommand::New { name, scopes, expires, file } => new(&NewToken { name, scopes, lifetime: *expires }, file),
         TokenCommand::List { file } => list(file),
-        TokenCommand::Revoke { name, file } => revoke(name, file),
+        TokenCommand::Revoke { name, older, file } => revoke(name, *older, file),
     };
     match done {
         Ok(said) => {
@@ -33,10 +33,11 @@ fn new(new: &NewToken<'_>, file: &TokenFileArg) -> Result<String, String> {
     let file = opened(file)?;
     let token = file.add(new)?;
     let name = new.name;
-    terminal::say(&format!(
-        "the token of {name}, which is shown only now; {} keeps its hash:\n",
-        file.path().display()
-    ));
+    let path = file.path().display();
+    terminal::say(&format!("the token of {name}, which is shown only now; {path} keeps its hash:\n"));
+    if file.read()?.iter().filter(|entry| entry.name == name).count() > 1 {
+        terminal::say(&format!("the one before holds until `toolcell token revoke {name} --older`\n"));
+    }
     Ok(format!("{token}\n"))
 }
 
@@ -55,19 +56,18 @@ fn listed(entry: &TokenEntry, now: SystemTime) -> String {
     format!("{}\t{}{}\n", entry.name, entry.scopes.join(" "), end.unwrap_or_default())
 }
 
-fn revoke(name: &str, file: &TokenFileArg) -> Result<String, String> {
+fn revoke(name: &str, older: bool, file: &TokenFileArg) -> Result<String, String> {
     let file = opened(file)?;
     if !file.path().exists() {
         // Says why, and leaves no lock behind.
         file.read()?;
     }
-    file.change(|entries| {
-        let before = entries.len();
-        entries.retain(|entry| entry.name != name);
-        let none = || format!("{name} has no token in {}", file.path().display());
-        if entries.len() < before { Ok(()) } else { Err(none()) }
-    })?;
-    Ok(format!("the token of {name} is revoked\n"))
+    let which = if older { "older token" } else { "token" };
+    match file.revoke(name, older)? {
+        0 => Err(format!("{name} has no {which} in {}", file.path().display())),
+        1 => Ok(format!("the {which} of {name} is revoked\n")),
+        count => Ok(format!("{count} tokens of {name} are revoked\n")),
+    }
 }
 
 /// The named file, or else the manifest's.

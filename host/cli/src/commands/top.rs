@@ -17,8 +17,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let answers = match processes.answers() {
         Ok(answers) => answers,
         Err(nobody) => {
-            let hint = "start one with `toolcell serve`, or name its socket with --control";
-            terminal::error(&nobody.to_string(), Some(hint));
+            terminal::error(&nobody.to_string(), nobody.hint());
             return Ok(Exit::AtFault);
         }
     };

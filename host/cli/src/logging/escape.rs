@@ -1,6 +1,5 @@
 //! Lines made safe to show: misleading characters become escapes that are also valid in JSON. Texts
 //! about tools are cleaned earlier; this covers all others that a guest or a client has a part in.
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use toolcell_mcp::sanitize;
@@ -32,25 +31,32 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// The text with escapes, if it needs any.
+/// The text with escapes, if it needs any. Of escape sequences only those for colours stay, where
+/// texts have colours.
 pub fn escaped(text: &str, is_coloured: bool) -> Option<String> {
-    let hides = |character: char| sanitize::is_hidden(character) && !(is_coloured && character == '\u{1b}');
-    if !text.chars().any(hides) {
+    if !text.chars().any(sanitize::is_hidden) {
         return None;
     }
     let mut escaped = String::with_capacity(text.len() * 2);
-    for character in text.chars() {
-        if hides(character) {
-            let mut units = [0; 2];
-            character.encode_utf16(&mut units).iter().for_each(|unit| {
-                // Writing to a string does not fail.
-                let _ = write!(escaped, "\\u{unit:04x}");
-            });
-        } else {
-            escaped.push(character);
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let length = colour(rest).filter(|_| is_coloured);
+        if let Some((sequence, after)) = length.and_then(|length| rest.split_at_checked(length)) {
+            escaped.push_str(sequence);
+            rest = after;
+            continue;
         }
+        sanitize::push_escaped(&mut escaped, character);
+        rest = rest.get(character.len_utf8()..).unwrap_or_default();
     }
     Some(escaped)
+}
+
+/// The length of a sequence for a colour that the text begins with: ESC, `[`, digits, `m`.
+fn colour(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("\u{1b}[")?;
+    let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+    (rest.as_bytes().get(digits) == Some(&b'm')).then_some(2 + digits + 1)
 }
 
 #[cfg(test)]
@@ -76,6 +82,7 @@ mod tests {
             assert_eq!(written(given, false), expected);
         }
         assert_eq!(written("\u{1b}[31m\u{202e}", true), "\u{1b}[31m\\u202e");
+        assert_eq!(written("\u{1b}[1;31mé\u{1b}[2J\u{1b}]0;t\u{7}", true), "\u{1b}[1;31mé\\u001b[2J\\u001b]0;t\\u0007");
     }
 
     #[test]

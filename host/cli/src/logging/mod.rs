@@ -54,6 +54,8 @@ impl LogControl {
         let set = self.0.handle.reload(filter(level)).is_ok();
         if set {
             self.0.level.store(place(level), Ordering::Relaxed);
+            // What is said besides the log keeps to its level.
+            terminal::show_from(level);
         }
         set
     }

@@ -17,6 +17,8 @@ pub struct Frame {
     pub csrf: String,
     /// Counts beside the names of views.
     pub badges: Badges,
+    /// Problems of the server now, a sentence each: the audit, walls, shared state.
+    pub problems: Vec<String>,
     /// The outcome of the form that led here.
     pub notice: Option<Notice>,
 }

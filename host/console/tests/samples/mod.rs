@@ -64,6 +64,7 @@ impl Samples {
             csrf: "csrf-token".to_owned(),
             badges: Badges { denials: 3, changes: 1, approvals: 2 },
             notice: None,
+            problems: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! Elicitation, "Requested Schema"). Must not hold: other schemas.
 
 use serde_json::{Map, Value};
-use toolcell_schema::{Patience, Schema};
+use toolcell_schema::{Patience, Schema, SchemaUse, portable};
 
 use super::AskError;
 use crate::frame::scan;
@@ -57,7 +57,7 @@ impl Form {
         // The texts that people read.
         Schema::clean(&mut schema);
         let compiled = Schema::of_form(&schema, APPLIED_MAX).map_err(invalid)?;
-        Ok(Self { json: schema.to_string(), fields, compiled })
+        Ok(Self { json: portable(&schema, SchemaUse::Form).to_string(), fields, compiled })
     }
 
     /// The schema to send.
@@ -65,16 +65,18 @@ impl Form {
         &self.json
     }
 
-    /// Takes the filled-in content, without fields that the form does not have.
+    /// Takes the filled-in content, without fields that the form does not have, and without
+    /// optional ones that are `null`.
     ///
     /// # Errors
     /// The places that do not fit, with the rules they break.
     pub(super) fn accept(&self, content: Map<String, Value>) -> Result<String, String> {
         let content: Map<String, Value> =
             content.into_iter().filter(|(key, _)| self.fields.iter().any(|field| field == key)).collect();
-        let content = Value::Object(content);
-        match self.compiled.check_value(&content, &Patience::default()) {
-            Ok(()) => Ok(content.to_string()),
+        let content = Value::Object(content).to_string();
+        let content = self.compiled.rewritten(&content).unwrap_or(content);
+        match self.compiled.check(&content, &Patience::default()) {
+            Ok(()) => Ok(content),
             Err(problems) => Err(format!("content does not fit the form:\n{problems}")),
         }
     }
@@ -237,6 +239,17 @@ mod tests {
 
     fn content(content: Value) -> Map<String, Value> {
         content.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn optional_fields_that_are_null_are_left_out_and_integers_written_as_such() {
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string"}, "age": {"type": "integer", "maximum": u64::MAX}}});
+        let form = Form::read(&schema.to_string(), true).unwrap();
+        assert!(!form.schema_json().contains("maximum"), "{}", form.schema_json());
+        assert_eq!(form.accept(content(json!({"name": "Ada", "age": null}))).unwrap(), r#"{"name":"Ada"}"#);
+        assert_eq!(form.accept(content(json!({"name": "Ada", "age": 36.0}))).unwrap(), r#"{"name":"Ada","age":36}"#);
+        assert!(form.accept(content(json!({"name": null}))).is_err());
     }
 
     #[test]

@@ -86,12 +86,12 @@ fn not_ours() -> RpcError {
     RpcError::params("params.requestState is not one that this server gave out, or was changed")
 }
 
-/// The identity of a call: its caller, its tool with the code behind it, and its arguments.
+/// The identity of a call: its caller, its tool with the subject of questions, and its arguments.
 pub(crate) struct Round<'a> {
     pub(crate) principal: &'a str,
     pub(crate) method: Method,
     pub(crate) tool: &'a str,
-    /// The code that the tool runs.
+    /// The subject of the tool's questions, besides the call.
     pub(crate) binding: &'a str,
     pub(crate) arguments: &'a RawValue,
 }
@@ -178,7 +178,7 @@ impl Rounds {
             }
             if remembered.request != request {
                 return Err(RpcError::params(
-                    "params.requestState belongs to another call: the tool, what it runs, or its arguments differ",
+                    "params.requestState belongs to another call: the tool, what it may reach, or its arguments differ",
                 ));
             }
             if now_ms() >= remembered.expires_ms {

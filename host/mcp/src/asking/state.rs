@@ -22,7 +22,7 @@ pub(super) struct Remembered {
     /// Its expiry, in milliseconds since 1970.
     #[serde(rename = "e")]
     pub(super) expires_ms: u64,
-    /// Digest of the tool, its arguments and its code.
+    /// Digest of the tool, its arguments and what its questions are about.
     #[serde(rename = "r")]
     pub(super) request: String,
     /// The name that all rounds of the call share.

@@ -9,7 +9,7 @@ use super::{Session, Shared, resources};
 use crate::asking::Capabilities;
 use crate::extensions;
 use crate::frame::{ErrorCode, Object, Request, RequestId, RpcError, push_json, result_frame, scan};
-use crate::host::{Catalog as _, Host};
+use crate::host::{Catalog as _, Host, SharedFrame};
 use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, LogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, missing};
 use crate::method::{Feature, Method};
 use crate::revision::Revision;
@@ -195,14 +195,15 @@ impl<H: Host> Shared<H> {
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let page = tools.page(listed, revision, exchange.request.params.cursor(), self.server.options.page_size)?;
         let typed = revision.features().typed_results;
-        exchange.answer(|out| {
+        let mut place = 0;
+        let mut head = result_frame(exchange.id(), |out| {
             let mut result = Object::open(out);
             if typed {
                 result.text("resultType", "complete");
             }
             let entries = result.key(listed.name());
             entries.push(b'[');
-            entries.extend_from_slice(page.json);
+            place = entries.len();
             entries.push(b']');
             result.text_if("nextCursor", page.next_cursor.as_deref());
             if typed {
@@ -212,7 +213,10 @@ impl<H: Host> Shared<H> {
                 meta.close();
             }
             result.close();
-        })
+        });
+        let tail = head.split_off(place);
+        exchange.reply.send_shared(exchange.id(), SharedFrame { head, shared: page.json, tail });
+        Ok(())
     }
 
     fn set_level(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {

@@ -10,16 +10,20 @@ use crate::frame::RequestId;
 use crate::host::Host;
 use crate::meta::{LogLevel, Peer};
 
+/// Completes with true once another process has what was passed on to it, or else with false a
+/// bounded time later.
+pub(crate) type Passed = Pin<Box<dyn Future<Output = bool> + Send>>;
+
 /// Completes once other processes know.
 pub(crate) type Known = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The other processes that answer the client of one session.
 pub(crate) trait Elsewhere: Send + Sync {
-    /// Passes the client's answer to the process at this address.
-    fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>);
+    /// Passes the client's answer to the process at this address. `None` if there is none.
+    fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>) -> Option<Passed>;
 
-    /// Cancels a request that this process does not have.
-    fn cancel(&self, id: &RequestId);
+    /// Cancels a request that this process does not have. `None` if nothing is to be passed on.
+    fn cancel(&self, id: &RequestId) -> Option<Passed>;
 
     /// Watches a resource everywhere, or no more. It completes once the others know, or a bounded
     /// time later.
@@ -101,21 +105,20 @@ impl<H: Host> Connection<H> {
 
 impl<H: Host> Shared<H> {
     /// Hands an answer to the call that waits for it, here or elsewhere.
-    pub(super) fn answered(&self, name: AskName<'_>, reply: Result<&str, &str>) {
+    pub(super) fn answered(&self, name: AskName<'_>, reply: Result<&str, &str>) -> Option<Passed> {
         if self.asks.is_at(name.address) {
             self.asks.answer(name.number, ReplyText::of(reply));
-        } else if let (Some(elsewhere), Some(address)) = (self.elsewhere.get(), name.address) {
-            elsewhere.answer(address, name.number, reply);
+            return None;
         }
+        self.elsewhere.get().zip(name.address).and_then(|(elsewhere, at)| elsewhere.answer(at, name.number, reply))
     }
 
     /// Stops a call here, or else elsewhere.
-    pub(super) fn cancel_anywhere(self: &Arc<Self>, id: &RequestId) {
-        if !self.cancel(id)
-            && let Some(elsewhere) = self.elsewhere.get()
-        {
-            elsewhere.cancel(id);
+    pub(super) fn cancel_anywhere(self: &Arc<Self>, id: &RequestId) -> Option<Passed> {
+        if self.cancel(id) {
+            return None;
         }
+        self.elsewhere.get().and_then(|elsewhere| elsewhere.cancel(id))
     }
 
     pub(super) fn set_log_level(&self, level: LogLevel) {

@@ -34,7 +34,7 @@ use crate::server::{ListChanges, Server};
 use crate::task::{StoredTask, TaskOptions};
 
 use calls::{OpenCall, QueuedCall};
-pub(crate) use elsewhere::{Elsewhere, Known};
+pub(crate) use elsewhere::{Elsewhere, Known, Passed};
 use reply::{BatchReplies, Reply};
 use task_news::TaskWatch;
 use watched::WatchedUris;
@@ -369,16 +369,12 @@ impl<H: Host> Shared<H> {
         match entry {
             Err(refused) => reply.refuse_with(refused.id.as_ref(), self.refusal(&refused), refused.error.code),
             Ok(Message::Response { id, reply: answer }) => {
-                if let Some(name) = id.as_ref().and_then(AskName::of_answer) {
-                    self.answered(name, answer);
-                }
-                reply.nothing();
+                let name = id.as_ref().and_then(AskName::of_answer);
+                self.taken(&reply, name.and_then(|name| self.answered(name, answer)));
             }
             Ok(Message::Notification { kind, params }) => {
-                if let Some(kind) = kind.filter(|_| params.fault.is_none()) {
-                    self.notification(kind, &params);
-                }
-                reply.nothing();
+                let kind = kind.filter(|_| params.fault.is_none());
+                self.taken(&reply, kind.and_then(|kind| self.notification(kind, &params)));
             }
             Ok(Message::Request(request)) => {
                 if let Err(error) = self.observed(&request, &reply) {
@@ -386,6 +382,13 @@ impl<H: Host> Shared<H> {
                 }
             }
         }
+    }
+
+    /// Settles a message that has no answer. One for another process is settled once that has it.
+    fn taken(&self, reply: &Reply, passed: Option<Passed>) {
+        let Some(passed) = passed else { return reply.nothing() };
+        let reply = reply.clone();
+        self.executor.run(Box::pin(async move { if passed.await { reply.nothing() } else { reply.not_taken() } }));
     }
 
     /// Answers a request, or begins to, and tells the observer.
@@ -397,12 +400,11 @@ impl<H: Host> Shared<H> {
         answered
     }
 
-    fn notification(self: &Arc<Self>, kind: Notification, params: &Params<'_>) {
+    fn notification(self: &Arc<Self>, kind: Notification, params: &Params<'_>) -> Option<Passed> {
         match kind {
             Notification::Cancelled => {
-                if let Some(id) = params.get("requestId").and_then(RequestId::parse) {
-                    self.cancel_anywhere(&id);
-                }
+                let id = params.get("requestId").and_then(RequestId::parse)?;
+                return self.cancel_anywhere(&id);
             }
             Notification::Initialized => {
                 if let Some(session) = &mut self.state().session {
@@ -420,5 +422,6 @@ impl<H: Host> Shared<H> {
             | Notification::Task
             | Notification::TaskStatus => {}
         }
+        None
     }
 }

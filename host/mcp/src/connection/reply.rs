@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, batch, error_frame};
-use crate::host::Outbox;
+use crate::host::{Outbox, SharedFrame};
 
 /// Total bytes of the replies to one batch. Entries past it are answered with an error.
 const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -25,6 +25,14 @@ impl Reply {
         }
     }
 
+    /// Answers the request of this id with a frame that shares bytes with others.
+    pub(super) fn send_shared(&self, id: &RequestId, frame: SharedFrame) {
+        match self {
+            Self::Direct(outbox) => outbox.answer_shared(frame),
+            Self::Batch(replies) => replies.settle(Some((Some(id), frame.joined()))),
+        }
+    }
+
     /// Answers with an error a request that was refused before it did anything.
     pub(super) fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         self.refuse_with(id, error_frame(id, error), error.code);
@@ -43,6 +51,18 @@ impl Reply {
         match self {
             Self::Direct(outbox) => outbox.unanswered(),
             Self::Batch(replies) => replies.settle(None),
+        }
+    }
+
+    /// Settles a response that did not reach those who wait for it. A batch is sent again whole, so
+    /// one with answers to requests of its own is not.
+    pub(super) fn not_taken(&self) {
+        match self {
+            Self::Direct(outbox) => outbox.not_taken(),
+            Self::Batch(replies) => {
+                replies.state().is_taken = false;
+                replies.settle(None);
+            }
         }
     }
 
@@ -70,11 +90,13 @@ struct Gathered {
     bytes: usize,
     /// Replies still to come, plus one for the batch itself while its entries are being read.
     missing: usize,
+    /// False once a response among the entries reached nobody.
+    is_taken: bool,
 }
 
 impl BatchReplies {
     pub(super) fn open(outbox: Arc<dyn Outbox>) -> Arc<Self> {
-        let state = Mutex::new(Gathered { replies: Vec::new(), bytes: 0, missing: 1 });
+        let state = Mutex::new(Gathered { replies: Vec::new(), bytes: 0, missing: 1, is_taken: true });
         Arc::new(Self { outbox, state })
     }
 
@@ -96,8 +118,13 @@ impl BatchReplies {
     fn settle(&self, answer: Option<(Option<&RequestId>, Vec<u8>)>) {
         let mut state = self.state();
         if let Some((id, mut frame)) = answer {
-            if state.bytes.saturating_add(frame.len()) > BATCH_REPLY_BYTES_MAX {
-                let error = RpcError::new(ErrorCode::Internal, "The replies to this batch are too long together");
+            let is_long = state.bytes.saturating_add(frame.len()) > BATCH_REPLY_BYTES_MAX;
+            if is_long || !self.outbox.keeps(frame.len()) {
+                let text = match is_long {
+                    true => "The replies to this batch are too long together",
+                    false => "The reply is not kept: too many bytes of answers are unread",
+                };
+                let error = RpcError::new(ErrorCode::Internal, text);
                 // Only a revision with `null` ids has batches.
                 frame = error_frame(id.map_or(ErrorId::Null, ErrorId::Of), &error);
             }
@@ -109,8 +136,9 @@ impl BatchReplies {
             return;
         }
         if state.replies.is_empty() {
+            let is_taken = state.is_taken;
             drop(state);
-            return self.outbox.unanswered();
+            return if is_taken { self.outbox.unanswered() } else { self.outbox.not_taken() };
         }
         let frame = batch(&std::mem::take(&mut state.replies));
         drop(state);

@@ -13,7 +13,7 @@ use crate::asking::RoundInput;
 use crate::content::{CallResult, Content, ContentKind, Map, ResourceBody};
 use crate::declared::{DeclaredResource, HostReading, NotRead, ResourceReader};
 use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
-use crate::host::{Catalog as _, Host};
+use crate::host::{Catalog as _, Host, leave_thread};
 use crate::meta::SERVER_INFO;
 use crate::news::{ResourceNews, normal_uri};
 use crate::resources::{Holder, KeptResource, Part, TIME_MAX};
@@ -22,6 +22,9 @@ use crate::store::{LABELS_BYTES, ResourceStore, StoreAway, StoreHolder};
 
 /// The media type of a tool's text that has no declared one.
 const TEXT: &str = "text/plain";
+
+/// Bytes of a content that take longer to write than a thread with other duties can spare.
+const LONG_BYTES: usize = 16 * 1024;
 
 /// The entries that a list is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -162,6 +165,9 @@ impl<H: Host> Shared<H> {
                 let body = store.find(&holder, &uri).await.map_err(store_away)?;
                 let parts = body.and_then(|body| Part::all_of_body(&body));
                 let parts = parts.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
+                if parts.iter().any(|part| is_long(&part.body)) {
+                    leave_thread().await;
+                }
                 let parts = parts.iter().map(|part| ContentPart::of(&uri, part));
                 Ok(shared.contents(&id, parts, (revision, Scope::Private)))
             });
@@ -184,6 +190,9 @@ impl<H: Host> Shared<H> {
         self.answer_later(exchange, async move {
             let request_id = id.to_string();
             let read = catalog.read(HostReading { uri: uri.clone(), caller, revision, request_id }).await;
+            if read.as_ref().is_ok_and(|contents| is_long(&contents.body)) {
+                leave_thread().await;
+            }
             match read {
                 Ok(contents) => {
                     let (mime_type, body) = (contents.mime_type.as_deref(), &contents.body);
@@ -435,6 +444,15 @@ impl ResourceRead {
             _ => None,
         }
     }
+}
+
+/// True if writing this content takes long.
+fn is_long(body: &ResourceBody) -> bool {
+    let bytes = match body {
+        ResourceBody::Text(text) => text.len(),
+        ResourceBody::Blob(bytes) => bytes.len(),
+    };
+    bytes > LONG_BYTES
 }
 
 fn is_embedded(content: &Content) -> bool {

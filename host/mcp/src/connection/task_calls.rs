@@ -24,8 +24,7 @@ use crate::tool::Tool;
 /// Pause between two sentences on a task: nobody polls more often.
 const SAYS_EVERY: Duration = Duration::from_millis(250);
 
-/// Tries to keep a result while the state that replicas share is away, and the pause between two.
-const KEEP_TRIES_MAX: u32 = 20;
+/// Pause between two tries to keep a result while the state that replicas share is away.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// A call that is a task, or becomes one.
@@ -258,14 +257,14 @@ impl RunningTask<'_> {
         }
     }
 
-    /// Keeps the outcome for its client.
+    /// Keeps the outcome for its client: at once, or when the state is back within the task's time.
     async fn keep(&self, outcome: Outcome) {
         let (status, body, message) = self.ended(outcome);
         let change = |status, body: &str, message: &str| {
             let (body, message) = (body.to_owned(), message.to_owned());
             self.store.change(&self.id, TaskChange::Ends { status, body, message })
         };
-        for _ in 0..KEEP_TRIES_MAX {
+        loop {
             match change(status, &body, &message).await {
                 Ok(Changed::Done | Changed::Over) => return,
                 Ok(Changed::NoRoom) => {
@@ -274,7 +273,8 @@ impl RunningTask<'_> {
                     let _ = change(TaskStatus::Failed, &body, &error.message).await;
                     return;
                 }
-                Err(_) => sleep(TRY_AGAIN_AFTER).await,
+                Err(_) if Instant::now() < self.ends => sleep(TRY_AGAIN_AFTER).await,
+                Err(_) => return,
             }
         }
     }

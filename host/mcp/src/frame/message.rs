@@ -20,6 +20,27 @@ pub(crate) enum Incoming<'a> {
     Blank,
 }
 
+impl Incoming<'_> {
+    /// The id of the request, if this is one alone.
+    pub(crate) fn request_id(&self) -> Option<&RequestId> {
+        match self {
+            Self::One(Ok(Message::Request(request))) => Some(&request.id),
+            _ => None,
+        }
+    }
+
+    /// True if it holds a request, or something else that is answered.
+    pub(crate) fn asks(&self) -> bool {
+        let is_request =
+            |entry: &Entry<'_>| !matches!(entry, Ok(Message::Notification { .. } | Message::Response { .. }));
+        match self {
+            Self::Blank => false,
+            Self::One(entry) => is_request(entry),
+            Self::Batch(entries) => entries.iter().any(is_request),
+        }
+    }
+}
+
 /// One message, or the error that answers it.
 pub(crate) type Entry<'a> = Result<Message<'a>, RefusedFrame>;
 

@@ -12,22 +12,19 @@ use super::limits::HttpLimits;
 use super::quota::QuotaGuard;
 use super::refusal::Refusal;
 use super::stream::EventStream;
+use super::unread::UnreadFrame;
 use super::watch::RequestWatch;
 use crate::frame::OverlongFrame;
 
 /// The content of a response.
 pub(super) enum ResponseContent {
-    Whole(Bytes),
+    Whole(UnreadFrame),
     Events(Box<EventStream>),
 }
 
 impl ResponseContent {
     pub(super) fn none() -> Self {
-        Self::Whole(Bytes::new())
-    }
-
-    pub(super) fn whole(text: Vec<u8>) -> Self {
-        Self::Whole(text.into())
+        Self::Whole(UnreadFrame::default())
     }
 }
 
@@ -37,10 +34,11 @@ pub(super) struct ResponseBody {
     open: Option<RequestWatch>,
 }
 
-/// A whole response on its way: it is unsent while this lives.
+/// The last piece of a whole response on its way: it is unsent while this lives.
 struct UnsentBytes {
     bytes: Bytes,
     _open: Option<RequestWatch>,
+    _counted: Option<QuotaGuard>,
 }
 
 impl AsRef<[u8]> for UnsentBytes {
@@ -53,8 +51,8 @@ impl ResponseBody {
     /// `write_time` is the time that the client may leave it unread.
     pub(super) fn new(content: ResponseContent, mut open: RequestWatch, write_time: Duration) -> Self {
         match &content {
-            ResponseContent::Whole(bytes) if bytes.is_empty() => open.done(),
-            ResponseContent::Whole(bytes) => open.answers(bytes.len(), write_time),
+            ResponseContent::Whole(frame) if frame.is_empty() => open.done(),
+            ResponseContent::Whole(frame) => open.answers(frame.len(), write_time),
             ResponseContent::Events(stream) => open.streams(stream.mailbox()),
         }
         Self { content, open: Some(open) }
@@ -76,12 +74,15 @@ impl Body for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.content {
-            ResponseContent::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            ResponseContent::Whole(bytes) => {
-                let bytes = std::mem::take(bytes);
-                self.is_done();
-                Poll::Ready(Some(Bytes::from_owner(UnsentBytes { bytes, _open: self.open.take() })))
-            }
+            ResponseContent::Whole(frame) => match frame.next_piece() {
+                Some(bytes) if frame.is_empty() => {
+                    let counted = frame.take_count();
+                    self.is_done();
+                    let last = UnsentBytes { bytes, _open: self.open.take(), _counted: counted };
+                    Poll::Ready(Some(Bytes::from_owner(last)))
+                }
+                piece => Poll::Ready(piece),
+            },
             ResponseContent::Events(stream) => stream.poll_bytes(context),
         };
         if matches!(next, Poll::Ready(None)) {
@@ -91,12 +92,12 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.content, ResponseContent::Whole(bytes) if bytes.is_empty())
+        matches!(&self.content, ResponseContent::Whole(frame) if frame.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            ResponseContent::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ResponseContent::Whole(frame) => SizeHint::with_exact(frame.len() as u64),
             ResponseContent::Events(_) => SizeHint::default(),
         }
     }
@@ -106,11 +107,9 @@ impl Body for ResponseBody {
 const BEGINNING_BYTES: usize = 64 * 1024;
 
 /// The refusal of a body that is too long, under its id if one is found in what has come of it.
-fn too_long(bytes_max: usize, received: &Received) -> Refusal {
+pub(super) fn too_long(bytes_max: usize, received: &[&[u8]]) -> Refusal {
     let mut frame = OverlongFrame::default();
-    frame.read(&received.first);
-    frame.read(&received.joined);
-    frame.read(&received.last);
+    received.iter().for_each(|piece| frame.read(piece));
     match frame.request_id() {
         Some(id) => Refusal::Request(id.clone(), Box::new(Refusal::TooLong(bytes_max))),
         None => Refusal::TooLong(bytes_max),
@@ -122,14 +121,14 @@ fn too_long(bytes_max: usize, received: &Received) -> Refusal {
 const BEGINNING_TIME: Duration = Duration::from_millis(500);
 
 /// Reads a request's whole body. `taken` counts its bytes, against the caller's share and the
-/// total. Of a body that says that it is too long, only the beginning is read, for the id in it;
-/// nothing of it where the client waits for a leave to send it (`expect: 100-continue`, RFC 9110
-/// section 10.1.1).
+/// total, for as long as it is kept. Of a body that says that it is too long, only the beginning is
+/// read, for the id in it; nothing of it where the client waits for a leave to send it
+/// (`expect: 100-continue`, RFC 9110 section 10.1.1).
 pub(super) async fn read<B>(
     body: B,
     waits_for_leave: bool,
     limits: &HttpLimits,
-    taken: QuotaGuard,
+    taken: &mut QuotaGuard,
 ) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -144,9 +143,9 @@ where
     let time = if is_long { limits.body_time.min(BEGINNING_TIME) } else { limits.body_time };
     match tokio::time::timeout(time, received.read(body, kept_max, taken)).await {
         Ok(Ok(true)) => Ok(received.into_bytes()),
-        Ok(Ok(false)) => Err(too_long(max, &received)),
+        Ok(Ok(false)) => Err(too_long(max, &received.pieces())),
         Ok(Err(refusal)) => Err(refusal),
-        Err(_) if is_long => Err(too_long(max, &received)),
+        Err(_) if is_long => Err(too_long(max, &received.pieces())),
         Err(_) => Err(Refusal::Slow),
     }
 }
@@ -162,7 +161,7 @@ struct Received {
 
 impl Received {
     /// Reads to the end. False as soon as more than `bytes_max` bytes have come.
-    async fn read<B>(&mut self, mut body: B, bytes_max: usize, mut taken: QuotaGuard) -> Result<bool, Refusal>
+    async fn read<B>(&mut self, mut body: B, bytes_max: usize, taken: &mut QuotaGuard) -> Result<bool, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -183,6 +182,11 @@ impl Received {
             self.joined.extend_from_slice(&data);
         }
         Ok(true)
+    }
+
+    /// The pieces that have come, in order.
+    fn pieces(&self) -> [&[u8]; 3] {
+        [&self.first, &self.joined, &self.last]
     }
 
     fn into_bytes(self) -> Bytes {

@@ -8,6 +8,7 @@
 //! | `Closed` | all | That stream has ended: others keep messages for the next one again. |
 //! | `Kept` | one | Messages that were kept for the stream, and the change of the list that the client was told of last. |
 //! | `Answer` | one | The client's answer to a request of that replica. |
+//! | `Heard` | one | An answer that the recipient passed on, by this number, was heard. |
 //! | `Cancel` | all | The client cancels a request that the sender does not have. |
 //! | `Level` | all | The client sets its log level. |
 //! | `Watch` | all | The client watches a resource, or no more. |
@@ -15,8 +16,9 @@
 //!
 //! Messages are sealed under the server's key, so only replicas write and read them.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +29,7 @@ use tokio::time::{sleep, timeout};
 use super::replicas::{HeardItem, Recipient, Replicas, ReplicasAway};
 use super::session::{KeptFrames, Sessions};
 use crate::asking::ReplyText;
-use crate::connection::{Elsewhere, Known};
+use crate::connection::{Elsewhere, Known, Passed};
 use crate::frame::RequestId;
 use crate::host::Host;
 use crate::meta::LogLevel;
@@ -51,6 +53,11 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// replicas takes under a millisecond, and a client waits meanwhile.
 pub(super) const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
+/// Longest wait until others have heard what was passed on to them. Meanwhile it is sent again:
+/// what is sent while the connection of one is lost is not heard. A second copy counts for nothing.
+const HEARD_WITHIN: Duration = Duration::from_millis(1_500);
+const SENT_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
 /// The exchange with the other replicas.
 pub(super) struct Exchange {
     pub(super) replicas: Arc<dyn Replicas>,
@@ -58,6 +65,11 @@ pub(super) struct Exchange {
     /// Requests that wait until all replicas know what a session watches. There are as many as
     /// requests are open.
     unknown: Mutex<Vec<UnknownWatch>>,
+    /// Messages that were passed on and not heard yet, by their numbers. There are as many as
+    /// requests are open.
+    unheard: Mutex<HashMap<u64, oneshot::Sender<()>>>,
+    /// Messages passed on so far.
+    passed: AtomicU64,
     /// Streams opened here so far.
     opened: AtomicU64,
 }
@@ -87,8 +99,9 @@ pub(super) enum SessionNews {
     Opened(String),
     Closed(String),
     Kept(String, Vec<String>, Option<u64>),
-    Answer(String, u64, ReplyText),
-    Cancel(String),
+    Answer { address: String, number: u64, reply: ReplyText, passed: u64 },
+    Heard(u64),
+    Cancel(String, u64),
     Level(String),
     Watch(String, bool),
     Watched(Vec<String>),
@@ -96,7 +109,14 @@ pub(super) enum SessionNews {
 
 impl Exchange {
     pub(super) fn new(replicas: Arc<dyn Replicas>, key: StateKey) -> Arc<Self> {
-        Arc::new(Self { replicas, key, unknown: Mutex::default(), opened: AtomicU64::new(0) })
+        Arc::new(Self {
+            replicas,
+            key,
+            unknown: Mutex::default(),
+            unheard: Mutex::default(),
+            passed: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+        })
     }
 
     /// Sends news of a session of this caller. Without randomness nothing is sealed, nor sent.
@@ -125,6 +145,41 @@ impl Exchange {
         unknown.retain(|watch| watch.session != session || watch.uri != uri);
     }
 
+    /// Sends this again and again until its recipients have heard it. False if they have not in
+    /// time.
+    async fn pass_on(self: Arc<Self>, message: PassedMessage) -> bool {
+        let passed = self.passed.fetch_add(1, Ordering::Relaxed);
+        let (known, mut heard) = oneshot::channel();
+        self.unheard().insert(passed, known);
+        let send = async {
+            loop {
+                message.send(&self, passed);
+                sleep(SENT_AGAIN_AFTER).await;
+            }
+        };
+        let is_heard = tokio::select! {
+            biased;
+            heard = &mut heard => heard.is_ok(),
+            () = send => false,
+            () = sleep(HEARD_WITHIN) => false,
+        };
+        self.unheard().remove(&passed);
+        is_heard
+    }
+
+    /// The message of this number was heard.
+    fn confirm_heard(&self, passed: u64) {
+        if let Some(known) = self.unheard().remove(&passed) {
+            // Who gave up has answered already.
+            let _ = known.send(());
+        }
+    }
+
+    /// A panic elsewhere leaves whole entries behind.
+    fn unheard(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<()>>> {
+        self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The name of a new stream.
     pub(super) fn stream_name(&self) -> String {
         format!("{}.{}", self.replicas.name(), self.opened.fetch_add(1, Ordering::Relaxed))
@@ -143,6 +198,35 @@ impl Exchange {
     }
 }
 
+/// A message of a client to those who wait for it.
+struct PassedMessage {
+    session: String,
+    caller: Arc<str>,
+    content: PassedContent,
+}
+
+/// The content of such a message.
+enum PassedContent {
+    /// An answer to a request of this replica.
+    Answer { replica: String, address: String, number: u64, reply: ReplyText },
+    /// A cancellation, to all: whoever has the request.
+    Cancel(String),
+}
+
+impl PassedMessage {
+    fn send(&self, exchange: &Exchange, passed: u64) {
+        let (to, news) = match &self.content {
+            PassedContent::Answer { replica, address, number, reply } => {
+                let news =
+                    SessionNews::Answer { address: address.clone(), number: *number, reply: reply.clone(), passed };
+                (Recipient::Replica(replica), news)
+            }
+            PassedContent::Cancel(id) => (Recipient::All, SessionNews::Cancel(id.clone(), passed)),
+        };
+        exchange.send(to, (&self.session, &self.caller), news);
+    }
+}
+
 /// The other replicas, for the connection of one session.
 pub(super) struct SessionElsewhere {
     pub(super) exchange: Arc<Exchange>,
@@ -151,32 +235,40 @@ pub(super) struct SessionElsewhere {
 }
 
 impl SessionElsewhere {
+    fn pass_on(&self, content: PassedContent) -> Passed {
+        let message = PassedMessage { session: self.session.clone(), caller: Arc::clone(&self.caller), content };
+        Box::pin(Arc::clone(&self.exchange).pass_on(message))
+    }
+
     fn send(&self, to: Recipient<'_>, news: SessionNews) {
         self.exchange.send(to, (&self.session, &self.caller), news);
     }
 }
 
 impl Elsewhere for SessionElsewhere {
-    fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>) {
+    fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>) -> Option<Passed> {
         // The client chooses the text. Only a name of a replica becomes a recipient.
-        let Some((replica, _)) = address.split_once('.').filter(|(replica, _)| is_name(replica)) else { return };
+        let (replica, _) = address.split_once('.').filter(|(replica, _)| is_name(replica))?;
         if replica == self.exchange.replicas.name() {
-            return;
+            return None;
         }
         let text = reply.unwrap_or_else(|error| error);
         let reply = if text.len() > ANSWER_BYTES_MAX { ReplyText::TooLong(text.len()) } else { ReplyText::of(reply) };
-        let news = SessionNews::Answer(address.to_owned(), number, reply);
-        self.send(Recipient::Replica(replica), news);
+        Some(self.pass_on(PassedContent::Answer {
+            replica: replica.to_owned(),
+            address: address.to_owned(),
+            number,
+            reply,
+        }))
     }
 
-    fn cancel(&self, id: &RequestId) {
+    fn cancel(&self, id: &RequestId) -> Option<Passed> {
         let mut text = Vec::new();
         id.push(&mut text);
         if text.len() > REQUEST_ID_BYTES_MAX {
-            return;
+            return None;
         }
-        let news = SessionNews::Cancel(String::from_utf8_lossy(&text).into_owned());
-        self.send(Recipient::All, news);
+        Some(self.pass_on(PassedContent::Cancel(String::from_utf8_lossy(&text).into_owned())))
     }
 
     fn watch(&self, uri: &str, watches: bool) -> Known {
@@ -241,7 +333,19 @@ fn take<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, note: Note) {
     if matches!(news, SessionNews::Ended) {
         return sessions.end(&key);
     }
-    let Some(session) = sessions.of_key(&key) else { return };
+    let session = sessions.of_key(&key);
+    match news {
+        SessionNews::Heard(passed) => return exchange.confirm_heard(passed),
+        // All have heard it that this replica hears.
+        SessionNews::Cancel(_, passed) if is_own => return exchange.confirm_heard(passed),
+        SessionNews::Answer { passed, .. } if !is_own => {
+            // It says nothing of what becomes of the answer.
+            let caller = session.as_ref().map_or("", |session| session.caller().name());
+            exchange.send(Recipient::Replica(&from), (&key, caller), SessionNews::Heard(passed));
+        }
+        _ => {}
+    }
+    let Some(session) = session else { return };
     match news {
         SessionNews::Opened(stream) if is_own => session.outbox.confirm(&stream),
         SessionNews::Opened(stream) => {
@@ -257,11 +361,11 @@ fn take<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, note: Note) {
         }
         SessionNews::Watch(uri, _) if is_own => exchange.confirm_watch(&key, &uri),
         _ if is_own => {}
-        SessionNews::Ended => {}
+        SessionNews::Ended | SessionNews::Heard(_) => {}
         SessionNews::Closed(stream) => session.outbox.closed_elsewhere(&stream),
         SessionNews::Kept(stream, frames, told) => session.outbox.adopt(&stream, KeptFrames { frames, told }),
-        SessionNews::Answer(address, number, reply) => session.connection.take_answer(&address, number, reply),
-        SessionNews::Cancel(id) => {
+        SessionNews::Answer { address, number, reply, .. } => session.connection.take_answer(&address, number, reply),
+        SessionNews::Cancel(id, _) => {
             if let Some(id) = RequestId::parse(&id) {
                 session.connection.take_cancel(&id);
             }
@@ -292,12 +396,15 @@ mod tests {
     #[test]
     fn the_longest_answer_fits_a_message() {
         let text = format!("\"{}\"", "\\\"".repeat(ANSWER_BYTES_MAX / 2 - 1));
-        let news = SessionNews::Answer("a".repeat(128), u64::MAX, ReplyText::of(Ok(&text)));
+        let reply = ReplyText::of(Ok(&text));
+        let news = SessionNews::Answer { address: "a".repeat(128), number: u64::MAX, reply, passed: u64::MAX };
         let note = Note { from: "a".repeat(64), session: "a".repeat(64), news };
         let written = serde_json::to_vec(&note).unwrap();
         assert!(written.len() <= ANSWER_BYTES_MAX + 1_024, "{}", written.len());
         let read: Note = serde_json::from_slice(&written).unwrap();
-        let SessionNews::Answer(_, u64::MAX, ReplyText::Result(reply)) = read.news else { panic!("{:?}", read.news) };
+        let SessionNews::Answer { number: u64::MAX, reply: ReplyText::Result(reply), .. } = read.news else {
+            panic!("{:?}", read.news)
+        };
         assert_eq!(reply.get(), text);
     }
 }

@@ -20,10 +20,11 @@ use super::sealed::SealedSession;
 use super::service::{MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Sender, Service, events};
 use super::session::{Session, SessionOutbox, SessionUse, random_id};
 use super::stream::{EventStream, Lease};
+use super::unread::UnreadShare;
 use super::{Admitted, CredentialValidity};
 use crate::caller::Caller;
 use crate::connection::Connection;
-use crate::frame::{Entry, ErrorCode, Incoming, Message, RpcError};
+use crate::frame::{ErrorCode, Incoming, Message, RpcError};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
@@ -102,8 +103,10 @@ pub(super) fn begin<H: Host>(
     }
     let Some(id) = session_id(&context.headers)? else { return Err(without_session(&incoming, era)) };
     let session = find(service, id, &context.caller, era)?;
-    let style = if asks(&incoming) { ResponseStyle::Legacy } else { ResponseStyle::Taken };
+    let style = if incoming.asks() { ResponseStyle::Legacy } else { ResponseStyle::Taken };
+    let share = UnreadShare::of(&service.quotas.answers, context.guard.owner());
     let mailbox = Mailbox::new(context.accepted.events, service.limits.unread_bytes_max, None);
+    let mailbox = mailbox.counted(share, incoming.request_id().cloned());
     let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&context.headers)));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     session.driving.set(context.is_alone);
@@ -132,7 +135,9 @@ pub(super) async fn listen<H: Host>(
         let lease = SessionExchange { kind, ..SessionExchange::answering(&mailbox, session, guard) };
         return Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))));
     }
-    let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
+    let share = UnreadShare::of(&service.quotas.answers, &owner);
+    let mailbox = Mailbox::new(true, service.limits.unread_bytes_max, None).counted(share, None);
+    let mailbox = Arc::new(mailbox);
     let opened = service.exchange.as_ref().map(|exchange| OpenStream::new(exchange, &service.key_of(id), &caller));
     let known = session.outbox.open(&mailbox, opened.as_ref().map(|stream| stream.name.as_str()));
     let is_shared = opened.is_some();
@@ -255,16 +260,6 @@ fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 
 fn asks_for_session(incoming: &Incoming<'_>) -> bool {
     matches!(incoming, Incoming::One(Ok(Message::Request(request))) if request.method.known() == Some(Method::Initialize))
-}
-
-/// True if a message holds a request, whose answer somebody waits for.
-fn asks(incoming: &Incoming<'_>) -> bool {
-    let is_request = |entry: &Entry<'_>| !matches!(entry, Ok(Message::Notification { .. } | Message::Response { .. }));
-    match incoming {
-        Incoming::Blank => false,
-        Incoming::One(entry) => is_request(entry),
-        Incoming::Batch(entries) => entries.iter().any(is_request),
-    }
 }
 
 /// The refusal of a message without a session. It may be meant for either era, unless the header

@@ -10,6 +10,10 @@ pub struct HttpLimits {
     pub body_bytes_max: usize,
     /// Bytes of all bodies that are being read. 256 MiB: sixteen of the longest.
     pub bodies_bytes_max: usize,
+    /// Bytes of answers and events that clients have not read. 128 MiB: a machine with 512 MiB has
+    /// them, all bodies and the process itself. Past it, requests are refused; one answer may go
+    /// past it.
+    pub answers_bytes_max: usize,
     /// Longest head of a request, in bytes. 32 KiB: the largest tokens in use, and a client's
     /// cookies.
     pub head_bytes_max: usize,
@@ -50,7 +54,8 @@ pub struct HttpLimits {
     /// Time for which requests are still taken once the server is to end. None: a balancer in front
     /// of it needs as long as it takes to send them elsewhere.
     pub notice: Duration,
-    /// Longest time that calls may run on during shutdown. 10 s: less than service managers wait.
+    /// Longest time that calls and tasks may run on during shutdown. 10 s: less than service
+    /// managers wait.
     pub drain: Duration,
 }
 
@@ -69,6 +74,12 @@ pub struct CallerLimits {
     pub sessions_max: usize,
     /// Bytes of bodies that are being read. 64 MiB: four of the longest.
     pub bodies_bytes_max: usize,
+    /// Bytes of requests in a minute, all at once or little by little. 64 MiB: far more than people
+    /// and models write. Reading and checking them takes a tenth of one core at the most.
+    pub sent_bytes_per_minute: usize,
+    /// Bytes of answers and events that its clients have not read. 32 MiB: as many of the longest
+    /// results that tools have by default.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for CallerLimits {
@@ -79,6 +90,8 @@ impl Default for CallerLimits {
             streams_max: 1_024,
             sessions_max: 2_500,
             bodies_bytes_max: 64 * 1024 * 1024,
+            sent_bytes_per_minute: 64 * 1024 * 1024,
+            answers_bytes_max: 32 * 1024 * 1024,
         }
     }
 }
@@ -90,6 +103,7 @@ impl Default for HttpLimits {
         Self {
             body_bytes_max: 16 * KIB * KIB,
             bodies_bytes_max: 256 * KIB * KIB,
+            answers_bytes_max: 128 * KIB * KIB,
             head_bytes_max: 32 * KIB,
             connections_max: 1_024,
             streams_per_connection_max: 128,

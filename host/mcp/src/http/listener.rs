@@ -13,8 +13,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::{Builder, Connection};
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -43,6 +45,12 @@ const WINDOW_BYTES: u32 = 256 * 1024;
 
 /// Most bytes of a response that wait to be sent on one stream.
 const SEND_BYTES: usize = 64 * 1024;
+
+/// Bytes of responses that the kernel takes of one connection before they are sent. By itself it
+/// takes megabytes, which count as this process's memory. 128 KiB: more than is sent between two
+/// turns of a connection.
+#[cfg(target_os = "linux")]
+const KERNEL_BYTES: u32 = 128 * 1024;
 
 /// Interval of pings on a silent HTTP/2 connection, and the time for each answer.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -101,6 +109,7 @@ impl Listener {
                 let (stream, peer) = socket.accept().await?;
                 // Without it, data behind a small write waits for the other side's acknowledgement.
                 stream.set_nodelay(true)?;
+                keep_little(&stream);
                 let ends = Addresses { local: stream.local_addr()?.ip(), peer: peer.ip() };
                 Ok((Box::new(stream), Some(ends)))
             }
@@ -110,6 +119,17 @@ impl Listener {
             }
         }
     }
+}
+
+/// Bounds what the kernel keeps for the connection. Other systems have bounds of their own.
+fn keep_little(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    {
+        // Refused by a kernel before 3.12, which keeps more.
+        let _ = SockRef::from(stream).set_tcp_notsent_lowat(KERNEL_BYTES);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
 }
 
 /// The HTTP settings.

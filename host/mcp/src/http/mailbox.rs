@@ -7,8 +7,11 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
-use crate::frame::ErrorCode;
-use crate::host::{Audience, Outbox};
+use super::quota::{QuotaError, QuotaGuard};
+use super::refusal::unread_error;
+use super::unread::{UnreadFrame, UnreadShare};
+use crate::frame::{ErrorCode, RequestId, error_frame};
+use crate::host::{Audience, Outbox, SharedFrame};
 use crate::meta::TraceContext;
 use crate::mirrored::Mirrored;
 
@@ -19,13 +22,21 @@ pub(super) struct Mailbox {
     /// True if the client accepts events, and not the answer alone.
     takes_events: bool,
     bytes_max: usize,
+    /// The bytes that its client may leave unread in all.
+    share: Option<UnreadShare>,
+    /// The request that is answered here, if it is one alone.
+    id: Option<RequestId>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    events: VecDeque<Vec<u8>>,
+    events: VecDeque<UnreadFrame>,
     bytes: usize,
+    /// The bytes counted of an answer that is not whole yet.
+    held: Option<QuotaGuard>,
+    /// Events that were handed to a connection, and are not sent.
+    going_out: usize,
     ending: Option<Ending>,
     /// The time since which something is unread.
     unread_since: Option<Instant>,
@@ -37,25 +48,30 @@ struct State {
 }
 
 /// The last item of a response.
-#[derive(Debug)]
 pub(super) enum Ending {
-    Answer(Vec<u8>),
+    Answer(UnreadFrame),
     Refusal(Vec<u8>, ErrorCode),
     /// No answer: a notification was taken, a call was cancelled, or a stream ends.
     Nothing,
+    /// The client's response did not reach the replica that waits for it.
+    NotTaken,
 }
 
 /// The next item for the client.
-#[derive(Debug)]
 pub(super) enum Next {
-    Event(Vec<u8>),
+    Event(UnreadFrame),
     End(Ending),
 }
 
 impl Mailbox {
     /// A mailbox that ends once more than `bytes_max` bytes of events are unread.
     pub(super) fn new(takes_events: bool, bytes_max: usize, mirrored: Option<Mirrored>) -> Self {
-        Self { mirrored, trace: None, takes_events, bytes_max, state: Mutex::default() }
+        Self { mirrored, trace: None, takes_events, bytes_max, share: None, id: None, state: Mutex::default() }
+    }
+
+    /// Counts what is unread against this share. `id` is of the request that is answered.
+    pub(super) fn counted(self, share: UnreadShare, id: Option<RequestId>) -> Self {
+        Self { share: Some(share), id, ..self }
     }
 
     /// Adds the trace context that came with the request.
@@ -106,7 +122,7 @@ impl Mailbox {
     /// Drops everything from now on: nobody reads any more.
     pub(super) fn close(&self) {
         let mut state = self.state();
-        *state = State { closed: true, reader: state.reader, ..State::default() };
+        *state = State { closed: true, reader: state.reader, going_out: state.going_out, ..State::default() };
     }
 
     /// True if it has ended without an answer, and holds nothing.
@@ -134,7 +150,7 @@ impl Mailbox {
     }
 
     /// Puts an event back that was not sent, in front of the others.
-    pub(super) fn put_back(&self, frame: Vec<u8>) {
+    pub(super) fn put_back(&self, frame: UnreadFrame) {
         let mut state = self.state();
         if !state.closed {
             state.bytes += frame.len();
@@ -151,6 +167,40 @@ impl Mailbox {
     /// The time since which something is unread.
     pub(super) fn unread_since(&self) -> Option<Instant> {
         self.state().unread_since
+    }
+
+    /// An event goes out, in pieces.
+    pub(super) fn goes_out(&self) {
+        let mut state = self.state();
+        state.going_out += 1;
+        state.unread_since = Some(Instant::now());
+    }
+
+    /// The client has read a piece of an event: it gets the full time for the next.
+    pub(super) fn is_read(&self) {
+        let mut state = self.state();
+        state.unread_since = state.unread_since.map(|_| Instant::now());
+    }
+
+    /// All pieces of an event are sent, or given up.
+    pub(super) fn has_gone_out(&self) {
+        let mut state = self.state();
+        state.going_out = state.going_out.saturating_sub(1);
+        state.note_unread();
+    }
+
+    /// Takes the answer. One for which its client has left too much unread becomes an error.
+    fn take_answer(&self, mut frame: UnreadFrame) {
+        let held = self.state().held.take();
+        if let Err(full) = self.count(&mut frame, held) {
+            frame = error_frame(self.id.as_ref(), &unread_error(full, true)).into();
+        }
+        self.end(Ending::Answer(frame));
+    }
+
+    fn count(&self, frame: &mut UnreadFrame, held: Option<QuotaGuard>) -> Result<(), QuotaError> {
+        let Some(share) = &self.share else { return Ok(()) };
+        frame.count(held.unwrap_or_else(|| share.empty_guard()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -170,24 +220,33 @@ impl State {
         } else {
             self.ending.take().map(Next::End)
         };
-        // A client that takes one item gets the full time for the next.
-        let is_more = !self.events.is_empty() || self.ending.is_some();
-        self.unread_since = is_more.then(Instant::now);
+        self.note_unread();
         next
+    }
+
+    /// Notes that the client has taken something. It gets the full time for what is left.
+    fn note_unread(&mut self) {
+        let is_more = !self.events.is_empty() || self.ending.is_some() || self.going_out > 0;
+        self.unread_since = is_more.then(Instant::now);
     }
 }
 
 impl Outbox for Mailbox {
     fn queue(&self, frame: Vec<u8>) {
+        let mut frame = UnreadFrame::from(frame);
+        if !self.takes_events || self.is_over() {
+            return;
+        }
+        let is_kept = self.count(&mut frame, None).is_ok();
         let waker = {
             let mut state = self.state();
-            if !self.takes_events || state.closed || state.ending.is_some() {
+            if state.closed || state.ending.is_some() {
                 return;
             }
             state.bytes += frame.len();
             state.events.push_back(frame);
             state.is_unread();
-            if state.bytes > self.bytes_max {
+            if !is_kept || state.bytes > self.bytes_max {
                 // A client that does not read must begin anew. Keeping its events would take
                 // unbounded memory.
                 state.events.clear();
@@ -202,7 +261,17 @@ impl Outbox for Mailbox {
     }
 
     fn answer(&self, frame: Vec<u8>) {
-        self.end(Ending::Answer(frame));
+        self.take_answer(frame.into());
+    }
+
+    fn answer_shared(&self, frame: SharedFrame) {
+        self.take_answer(frame.into());
+    }
+
+    fn keeps(&self, bytes: usize) -> bool {
+        let Some(share) = &self.share else { return true };
+        let mut state = self.state();
+        state.held.get_or_insert_with(|| share.empty_guard()).extend_past(bytes).is_ok()
     }
 
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
@@ -211,6 +280,10 @@ impl Outbox for Mailbox {
 
     fn unanswered(&self) {
         self.end(Ending::Nothing);
+    }
+
+    fn not_taken(&self) {
+        self.end(Ending::NotTaken);
     }
 
     fn congested(&self) -> bool {
@@ -236,6 +309,9 @@ impl Outbox for Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::quota::{Owner, Quota};
     use super::*;
 
     fn context() -> Context<'static> {
@@ -249,8 +325,8 @@ mod tests {
         mailbox.answer(b"two".to_vec());
         mailbox.queue(b"three".to_vec());
         mailbox.answer(b"four".to_vec());
-        assert!(matches!(mailbox.try_next(), Some(Next::Event(frame)) if frame == b"one"));
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame == b"two"));
+        assert!(matches!(mailbox.try_next(), Some(Next::Event(frame)) if frame.bytes() == b"one"));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
         assert!(mailbox.poll_next(0, &context()).is_pending());
         mailbox.take_over();
         assert!(matches!(mailbox.poll_next(0, &context()), Poll::Ready(Next::End(Ending::Nothing))));
@@ -266,12 +342,56 @@ mod tests {
         assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Nothing))));
     }
 
+    /// A mailbox of a caller with a share of this many bytes, and the quota.
+    fn counted(share: usize) -> (Mailbox, Arc<Quota>) {
+        let quota = Quota::new(usize::MAX, share);
+        let share = UnreadShare::of(&quota, &Owner::Caller("ann".into()));
+        let id = RequestId::parse("7");
+        (Mailbox::new(true, 1_000_000, None).counted(share, id), quota)
+    }
+
+    #[test]
+    fn an_answer_past_the_share_becomes_an_error_under_its_id() {
+        let (mailbox, quota) = counted(10_000);
+        let mut other = quota.empty_guard(&Owner::Caller("ann".into()));
+        other.extend(10_000).unwrap();
+        mailbox.answer(vec![b'x'; 1_000]);
+        assert_eq!(quota.taken(), 10_000);
+        let Some(Next::End(Ending::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };
+        let frame: serde_json::Value = serde_json::from_slice(&frame.bytes()).unwrap();
+        assert_eq!((&frame["id"], &frame["error"]["code"]), (&7.into(), &(-32603).into()));
+        let message = "The request was carried out, and its answer is not kept: the caller leaves too many bytes of \
+                       answers unread. Read them before you ask again";
+        assert_eq!(frame["error"]["message"], message);
+    }
+
+    #[test]
+    fn an_event_past_the_share_ends_the_stream_and_gives_its_bytes_back() {
+        let (mailbox, quota) = counted(5_000);
+        mailbox.queue(vec![b'x'; 8_000]);
+        assert!(quota.taken() > 8_000, "the last one may be longer than what was left");
+        mailbox.queue(vec![b'x']);
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Nothing))));
+        assert_eq!(quota.taken(), 0);
+    }
+
+    #[test]
+    fn parts_of_an_answer_count_before_it_is_whole() {
+        let (mailbox, quota) = counted(5_000);
+        assert!(mailbox.keeps(3_000) && mailbox.keeps(3_000));
+        assert!(!mailbox.keeps(1), "the share is taken");
+        assert_eq!(quota.taken(), 6_000);
+        mailbox.unanswered();
+        mailbox.close();
+        assert_eq!(quota.taken(), 0);
+    }
+
     #[test]
     fn a_client_that_takes_no_events_gets_the_answer_alone() {
         let mailbox = Mailbox::new(false, 100, None);
         assert!(!mailbox.congested(), "its call is begun");
         mailbox.queue(b"one".to_vec());
         mailbox.answer(b"two".to_vec());
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame == b"two"));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
     }
 }

@@ -6,6 +6,7 @@
 //! authenticates callers.
 
 mod accept;
+mod allowance;
 mod body;
 mod connections;
 mod exchange;
@@ -30,6 +31,7 @@ mod session;
 mod stream;
 mod tls;
 mod traffic;
+mod unread;
 mod watch;
 
 use std::future::Future;

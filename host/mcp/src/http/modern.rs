@@ -11,6 +11,7 @@ use super::quota::{Owner, QuotaGuard};
 use super::refusal::Refusal;
 use super::service::{LiveRequest, MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service};
 use super::stream::Lease;
+use super::unread::UnreadShare;
 use crate::connection::Connection;
 use crate::frame::{Incoming, Message, Request};
 use crate::host::{Host, Outbox};
@@ -87,7 +88,9 @@ pub(super) fn begin<H: Host>(
     }
     let trace = TraceContext::of_headers(&headers);
     let mirrored = Some(Mirrored::of(headers));
+    let share = UnreadShare::of(&service.quotas.answers, guard.owner());
     let mailbox = Mailbox::new(accepted.events, service.limits.unread_bytes_max, mirrored);
+    let mailbox = mailbox.counted(share, incoming.request_id().cloned());
     let mailbox = Arc::new(mailbox.traced(trace));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     let executor = DrivingExecutor::new(&service.executor, is_alone);

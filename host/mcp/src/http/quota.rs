@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::allowance::SentBytes;
 use super::limits::HttpLimits;
 use crate::caller::Caller;
 
@@ -73,8 +74,12 @@ pub(super) struct Quotas {
     pub(super) streams: Arc<Quota>,
     /// Bytes of bodies that are being read.
     pub(super) bodies: Arc<Quota>,
+    /// Bytes of answers and events that wait until clients read them.
+    pub(super) answers: Arc<Quota>,
     /// Connections that a caller uses, each counted once.
     pub(super) connections: Arc<Quota>,
+    /// Bytes that callers send.
+    pub(super) sent: SentBytes,
     /// Requests that wait for authentication. They take no place of authenticated ones.
     pub(super) strangers: Arc<Quota>,
 }
@@ -86,8 +91,10 @@ impl Quotas {
             requests: Quota::new(limits.requests_max, own.requests_max),
             streams: Quota::new(limits.streams_max, own.streams_max),
             bodies: Quota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
+            answers: Quota::new(limits.answers_bytes_max, own.answers_bytes_max),
             // Accepting counts the sockets; this quota is for shares alone.
             connections: Quota::new(usize::MAX, own.connections_max),
+            sent: SentBytes::new(own.sent_bytes_per_minute.max(limits.body_bytes_max)),
             strangers: Quota::new(limits.requests_max, own.requests_max),
         }
     }
@@ -97,6 +104,17 @@ impl Quotas {
 struct QuotaUse {
     all: usize,
     by_owner: HashMap<Owner, usize>,
+}
+
+impl QuotaUse {
+    /// Tells if this owner may take `count` more.
+    fn room_for(&self, owner: &Owner, count: usize, quota: &Quota) -> Result<(), QuotaError> {
+        let own = self.by_owner.get(owner).copied().unwrap_or_default();
+        if owner.has_share() && own.saturating_add(count) > quota.share {
+            return Err(QuotaError::Share);
+        }
+        if self.all.saturating_add(count) > quota.max { Err(QuotaError::Whole) } else { Ok(()) }
+    }
 }
 
 /// The part of a quota that one owner holds, given back on drop.
@@ -129,6 +147,11 @@ impl Quota {
         QuotaGuard { places: Arc::clone(self), owner: owner.clone(), count: 0 }
     }
 
+    /// Tells if anything is left for this owner, and takes nothing.
+    pub(super) fn has_room(&self, owner: &Owner) -> Result<(), QuotaError> {
+        self.state().room_for(owner, 1, self)
+    }
+
     fn state(&self) -> MutexGuard<'_, QuotaUse> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,19 +163,29 @@ impl QuotaGuard {
         &self.owner
     }
 
+    /// The number taken.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Takes this many more, or none.
     pub(super) fn extend(&mut self, count: usize) -> Result<(), QuotaError> {
+        self.extend_where(count, count)
+    }
+
+    /// Takes this many more while anything is left, even if they are more than that. Something
+    /// that is longer than the whole share passes so, alone.
+    pub(super) fn extend_past(&mut self, count: usize) -> Result<(), QuotaError> {
+        self.extend_where(count, count.min(1))
+    }
+
+    /// Takes `count` more if there is room for `needed`.
+    fn extend_where(&mut self, count: usize, needed: usize) -> Result<(), QuotaError> {
         let mut taken = self.places.state();
-        let all = taken.all.saturating_add(count);
-        let own = taken.by_owner.get(&self.owner).copied().unwrap_or_default().saturating_add(count);
-        if self.owner.has_share() && own > self.places.share {
-            return Err(QuotaError::Share);
-        }
-        if all > self.places.max {
-            return Err(QuotaError::Whole);
-        }
-        taken.all = all;
-        taken.by_owner.insert(self.owner.clone(), own);
+        taken.room_for(&self.owner, needed, &self.places)?;
+        taken.all = taken.all.saturating_add(count);
+        let own = taken.by_owner.entry(self.owner.clone()).or_default();
+        *own = own.saturating_add(count);
         drop(taken);
         self.count += count;
         Ok(())
@@ -214,6 +247,22 @@ mod tests {
         assert_eq!(places.take(&peer("192.0.2.3")).err(), Some(QuotaError::Whole));
         drop((held, lone_requests, machine));
         assert_eq!((places.taken(), places.state().by_owner.len()), (0, 0), "nothing is remembered of who is gone");
+    }
+
+    #[test]
+    fn something_longer_than_the_share_passes_where_anything_is_left_and_nothing_after_it() {
+        let places = Quota::new(100, 10);
+        let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let mut first = places.empty_guard(&one);
+        assert_eq!(first.extend_past(9), Ok(()));
+        assert_eq!((places.has_room(&one), first.extend_past(80), first.count()), (Ok(()), Ok(()), 89));
+        assert_eq!(places.has_room(&one), Err(QuotaError::Share));
+        assert_eq!(places.empty_guard(&one).extend_past(1), Err(QuotaError::Share));
+        let mut second = places.empty_guard(&other);
+        assert_eq!(second.extend_past(1_000), Ok(()));
+        assert_eq!(places.has_room(&peer("192.0.2.3")), Err(QuotaError::Whole));
+        drop((first, second));
+        assert_eq!((places.taken(), places.has_room(&one)), (0, Ok(())));
     }
 
     #[test]

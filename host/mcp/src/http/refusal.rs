@@ -2,12 +2,14 @@
 //! responses.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::body::ResponseContent;
 use super::quota::QuotaError;
+use super::unread::UnreadFrame;
 use super::{AuthFailure, RefusalReason};
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, error_frame};
 
@@ -53,6 +55,10 @@ pub(super) enum Refusal {
     Busy,
     /// The caller has its share.
     Share,
+    /// The caller, or all of them, leave too much unread.
+    Unread(QuotaError),
+    /// The caller sends more than this many bytes in a minute: after a time it may again.
+    Sent(usize, Duration),
     /// The server is shutting down.
     Stopping,
     /// A legacy request belongs to no session.
@@ -91,11 +97,15 @@ impl Refusal {
         let status = refusal.status();
         let extra = match refusal {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
+            Self::Sent(_, wait) => Some((RETRY_AFTER, HeaderValue::from(whole_seconds(*wait)))),
             // The bytes that follow may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
-            Self::Away | Self::Busy | Self::Share | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => {
-                Some((RETRY_AFTER, RETRY_SECONDS))
-            }
+            Self::Away
+            | Self::Busy
+            | Self::Share
+            | Self::Unread(_)
+            | Self::Stopping
+            | Self::AuthFailure(AuthFailure::NotNow) => Some((RETRY_AFTER, RETRY_SECONDS)),
             Self::AuthFailure(AuthFailure::Unknown { challenge } | AuthFailure::NotAllowed { challenge }) => {
                 HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
             }
@@ -141,10 +151,12 @@ impl Refusal {
             Self::Accept => StatusCode::NOT_ACCEPTABLE,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::Share => StatusCode::TOO_MANY_REQUESTS,
-            Self::Away | Self::Busy | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Share | Self::Unread(QuotaError::Share) | Self::Sent(..) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Away
+            | Self::Busy
+            | Self::Unread(QuotaError::Whole)
+            | Self::Stopping
+            | Self::AuthFailure(AuthFailure::NotNow) => StatusCode::SERVICE_UNAVAILABLE,
             Self::AuthFailure(AuthFailure::Unknown { .. }) => StatusCode::UNAUTHORIZED,
             Self::NoHost
             | Self::Framing
@@ -170,6 +182,16 @@ impl Refusal {
                 return internal(
                     "The caller has its share of what this server does at once: wait for answers, close streams, or \
                      try again in a second",
+                );
+            }
+            Self::Unread(full) => return unread_error(*full, false),
+            Self::Sent(most, wait) => {
+                return RpcError::new(
+                    ErrorCode::Internal,
+                    format!(
+                        "The caller sends more than {most} bytes in a minute: try again in {} s",
+                        whole_seconds(*wait)
+                    ),
                 );
             }
             Self::Stopping => return internal("The server is shutting down"),
@@ -208,6 +230,22 @@ impl Refusal {
     }
 }
 
+/// The time in whole seconds, rounded up.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// The error where a caller, or all of them, leave too much unread. `done`: what was asked for was
+/// carried out before.
+pub(super) fn unread_error(full: QuotaError, done: bool) -> RpcError {
+    let prefix = if done { "The request was carried out, and its answer is not kept: " } else { "Not carried out: " };
+    let cause = match full {
+        QuotaError::Share => "the caller leaves too many bytes of answers unread. Read them before you ask again",
+        QuotaError::Whole => "clients leave too many bytes of answers unread. Try again in a second",
+    };
+    RpcError::new(ErrorCode::Internal, format!("{prefix}{cause}"))
+}
+
 /// The status of an error that stopped a message. Errors of the method itself are answers with
 /// status 200 (2026-07-28, "Protocol Version Header", "Server Validation").
 pub(super) fn status_of(code: ErrorCode) -> StatusCode {
@@ -224,8 +262,8 @@ pub(super) fn status_of(code: ErrorCode) -> StatusCode {
 }
 
 /// A response of one JSON text.
-pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<ResponseContent> {
-    let mut response = Response::new(ResponseContent::whole(text));
+pub(super) fn json(status: StatusCode, text: impl Into<UnreadFrame>) -> Response<ResponseContent> {
+    let mut response = Response::new(ResponseContent::Whole(text.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use super::connections::Connections;
 use super::exchange::{Exchange, hear};
@@ -22,12 +22,17 @@ use super::traffic::{Load, Traffic};
 use super::{Gatekeeper, Readiness, RefusalObserver};
 use crate::host::{Executor, Host};
 use crate::server::Server;
+use crate::turns::{FairTurns, TurnBounds};
 
 /// Interval of the search for sessions that are over.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Time for cancelled calls to end and their answers to be sent. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
+/// Long messages that are read at once. One: it leaves all other cores to what is short, and half
+/// of the last one.
+const LONG_READS_MAX: usize = 1;
 
 /// The options of serving: sockets, authentication, limits.
 pub struct HttpOptions {
@@ -118,8 +123,8 @@ impl Ends {
 }
 
 /// Serves until `shutdown` begins. For [`HttpLimits::notice`] it then says that it ends, and goes
-/// on. After that it accepts no more connections and ends streams. Running calls may finish within
-/// [`HttpLimits::drain`], and are cancelled after it.
+/// on. After that it accepts no more connections and ends streams. Running calls and tasks may
+/// finish within [`HttpLimits::drain`]. Calls are cancelled after it.
 pub async fn serve<H: Host>(
     server: &Arc<Server<H>>,
     options: HttpOptions,
@@ -145,6 +150,7 @@ pub async fn serve<H: Host>(
         leaving: false.into(),
         ending: false.into(),
         lone_requests: LoneRequests::default(),
+        turns: FairTurns::new(TurnBounds { all: LONG_READS_MAX, own: LONG_READS_MAX }),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);
@@ -173,11 +179,14 @@ pub async fn serve<H: Host>(
         }
     };
     let mut open = std::pin::pin!(open);
-    if timeout(service.limits.drain, &mut open).await.is_err() {
+    let drained = Instant::now() + service.limits.drain;
+    if timeout_at(drained, &mut open).await.is_err() {
         cancel_calls(&service);
         // Connections that are still open close with the sets that hold them.
         let _ = timeout(CANCEL_GRACE, open).await;
     }
+    // Tasks belong to no connection. Those that still run are ended by who ends the process.
+    let _ = timeout_at(drained, server.tasks.all_ended()).await;
 }
 
 /// Reports the load while it serves.

@@ -33,10 +33,11 @@ use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver
 use super::{legacy, modern, sealed};
 use crate::caller::Caller;
 use crate::connection::Listener;
-use crate::frame::{ErrorCode, ErrorId, Incoming, Message, RefusedFrame, RpcError, decode};
-use crate::host::{Executor, Host};
+use crate::frame::{ErrorCode, ErrorId, Incoming, RefusedFrame, RpcError, decode};
+use crate::host::{Catalog as _, Executor, Host};
 use crate::revision::Revision;
 use crate::server::Server;
+use crate::turns::FairTurns;
 
 /// Tells proxies to pass events on as they come.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -49,6 +50,9 @@ const READY: &str = "/readyz";
 
 /// Tells a client of HTTP/1.1 that the connection takes no further request.
 const CLOSES: HeaderValue = HeaderValue::from_static("close");
+
+/// Longest message that is read where it arrives, in bytes. 16 KiB: reading takes some 50 µs.
+const CHEAP_BYTES: usize = 16 * 1024;
 
 /// The state that all connections share.
 pub(super) struct Service<H: Host> {
@@ -71,6 +75,8 @@ pub(super) struct Service<H: Host> {
     /// True once it takes no more requests.
     pub(super) ending: AtomicBool,
     pub(super) lone_requests: LoneRequests,
+    /// Turns for reading long messages.
+    pub(super) turns: Arc<FairTurns<Owner>>,
 }
 
 /// The context of a message.
@@ -138,7 +144,7 @@ impl ResponseStyle {
 impl<H: Host> Service<H> {
     /// Answers one request. `open` is its entry in its connection.
     pub(super) async fn respond<B>(
-        &self,
+        self: &Arc<Self>,
         request: Request<B>,
         arrival: Arrival,
         open: &mut RequestWatch,
@@ -157,7 +163,7 @@ impl<H: Host> Service<H> {
     }
 
     async fn answer<B>(
-        &self,
+        self: &Arc<Self>,
         request: Request<B>,
         arrival: Arrival,
         open: &mut RequestWatch,
@@ -239,7 +245,7 @@ impl<H: Host> Service<H> {
     }
 
     async fn route<B>(
-        &self,
+        self: &Arc<Self>,
         request: Request<B>,
         arrival: Arrival,
         open: &mut RequestWatch,
@@ -306,7 +312,7 @@ impl<H: Host> Service<H> {
     }
 
     async fn post<B>(
-        &self,
+        self: &Arc<Self>,
         request: Request<B>,
         sender: Sender,
         connection: Option<usize>,
@@ -322,15 +328,38 @@ impl<H: Host> Service<H> {
         let Sender { admitted: Admitted { caller, validity }, owner } = sender;
         let guard = self.quotas.requests.take(&owner)?;
         let waits_for_leave = headers.contains_key(http::header::EXPECT);
-        let taken = self.quotas.bodies.empty_guard(&owner);
-        let body = body::read(body, waits_for_leave, &self.limits, taken).await?;
+        let mut taken = self.quotas.bodies.empty_guard(&owner);
+        let body = body::read(body, waits_for_leave, &self.limits, &mut taken).await?;
+        let most = self.quotas.sent.per_minute();
+        self.quotas.sent.take(&owner, body.len()).map_err(|wait| Refusal::Sent(most, wait))?;
         let is_alone = self.lone_requests.is_lone(connection, self.quotas.requests.taken());
-        let begun = self.begin(&body, MessageContext { headers, accepted, caller, validity, guard, is_alone })?;
-        drop(body);
-        match begun {
+        let context = MessageContext { headers, accepted, caller, validity, guard, is_alone };
+        let begun =
+            if body.len() <= CHEAP_BYTES { self.begin(&body, context) } else { self.begin_long(body, context).await };
+        drop(taken);
+        match begun? {
             MessageOutcome::Taken => Ok(accepted_response()),
             MessageOutcome::Answering(pending) => Ok(pending.respond(&self.limits).await),
         }
+    }
+
+    /// Begins to answer a long message in its turn, on a thread that does nothing else meanwhile:
+    /// the kernel sees to it that others run.
+    async fn begin_long(self: &Arc<Self>, body: Bytes, context: MessageContext) -> Result<MessageOutcome, Refusal> {
+        if let Some(most) = self.server.host.snapshot().message_bytes_max()
+            && body.len() > most
+            && !is_array(&body)
+        {
+            return Err(body::too_long(most, &[&body]));
+        }
+        let turn = self.turns.take(context.guard.owner(), body.len() as u64).await;
+        let service = Arc::clone(self);
+        let begun = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            service.begin(&body, context)
+        });
+        // A panic is told as those of calls are.
+        begun.await.unwrap_or_else(|_| Err(Refusal::Message(RpcError::new(ErrorCode::Internal, "Internal error"))))
     }
 
     /// Decodes a message, once, and begins to answer it in its era.
@@ -343,21 +372,23 @@ impl<H: Host> Service<H> {
             Err(refused) | Ok(Incoming::One(Err(refused))) => return Err(unread(refused)),
             Ok(incoming) => incoming,
         };
-        let id = match &incoming {
-            Incoming::One(Ok(Message::Request(request))) => Some(request.id.clone()),
-            _ => None,
-        };
+        let id = incoming.request_id().cloned();
         let era = Era::of(&context.headers);
-        let begun = if modern::is_modern(&incoming, era) {
-            modern::begin(self, incoming, context)
-        } else {
-            legacy::begin(self, incoming, context, era)
-        };
+        let room = if incoming.asks() { self.quotas.answers.has_room(context.guard.owner()) } else { Ok(()) };
+        let begun = room.map_err(Refusal::Unread).and_then(|()| match modern::is_modern(&incoming, era) {
+            true => modern::begin(self, incoming, context),
+            false => legacy::begin(self, incoming, context, era),
+        });
         begun.map_err(|refusal| match id {
             Some(id) => Refusal::Request(id, Box::new(refusal)),
             None => refusal,
         })
     }
+}
+
+/// True if a body is a batch, whose messages share its length.
+fn is_array(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
 /// The refusal of a frame that is not a message.
@@ -376,8 +407,11 @@ impl PendingResponse {
         let Self { mailbox, lease, accepted, style } = self;
         let reader = mailbox.reader();
         let next = poll_fn(|context| mailbox.poll_next(reader, context));
-        let first =
-            if mailbox.takes_events() { tokio::time::timeout(limits.beat, next).await.ok() } else { Some(next.await) };
+        // What answers no request becomes no stream.
+        let first = match mailbox.takes_events() && style.asks() {
+            true => tokio::time::timeout(limits.beat, next).await.ok(),
+            false => Some(next.await),
+        };
         let mut response = match first {
             Some(Next::End(Ending::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
             Some(Next::End(Ending::Answer(frame))) => {
@@ -391,6 +425,7 @@ impl PendingResponse {
                 events(EventStream::new(mailbox, None, limits, lease))
             }
             Some(Next::End(Ending::Nothing)) => accepted_response(),
+            Some(Next::End(Ending::NotTaken)) => Refusal::Away.response(ErrorId::Null),
             Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
             None => events(EventStream::new(mailbox, None, limits, lease)),
         };
@@ -412,7 +447,7 @@ fn refused_status(code: ErrorCode, style: &ResponseStyle) -> StatusCode {
 }
 
 fn plain(status: StatusCode, text: String) -> Response<ResponseContent> {
-    let mut response = Response::new(ResponseContent::whole(text.into()));
+    let mut response = Response::new(ResponseContent::Whole(text.into_bytes().into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

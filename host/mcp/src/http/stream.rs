@@ -1,6 +1,7 @@
 //! A response that is a stream of server-sent events: frames as they come, comments in between, and
 //! an end.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,6 +12,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::CredentialValidity;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
+use super::unread::UnreadFrame;
 
 /// A comment, so that no proxy takes the stream for dead.
 const BEAT: &[u8] = b":\n\n";
@@ -47,7 +49,9 @@ pub(super) struct EventStream {
     /// The event that tells the client by which id it may come back.
     prime: Option<Bytes>,
     /// A frame that came before the stream was begun.
-    first: Option<Vec<u8>>,
+    first: Option<UnreadFrame>,
+    /// The rest of the event that is being sent.
+    pieces: VecDeque<Bytes>,
     /// True until something was sent. The head of a response goes out with its first bytes.
     fresh: bool,
     beat_every: std::time::Duration,
@@ -63,7 +67,7 @@ pub(super) struct EventStream {
 impl EventStream {
     pub(super) fn new(
         mailbox: Arc<Mailbox>,
-        first: Option<Vec<u8>>,
+        first: Option<UnreadFrame>,
         limits: &HttpLimits,
         mut lease: Box<dyn Lease>,
     ) -> Self {
@@ -79,6 +83,7 @@ impl EventStream {
             fresh: first.is_none() && prime.is_none(),
             prime,
             first,
+            pieces: VecDeque::new(),
             beat_every: limits.beat,
             beat: Box::pin(sleep(limits.beat)),
             expires: Box::pin(sleep_until(ends)),
@@ -96,6 +101,9 @@ impl EventStream {
 
     /// The next bytes; `None` once it has ended.
     pub(super) fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(Some(piece));
+        }
         if self.ended {
             return Poll::Ready(None);
         }
@@ -103,19 +111,20 @@ impl EventStream {
             return Poll::Ready(Some(prime));
         }
         if let Some(first) = self.first.take() {
-            return self.event(&first);
+            return self.event(first);
         }
         if std::mem::take(&mut self.fresh) {
             return Poll::Ready(Some(Bytes::from_static(BEAT)));
         }
         loop {
             match self.mailbox.poll_next(self.reader, context) {
-                Poll::Ready(Next::Event(frame)) => return self.event(&frame),
+                Poll::Ready(Next::Event(frame)) => return self.event(frame),
                 Poll::Ready(Next::End(ending)) => {
                     self.ended = true;
                     return match ending {
-                        Ending::Answer(frame) | Ending::Refusal(frame, _) => self.event(&frame),
-                        Ending::Nothing => Poll::Ready(None),
+                        Ending::Answer(frame) => self.event(frame),
+                        Ending::Refusal(frame, _) => self.event(frame.into()),
+                        Ending::Nothing | Ending::NotTaken => Poll::Ready(None),
                     };
                 }
                 Poll::Pending => {}
@@ -139,13 +148,10 @@ impl EventStream {
         revoked || self.expires.as_mut().poll(context).is_ready()
     }
 
-    fn event(&mut self, frame: &[u8]) -> Poll<Option<Bytes>> {
+    fn event(&mut self, frame: UnreadFrame) -> Poll<Option<Bytes>> {
         self.rest();
-        let mut out = Vec::with_capacity(frame.len() + 8);
-        out.extend_from_slice(b"data: ");
-        out.extend_from_slice(frame);
-        out.extend_from_slice(b"\n\n");
-        Poll::Ready(Some(out.into()))
+        self.pieces = frame.into_event(&self.mailbox);
+        Poll::Ready(self.pieces.pop_front())
     }
 
     fn rest(&mut self) {

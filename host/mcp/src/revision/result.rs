@@ -15,7 +15,10 @@ pub(crate) fn push_result(out: &mut Vec<u8>, result: &CallResult, features: &Fea
         object.text("resultType", "complete");
     }
     let structured = result.structured.as_ref().map(|value| value.get());
-    let carried = structured.filter(|value| carries(features, value));
+    // Clients of the legacy revisions hold errors to the output schema as well, and show nothing of
+    // one that does not conform. Its text has it.
+    let is_legacy_error = result.is_error && !features.typed_results;
+    let carried = structured.filter(|value| carries(features, value) && !is_legacy_error);
     push_contents(object.key("content"), result, structured.filter(|_| carried.is_none()), features);
     if let Some(value) = carried {
         object.raw("structuredContent", value);

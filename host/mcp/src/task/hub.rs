@@ -2,6 +2,7 @@
 //! themselves.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -16,6 +17,8 @@ use crate::cancellation::Cancellation;
 pub(crate) struct TaskHub {
     kept: OnceLock<(Arc<dyn TaskStore>, TaskOptions)>,
     running: Mutex<HashMap<String, (Arc<TaskHandle>, Cancellation)>>,
+    /// Notified when the last of them has ended.
+    idle: Notify,
     awaited: Mutex<HashMap<String, Weak<Changes>>>,
 }
 
@@ -58,7 +61,24 @@ impl TaskHub {
 
     /// Notes that a task runs here no more.
     pub(crate) fn ended(&self, id: &str) {
-        lock(&self.running).remove(id);
+        let mut running = lock(&self.running);
+        running.remove(id);
+        if running.is_empty() {
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// Waits until none runs here, and all results are kept.
+    pub(crate) async fn all_ended(&self) {
+        loop {
+            let mut idle = pin!(self.idle.notified());
+            // From here on no notice is missed.
+            idle.as_mut().enable();
+            if lock(&self.running).is_empty() {
+                return;
+            }
+            idle.await;
+        }
     }
 
     /// Cancels all that run here.

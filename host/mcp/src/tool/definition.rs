@@ -1,7 +1,7 @@
 //! Definitions of tools, and the rules they must keep to be listed.
 
 use serde_json::Value;
-use toolcell_schema::{DefinitionProblem, Schema, SchemaBounds, sanitize};
+use toolcell_schema::{DefinitionProblem, Schema, SchemaBounds, SchemaUse, portable, sanitize};
 
 use crate::content::{Icon, Map};
 
@@ -130,6 +130,16 @@ pub(super) fn checked(
         Schema::clean(schema);
     }
     (definition, problems)
+}
+
+/// The definition with portable schemas; `None` where its own are.
+pub(super) fn served(definition: &ToolDefinition) -> Option<Box<ToolDefinition>> {
+    let input_schema = portable(&definition.input_schema, SchemaUse::Arguments);
+    let output_schema = definition.output_schema.as_ref().map(|schema| portable(schema, SchemaUse::Result));
+    if input_schema == definition.input_schema && output_schema == definition.output_schema {
+        return None;
+    }
+    Some(Box::new(ToolDefinition { input_schema, output_schema, ..definition.clone() }))
 }
 
 fn check_name(name: &str, bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::Tool;
@@ -13,6 +14,10 @@ use crate::content::CallResult;
 use crate::frame::{RpcError, scan};
 use crate::revision::{Revision, push_definition, push_prompt};
 use crate::task::TaskPlan;
+
+/// Longest page in bytes, past its first entry. 1 MiB: as much as a result may have by default, and
+/// far more definitions than a model reads.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Two or more tools of one list have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +59,8 @@ pub struct ToolList {
 /// The entries of a list, encoded with commas between.
 #[derive(Debug)]
 struct Listing {
-    json: Vec<u8>,
+    /// Every answer with a page of it shares these bytes.
+    json: Bytes,
     /// The end of each entry in `json`.
     ends: Vec<usize>,
     /// A fingerprint of this listing, equal across processes.
@@ -62,9 +68,9 @@ struct Listing {
 }
 
 /// One page of a listing.
-pub(crate) struct ListPage<'l> {
+pub(crate) struct ListPage {
     /// Entries with commas between.
-    pub(crate) json: &'l [u8],
+    pub(crate) json: Bytes,
     pub(crate) next_cursor: Option<String>,
 }
 
@@ -219,7 +225,21 @@ impl ToolList {
         self.listing(listed, revision).json == other.listing(listed, revision).json
     }
 
-    /// The page at a cursor (its JSON text); the first one without.
+    /// The number of pages of `tools/list`, with this many tools on one at most.
+    #[must_use]
+    pub fn pages(&self, size: usize) -> usize {
+        let listing = self.listing(Listed::Tools, Revision::V2026_07_28);
+        let mut pages = 1;
+        let mut last = listing.page_end(0, size);
+        while last < listing.ends.len() {
+            pages += 1;
+            last = listing.page_end(last, size);
+        }
+        pages
+    }
+
+    /// The page at a cursor (its JSON text); the first one without. It has `size` entries at most,
+    /// and 1 MiB of them unless one alone is longer.
     ///
     /// A cursor is bound to the listing, not to the process: any replica that serves the same list
     /// takes it.
@@ -229,7 +249,7 @@ impl ToolList {
         revision: Revision,
         cursor: Option<&str>,
         size: usize,
-    ) -> Result<ListPage<'_>, RpcError> {
+    ) -> Result<ListPage, RpcError> {
         // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves
         // entries.
         let fingerprint = self.listing(listed, Revision::V2026_07_28).fingerprint;
@@ -239,14 +259,9 @@ impl ToolList {
             Some(cursor) => first_of(cursor, fingerprint, (listed.name(), entries))?,
             None => 0,
         };
-        let last = first.saturating_add(size.max(1)).min(entries);
-        let from = match first.checked_sub(1).and_then(|before| listing.ends.get(before)) {
-            Some(end) => end + 1,
-            None => 0,
-        };
-        let to = last.checked_sub(1).and_then(|place| listing.ends.get(place)).copied().unwrap_or(0);
+        let last = listing.page_end(first, size);
         let next_cursor = (last < entries).then(|| format!("{fingerprint:016x}{last:x}"));
-        Ok(ListPage { json: listing.json.get(from..to).unwrap_or_default(), next_cursor })
+        Ok(ListPage { json: listing.between(first, last), next_cursor })
     }
 
     fn listing(&self, listed: Listed, revision: Revision) -> &Listing {
@@ -281,13 +296,36 @@ impl Listing {
             }
             match tool.prompt() {
                 Some(prompt) => push_prompt(&mut json, tool.definition(), prompt, revision.features()),
-                None => push_definition(&mut json, tool.definition(), tool.task(), revision.features()),
+                None => push_definition(&mut json, tool.served(), tool.task(), revision.features()),
             }
             ends.push(json.len());
         }
         let mut hasher = DefaultHasher::new();
         json.hash(&mut hasher);
-        Self { json, ends, fingerprint: hasher.finish() }
+        Self { json: json.into(), ends, fingerprint: hasher.finish() }
+    }
+
+    /// The place behind the last entry of the page that begins at this one.
+    fn page_end(&self, first: usize, size: usize) -> usize {
+        let entries = self.ends.len();
+        let last = first.saturating_add(size.max(1)).min(entries);
+        let bytes_end = self.begin_of(first).saturating_add(PAGE_BYTES_MAX);
+        let rest = self.ends.get(first..last).unwrap_or_default();
+        let fitting = rest.partition_point(|end| *end <= bytes_end);
+        first.saturating_add(fitting.max(1)).min(entries)
+    }
+
+    /// The byte at which an entry begins.
+    fn begin_of(&self, place: usize) -> usize {
+        let before = place.checked_sub(1).and_then(|before| self.ends.get(before));
+        before.map_or(0, |end| end + 1)
+    }
+
+    /// The entries from one place up to another.
+    fn between(&self, first: usize, last: usize) -> Bytes {
+        let from = self.begin_of(first);
+        let to = last.checked_sub(1).and_then(|place| self.ends.get(place)).copied().unwrap_or(0);
+        if from < to { self.json.slice(from..to) } else { Bytes::new() }
     }
 }
 

@@ -37,6 +37,8 @@ const LONG_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Tool {
     definition: ToolDefinition,
+    /// The definition with portable schemas, where they differ from the written ones.
+    served: Option<Box<ToolDefinition>>,
     schemas: Applied,
     checks_arguments: bool,
     /// The parameters that HTTP clients repeat in headers.
@@ -114,11 +116,14 @@ impl Tool {
             Applied::Elsewhere
         });
         let parameters = parameter::parameters(&definition.input_schema, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         let offered = prompt::Offered::default();
         let has_view = definition.view().is_some();
         let task = TaskPlan::Never;
-        let tool = Self { definition, schemas, checks_arguments: true, parameters, offered, task, has_view };
-        if problems.is_empty() { Ok(tool) } else { Err(problems) }
+        let served = definition::served(&definition);
+        Ok(Self { definition, served, schemas, checks_arguments: true, parameters, offered, task, has_view })
     }
 
     /// Leaves the check of arguments to the tool. It must refuse exactly what the input schema
@@ -140,7 +145,14 @@ impl Tool {
         self.task
     }
 
-    /// The definition as clients see it.
+    /// The definition as clients see it: its schemas are in their [portable
+    /// form](toolcell_schema::portable).
+    #[must_use]
+    pub fn served(&self) -> &ToolDefinition {
+        self.served.as_deref().unwrap_or(&self.definition)
+    }
+
+    /// The definition as it is written. Values are checked by its schemas, and locks pin it.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
@@ -180,8 +192,20 @@ impl Tool {
         if !self.checks_here() {
             return Ok(());
         }
-        let schemas = self.schemas().ok_or_else(ArgumentProblems::unchecked)?;
-        schemas.input().check(arguments.get(), patience)
+        let schema = self.schemas().ok_or_else(ArgumentProblems::unchecked)?.input();
+        match schema.rewritten(arguments.get()) {
+            Some(rewritten) => schema.check(&rewritten, patience),
+            None => schema.check(arguments.get(), patience),
+        }
+    }
+
+    /// Arguments as the input schema means them (see
+    /// [`Schema::rewritten`](toolcell_schema::Schema::rewritten)): those that
+    /// [`check_arguments`](Self::check_arguments) checks. `None` where they are so, or are checked
+    /// elsewhere.
+    #[must_use]
+    pub fn rewritten(&self, arguments: &RawValue) -> Option<String> {
+        self.schemas().filter(|_| self.checks_here())?.input().rewritten(arguments.get())
     }
 
     /// True if checking these arguments may take longer than a thread with other duties can spare,

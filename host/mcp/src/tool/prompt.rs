@@ -128,6 +128,7 @@ impl Tool {
         }
         let name = std::mem::take(&mut self.definition.name);
         self.definition.name = Prompt::path(&name);
+        self.served = None;
         self.offered = Offered::Prompt(Prompt { name, arguments: cleaned });
         Ok(self)
     }
@@ -137,6 +138,7 @@ impl Tool {
     #[must_use]
     pub fn into_unlisted(mut self, path: String) -> Self {
         self.definition.name = path;
+        self.served = None;
         self.offered = Offered::Nowhere;
         self
     }

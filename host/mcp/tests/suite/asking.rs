@@ -339,11 +339,11 @@ fn a_state_that_was_changed_or_made_up_is_refused() {
 }
 
 #[test]
-fn a_state_belongs_to_its_call_and_what_it_runs() {
+fn a_state_belongs_to_its_call_and_what_it_is_about() {
     let client = Client::new();
     let rounds = json!([{"who": name_form()}]);
     let state = ModernCall::new(&client, &rounds).state();
-    let message = "params.requestState belongs to another call: the tool, what it runs, or its arguments differ";
+    let message = "params.requestState belongs to another call: the tool, what it may reach, or its arguments differ";
     let other = ModernCall::new(&client, &rounds).argument("extra", &json!(1)).with("requestState", &state);
     assert_eq!(other.refusal(), (-32602, message.to_owned()));
     "code 2".clone_into(&mut client.shared.code.lock().unwrap());

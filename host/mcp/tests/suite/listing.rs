@@ -52,6 +52,33 @@ fn pages_together_are_the_list_in_its_order() {
 }
 
 #[test]
+fn a_page_ends_at_its_bytes_too() {
+    // With the comma behind it, 64 of them are 1 MiB.
+    const ENTRY_BYTES: usize = 16 * 1024 - 1;
+    let described = |number: usize, length: usize| ToolDefinition {
+        description: "x".repeat(length),
+        ..plain(&format!("t{number:03}"))
+    };
+    let around = {
+        let client = Client::with(ServerOptions::default());
+        client.host.swap(2, vec![described(0, 1)]);
+        page(&client, None)["result"]["tools"][0].to_string().len() - 1
+    };
+    // Without the last comma, a page has room for one byte more.
+    for (more, expected) in [(0, [64, 6]), (1, [64, 6]), (2, [63, 7])] {
+        let length = |number| ENTRY_BYTES - around + if number == 0 { more } else { 0 };
+        let definitions: Vec<ToolDefinition> = (0..70).map(|number| described(number, length(number))).collect();
+        assert_eq!(list(2, definitions.clone()).pages(500), 2);
+        let client = Client::with(ServerOptions::default());
+        client.host.swap(2, definitions);
+        let first = page(&client, None);
+        let second = page(&client, first["result"]["nextCursor"].as_str());
+        assert_eq!([&first, &second].map(|page| names(page).len()), expected, "{more} bytes more");
+        assert_eq!(second["result"]["nextCursor"], Value::Null);
+    }
+}
+
+#[test]
 fn an_empty_list_is_a_list() {
     let expected = format!(
         r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public",{IDENTITY}}}}}"#

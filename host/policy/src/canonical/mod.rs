@@ -22,9 +22,12 @@ struct Canonical<'a> {
     form: u32,
     component: &'a str,
     prefix: Option<&'a str>,
-    /// Only where functions that cannot be tools are left out.
+    /// Only where nobody is warned of functions that cannot be tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     skip_unsupported: bool,
+    /// The functions that are tools, where the manifest names them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    exports: BTreeMap<&'a str, &'a str>,
     /// Texts of functions and types; none are not written.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     describe: BTreeMap<&'a str, &'a str>,
@@ -172,6 +175,7 @@ impl ComponentPolicy {
             component: self.name(),
             prefix: self.prefix(),
             skip_unsupported: self.typed().skip_unsupported(),
+            exports: self.typed().exports().iter().map(|export| (export.function(), export.tool())).collect(),
             describe: self.typed().descriptions().iter().map(|text| (text.key(), text.text())).collect(),
             limits: table(self.limits()),
             load: LoadLimit::ALL
@@ -238,7 +242,8 @@ fn instance(policy: InstancePolicy) -> Instance {
 
 fn table(limits: &Limits) -> Table {
     // A later limit changes nothing in policies that do not say it.
-    let said = |limit: &Limit| *limit != Limit::TaskDeadline || limits.get(*limit) != limit.spec().default;
+    let is_later = |limit: &Limit| matches!(limit, Limit::TaskDeadline | Limit::ConcurrencyShared);
+    let said = |limit: &Limit| !is_later(limit) || limits.get(*limit) != limit.spec().default;
     Limit::ALL.into_iter().filter(said).map(|limit| row(limit.spec(), limits.get(limit))).collect()
 }
 

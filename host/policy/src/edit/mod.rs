@@ -26,6 +26,24 @@ pub struct ManifestEntry {
     pub value: Value,
 }
 
+impl ManifestEntry {
+    /// The entry that a line of this section is, such as `"/data" = { path = "data" }`. `None` if
+    /// the text is not one line of a table.
+    #[must_use]
+    pub fn of_line(section: &'static str, line: &str) -> Option<Self> {
+        let document: DocumentMut = line.parse().ok()?;
+        let mut entries = document.iter();
+        let (key, item) = entries.next().filter(|_| !line.contains('\n'))?;
+        Some(Self { section, key: key.to_owned(), value: item.as_value()?.clone() })
+    }
+
+    /// A text of its value, which is a table in one line.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.value.as_inline_table()?.get(key)?.as_str()
+    }
+}
+
 impl ManifestEdit {
     /// Of this text.
     ///
@@ -288,6 +306,19 @@ filesystem = { \"/notes\" = { path = \"notes\" } }
 
     fn http(rule: &str) -> ManifestEntry {
         ManifestEntry { section: "network", key: "http".to_owned(), value: Value::Array(Array::from_iter([rule])) }
+    }
+
+    #[test]
+    fn a_line_of_a_section_is_an_entry() {
+        let entry = ManifestEntry::of_line("filesystem", r#""/a \"b" = { path = "x = y", access = "read" }"#).unwrap();
+        assert_eq!(
+            (entry.key.as_str(), entry.text("path"), entry.text("access")),
+            ("/a \"b", Some("x = y"), Some("read"))
+        );
+        assert_eq!(entry.text("quota"), None);
+        for line in ["", "a", "[a]", "a = 1\nb = 2", "[a]\nb = 1"] {
+            assert!(ManifestEntry::of_line("env", line).is_none(), "{line}");
+        }
     }
 
     #[test]

@@ -236,6 +236,9 @@ impl Mount {
     }
 }
 
+/// The host's folder in the line of a denial that no mount has to do with: a person fills it in.
+pub const ANY_FOLDER: &str = "FOLDER";
+
 /// The denial of a path that no mount leads to.
 pub(crate) fn no_mount(subject: &Arc<Subject>, want: FileAccess, path: &str, in_component: bool) -> Denial {
     let denial = Denial::new(Capability::Filesystem, format!("{want} {path}"), Reason::NoRule, subject);
@@ -249,6 +252,6 @@ pub(crate) fn no_mount(subject: &Arc<Subject>, want: FileAccess, path: &str, in_
     }
     denial.allowed_by(
         &subject.section("filesystem"),
-        format!("{folder} = {{ path = \"FOLDER\", access = \"{access}\" }}"),
+        format!("{folder} = {{ path = \"{ANY_FOLDER}\", access = \"{access}\" }}"),
     )
 }

@@ -47,6 +47,14 @@ pub enum Host {
     Addr(IpAddr),
 }
 
+/// A host with its port, where one is named, as both stand in a URL or in the header `Host`. All
+/// that names a server is compared by this.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    host: Host,
+    port: Option<u16>,
+}
+
 /// Why a text is no host. The message completes the sentence "the host …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
@@ -114,6 +122,74 @@ impl Host {
         match self {
             Self::Name(name) => Some(name),
             Self::Addr(_) => None,
+        }
+    }
+}
+
+impl HostPort {
+    /// Reads a host and, behind a colon, a port. A user, a path and anything else is no part of it.
+    ///
+    /// ```
+    /// use toolcell_policy::HostPort;
+    /// let normal = |text: &str| HostPort::parse(text).map(|read| read.to_string());
+    /// assert_eq!(normal("0x7f000001:9715").as_deref(), Some("127.0.0.1:9715"));
+    /// assert_eq!(normal("Tools.Example.COM.").as_deref(), Some("tools.example.com"));
+    /// assert_eq!(normal("[::ffff:127.0.0.1]:1").as_deref(), Some("127.0.0.1:1"));
+    /// assert_eq!(normal("user@example.com"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let end = match text.starts_with('[') {
+            true => text.find(']')? + 1,
+            false => text.find(':').unwrap_or(text.len()),
+        };
+        let (host, port) = text.split_at_checked(end)?;
+        let is_port = |port: &&str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = match port {
+            "" => None,
+            port => Some(port.strip_prefix(':').filter(is_port)?.parse().ok().filter(|port| *port > 0)?),
+        };
+        let host = match Host::parse(host).ok()? {
+            Host::Addr(address) => Host::Addr(address.to_canonical()),
+            name @ Host::Name(_) => name,
+        };
+        Some(Self { host, port })
+    }
+
+    /// The host.
+    #[must_use]
+    pub const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port, where one is named.
+    #[must_use]
+    pub const fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Leaves out this port, which its scheme has anyway.
+    #[must_use]
+    pub fn without_port(self, default: u16) -> Self {
+        Self { port: self.port.filter(|port| *port != default), ..self }
+    }
+
+    /// True if it names this machine by itself.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        match &self.host {
+            Host::Name(name) => name == "localhost",
+            Host::Addr(address) => address.is_loopback(),
+        }
+    }
+}
+
+impl fmt::Display for HostPort {
+    /// As it stands in a URL.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(formatter, "{}:{port}", self.host),
+            None => write!(formatter, "{}", self.host),
         }
     }
 }

@@ -26,8 +26,10 @@ use crate::settings::accessors;
 
 pub use address::AddressClass;
 pub use denial::{Allow, Capability, Denial, Reason};
-pub use files::{Access, FILES_DEFAULT, FileAccess, FilePermit, Mount, MountKind, QUOTA_BYTES_DEFAULT, Quota};
-pub use host::{Host, HostError, HostPattern};
+pub use files::{
+    ANY_FOLDER, Access, FILES_DEFAULT, FileAccess, FilePermit, Mount, MountKind, QUOTA_BYTES_DEFAULT, Quota,
+};
+pub use host::{Host, HostError, HostPattern, HostPort};
 pub use http::{AskError, HttpAsk, HttpPermit, HttpRule, MethodSet, Scheme};
 pub use keyvalue::KeyValue;
 pub use network::{AddressPermit, CaFile, Network};

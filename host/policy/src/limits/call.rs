@@ -69,9 +69,14 @@ limits! {
     Arguments arguments_bytes: u64 = "arguments" Bytes { min: 2, default: MIB, max: 64 * MIB }, like ["64KiB"],
         "The guest gets a copy and reads it on its budget. The limit on lines of input bounds them first. The least \
          is the text of an empty object.";
-    /// Calls of one tool that run at once.
+    /// Calls of one tool that run at once, in each replica.
     Concurrency concurrency: usize = "concurrency" Count { min: 1, default: 16, max: 1_000 }, like [4],
         "Further calls wait in the queue. Keeps one tool from taking every sandbox.";
+    /// Calls of one tool that run at once over all replicas that share state.
+    ConcurrencyShared concurrency_shared: usize = "concurrency_shared"
+        Count { min: 1, default: CONCURRENCY_SHARED_MOST, max: CONCURRENCY_SHARED_MOST }, like [20],
+        "The default, which is the most, is no bound: more replicas run more calls, and none asks the server for a \
+         place. It is for what a tool uses that replicas do not add to, such as a database.";
     /// Queued calls of one tool; more are answered "busy".
     Queue queue: usize = "queue" Count { min: 0, default: 64, max: 10_000 }, like [0],
         "Each queued call holds its arguments in memory.";
@@ -165,6 +170,7 @@ impl Limits {
     }
 }
 
+const CONCURRENCY_SHARED_MOST: u64 = 100_000;
 const PER_MINUTE_600: u64 = Rate { count: 600, per: Per::Minute }.number();
 const PER_SECOND_20: u64 = Rate { count: 20, per: Per::Second }.number();
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::http::is_host;
 use crate::diagnostic::Diagnostic;
+use crate::grants::HostPort;
 use crate::grants::SecretSource;
 use crate::quantity::{DAY, MINUTE, SECOND};
 use crate::read::{Entry, Problems, Section, secrets};
@@ -100,15 +100,14 @@ impl AlertsPolicy {
 fn url(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
     let parts = ["https://", "http://"].into_iter().find_map(|scheme| Some((scheme, text.strip_prefix(scheme)?)));
-    let is_url = parts.is_some_and(|(scheme, rest)| {
-        let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        let is_own = matches!(name, "localhost" | "127.0.0.1" | "[::1]") || host == "[::1]";
+    let url = parts.filter(|_| text.len() <= URL_BYTES_MAX).and_then(|(scheme, rest)| {
+        let (host, path) = rest.split_at_checked(rest.find(['/', '?']).unwrap_or(rest.len()))?;
+        let host = HostPort::parse(host).filter(|host| scheme == "https://" || host.is_this_machine())?;
         let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\\');
-        is_host(host) && path.bytes().all(plain) && (scheme == "https://" || is_own)
+        path.bytes().all(plain).then(|| format!("{scheme}{host}{path}"))
     });
-    if is_url && text.len() <= URL_BYTES_MAX {
-        return Some(text.to_owned());
+    if url.is_some() {
+        return url;
     }
     let problem = entry.error("alerts::url", format!("{text:?} is no address that messages can go to"));
     problems.refuse(problem.hint("write an address of https, or one of http of this machine"))

@@ -1,7 +1,7 @@
 //! The section `[callers]`: who may see and call which tools, how often, and how many at once. Must
 //! not hold: how a caller is recognised, or how a bound is enforced.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -41,6 +41,15 @@ pub(crate) const CONCURRENCY: Spec = Spec {
     reason: "The most there is: the tools and the process bound a caller already. Further calls wait.",
 };
 
+pub(crate) const CONCURRENCY_SHARED: Spec = Spec {
+    key: "concurrency_shared",
+    unit: Unit::Count,
+    default: 100_000,
+    min: 1,
+    max: 100_000,
+    reason: "The most there is, and no bound. It is for callers that must not get more from more replicas.",
+};
+
 /// Who may call what. Without `[callers]` in the manifest, everybody may call every tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Callers {
@@ -66,7 +75,19 @@ accessors! {
         pub(crate) skills: Vec<(ToolPattern, Span)>,
         pub(crate) rate: Option<u64>,
         pub(crate) concurrency: Option<usize>,
+        pub(crate) concurrency_shared: Option<usize>,
+        /// The patterns of tools, prompts and skills, by the names that they take.
+        pub(crate) taken: [TakenNames; 3],
     }
+}
+
+/// The names that some patterns take: looking one up takes the same time for any number of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TakenNames {
+    all: bool,
+    components: HashSet<String>,
+    own: HashMap<String, HashSet<String>>,
+    exposed: HashSet<String>,
 }
 
 /// Some tools.
@@ -177,10 +198,10 @@ impl Callers {
     #[must_use]
     pub fn check_tools(&self, tools: &[ToolName<'_>]) -> Vec<Diagnostic> {
         let of_kind = |kind: Callable| {
-            let known: Vec<ToolName<'_>> = tools.iter().filter(|tool| tool.kind == kind).copied().collect();
+            let known = KnownNames::of(kind, tools);
             let patterns = self.rules().iter().flat_map(|rule| rule.patterns(kind));
-            let unknown = patterns.filter(|(pattern, _)| !known.iter().any(|tool| pattern.takes(tool)));
-            unknown.filter_map(|(pattern, span)| pattern.unknown(kind, &known, span)).collect::<Vec<_>>()
+            let unknown = patterns.filter(|(pattern, _)| !known.have(pattern));
+            unknown.filter_map(|(pattern, span)| pattern.unknown(kind, &known.all, span)).collect::<Vec<_>>()
         };
         [Callable::Tool, Callable::Prompt, Callable::Skill].map(of_kind).concat()
     }
@@ -223,6 +244,8 @@ impl Callers {
 #[derive(Serialize, PartialEq, Eq)]
 struct Canonical {
     concurrency: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency_shared: Option<usize>,
     names: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prompts: Vec<String>,
@@ -242,6 +265,7 @@ impl CallerRule {
         };
         Canonical {
             concurrency: self.concurrency,
+            concurrency_shared: self.concurrency_shared,
             names: sorted(self.names.clone()),
             rate: self.rate.map(|rate| Rate::of_number(rate).to_string()),
             scopes: sorted(self.scopes.clone()),
@@ -262,7 +286,12 @@ impl CallerRule {
     /// True if this rule, by itself, lets its callers see and call the tool.
     #[must_use]
     pub fn takes(&self, tool: &ToolName<'_>) -> bool {
-        self.patterns(tool.kind).iter().any(|(pattern, _)| pattern.takes(tool))
+        let [tools, prompts, skills] = &self.taken;
+        match tool.kind {
+            Callable::Tool => tools.has(tool),
+            Callable::Prompt => prompts.has(tool),
+            Callable::Skill => skills.has(tool),
+        }
     }
 
     /// Whom it is for, in words.
@@ -278,18 +307,57 @@ impl CallerRule {
     }
 }
 
-impl ToolPattern {
-    /// True if this tool is one of them.
-    #[must_use]
-    pub fn takes(&self, tool: &ToolName<'_>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Component(component) => component == tool.component,
-            Self::Own(component, own) => component == tool.component && own == tool.own,
-            Self::Exposed(exposed) => exposed == tool.exposed,
+impl TakenNames {
+    /// Those that these patterns take.
+    pub(crate) fn of(patterns: &[(ToolPattern, Span)]) -> Self {
+        let mut taken = Self::default();
+        for (pattern, _) in patterns {
+            match pattern {
+                ToolPattern::All => taken.all = true,
+                ToolPattern::Component(component) => _ = taken.components.insert(component.clone()),
+                ToolPattern::Own(component, own) => {
+                    taken.own.entry(component.clone()).or_default().insert(own.clone());
+                }
+                ToolPattern::Exposed(exposed) => _ = taken.exposed.insert(exposed.clone()),
+            }
         }
+        taken
     }
 
+    fn has(&self, tool: &ToolName<'_>) -> bool {
+        self.all
+            || self.components.contains(tool.component)
+            || self.own.get(tool.component).is_some_and(|own| own.contains(tool.own))
+            || self.exposed.contains(tool.exposed)
+    }
+}
+
+/// The names of all tools of a kind.
+struct KnownNames<'n> {
+    all: Vec<ToolName<'n>>,
+    own: HashSet<(&'n str, &'n str)>,
+    exposed: HashSet<&'n str>,
+}
+
+impl<'n> KnownNames<'n> {
+    fn of(kind: Callable, tools: &[ToolName<'n>]) -> Self {
+        let all: Vec<ToolName<'n>> = tools.iter().filter(|tool| tool.kind == kind).copied().collect();
+        let own = all.iter().map(|tool| (tool.component, tool.own)).collect();
+        let exposed = all.iter().map(|tool| tool.exposed).collect();
+        Self { all, own, exposed }
+    }
+
+    /// True if a pattern that names one tool names one of these. Other patterns may take nothing.
+    fn have(&self, pattern: &ToolPattern) -> bool {
+        match pattern {
+            ToolPattern::All | ToolPattern::Component(_) => true,
+            ToolPattern::Own(component, own) => self.own.contains(&(component.as_str(), own.as_str())),
+            ToolPattern::Exposed(exposed) => self.exposed.contains(exposed.as_str()),
+        }
+    }
+}
+
+impl ToolPattern {
     /// The problem of a name that is no tool's. `*` and `COMPONENT/*` never have it, even where
     /// they match nothing.
     fn unknown(&self, kind: Callable, tools: &[ToolName<'_>], span: &Span) -> Option<Diagnostic> {
@@ -357,11 +425,24 @@ impl Rights<'_> {
         all?.into_iter().max_by_key(pace).map(Rate::of_number)
     }
 
-    /// The caller's calls that run at once, all tools together: the most generous number of its
-    /// rules. `None`: as many as the tools allow.
+    /// The caller's calls that run at once in each replica, all tools together: the most generous
+    /// number of its rules. `None`: as many as the tools allow.
     #[must_use]
     pub fn concurrency(&self) -> Option<usize> {
         let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency).collect();
+        all?.into_iter().max()
+    }
+
+    /// True if the caller has fewer calls at once than its tools allow.
+    #[must_use]
+    pub fn bounds_calls(&self) -> bool {
+        self.concurrency().is_some() || self.concurrency_shared().is_some()
+    }
+
+    /// The caller's calls that run at once over all replicas, by the same rule.
+    #[must_use]
+    pub fn concurrency_shared(&self) -> Option<usize> {
+        let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency_shared).collect();
         all?.into_iter().max()
     }
 }

@@ -54,14 +54,14 @@ pub use packages::PackageRegistry;
 pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
 pub use registries::RegistryPolicy;
 pub use resources::{MountFiles, RESOURCES_MAX, ResourceRule, StateEntries, ToolArguments, UriTemplate};
-pub use server::{LogWord, Server, Walls};
+pub use server::{LogWord, Server, StartRule, Walls};
 pub use skills::SkillsPolicy;
 pub use state::{RatesWhileAway, SharedServer, StatePolicy};
 pub use tasks::{TaskRule, TasksPolicy};
 pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use trust::{Required, SignerPolicy, TrustPolicy};
-pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
-pub use wall::Wall;
+pub use typed::{DESCRIPTIONS_MAX, Description, EXPORTS_MAX, ExportedFunctions, NamedExport, TypedPolicy};
+pub use wall::{NAMES as WALL_NAMES, Wall};
 
 accessors! {
     /// A checked manifest. Only [`crate::parse`] makes one.
@@ -121,7 +121,8 @@ accessors! {
         pub(crate) source: SourceRef => &SourceRef,
         /// Its place in the manifest.
         pub(crate) source_span: Span => Span,
-        pub(crate) prefix: Option<(String, Span)>,
+        /// The prefix of each of its tools' names.
+        pub(crate) prefix: Option<String> => Option<&str>,
         /// Texts for its functions, where these are its tools.
         pub(crate) typed: TypedPolicy => &TypedPolicy,
         /// The limits of its tools where the manifest says nothing of a tool, and of listing its
@@ -250,18 +251,6 @@ impl Manifest {
 }
 
 impl ComponentPolicy {
-    /// The prefix of each of its tools' names.
-    #[must_use]
-    pub fn prefix(&self) -> Option<&str> {
-        self.prefix.as_ref().map(|(prefix, _)| prefix.as_str())
-    }
-
-    /// Its place in the manifest.
-    #[must_use]
-    pub fn prefix_span(&self) -> Option<Span> {
-        self.prefix.as_ref().map(|(_, span)| span.clone())
-    }
-
     /// The limits of one tool, by the tool's own name, without prefix.
     #[must_use]
     pub fn tool_limits(&self, tool: &str) -> &Limits {
@@ -311,10 +300,17 @@ impl ComponentPolicy {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
+    /// The export behind a tool, by the tool's own name: the function that `exports` gives this
+    /// name, as it is written there. Else the tool's name.
+    #[must_use]
+    pub fn export_of<'a>(&'a self, tool: &'a str) -> &'a str {
+        self.typed.function_of(tool).unwrap_or(tool)
+    }
+
     /// The name a client sees for one of the component's tools.
     ///
     /// # Errors
-    /// [`NameError`] where the prefix and the name together are no tool name.
+    /// [`NameError`] where the name does not have the form of a tool's.
     pub fn exposed_name(&self, tool: &str) -> Result<String, NameError> {
         names::exposed(self.prefix(), tool)
     }

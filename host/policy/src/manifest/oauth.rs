@@ -147,7 +147,9 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<OauthPo
         }
         for entry in table.entries() {
             let Some((issuer, span)) = issuer(&entry, resource.as_deref(), problems) else { continue };
-            if issuers.iter().any(|known| known.issuer == issuer.issuer) {
+            // Tokens repeat an issuer to the letter, and its keys come from the host that it is.
+            let is_same = |known: &IssuerPolicy| Url::parse(&known.issuer).ok() == Url::parse(&issuer.issuer).ok();
+            if issuers.iter().any(is_same) {
                 let message = format!("{:?} is an issuer already", issuer.issuer);
                 problems.add(Diagnostic::error("oauth::twice", message).at(span));
             }

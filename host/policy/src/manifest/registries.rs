@@ -1,9 +1,8 @@
 //! The sections `[registries."HOST"]`: how a registry of components is reached. Must not hold: a
 //! request, or the credentials that a machine has for it.
 
-use super::http::is_host;
 use crate::diagnostic::Diagnostic;
-use crate::grants::SecretSource;
+use crate::grants::{HostPort, SecretSource};
 use crate::read::{Entry, Problems, Section, paths, secrets, texts};
 use crate::reference::{REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, check_registry};
 use crate::settings::accessors;
@@ -119,7 +118,7 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
 /// True for a host as `oci://` references name it: in lower case, with a port or not.
 pub(super) fn is_registry(text: &str) -> bool {
     let is_spelling = matches!(check_registry(text), Err(ReferenceError::Spelling { .. }));
-    text.len() <= HOST_BYTES_MAX && is_host(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase()) && !is_spelling
+    text.len() <= HOST_BYTES_MAX && HostPort::parse(text).is_some_and(|host| host.to_string() == text) && !is_spelling
 }
 
 fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {

@@ -10,6 +10,7 @@ use crate::limits::{Spec, Unit};
 use crate::manifest::approval::{self, ApproveIn};
 use crate::manifest::discovery::{self, Discovery};
 use crate::manifest::icons::{self, ICON, ICONS_MAX, IconRule};
+use crate::manifest::wall;
 use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND};
 use crate::read::{Entry, Problems, limits, paths, secrets, texts};
 use crate::settings::settings;
@@ -162,10 +163,21 @@ settings! {
         store: Option<String> => Option<&str> = "store" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["/var/lib/toolcell/store"]};
         /// The processes that calls run in: `"required"`, sandbox processes with every wall of the
-        /// kernel, or no start; `"best"`, with the walls that this machine gives; `"none"`, the
-        /// host's own process.
+        /// kernel but those of `walls_without`, or no start; `"best"`, with the walls that this
+        /// machine gives; `"none"`, the host's own process.
         walls: Walls => Walls = "walls" (Words(&[NONE, BEST, REQUIRED]), walls, else Walls::default()),
             {"default": BEST, "examples": [REQUIRED]};
+        /// The walls that may be missing, by their names in `toolcell walls`: those that whatever
+        /// starts the host takes away. Any other one that is missing keeps the host from starting
+        /// where all are required, and counts as a problem of a running host.
+        walls_without: Vec<String> => &[String] = "walls_without" (
+            List(&Words(&wall::NAMES)), wall::read_without, else Vec::new()
+        ), {"maxItems": wall::NAMES.len(), "uniqueItems": true, "examples": [["user-namespace", "threads"]]};
+        /// The effect of a component that is broken, cannot be read, or lacks a secret or a folder,
+        /// on a start: `"what works"`, all others are served; `"all"`, nothing is. Where no
+        /// component works, nothing is served either way.
+        start: StartRule => StartRule = "start" (Words(&START), start, else StartRule::WhatWorks),
+            {"default": "what works", "examples": ["all"]};
         /// Time without a call after which a sandbox process is ended. The next call starts
         /// another.
         wall_idle: Duration => Duration = "wall_idle" (
@@ -183,6 +195,10 @@ settings! {
         /// `"debug"`, everything. `--log LEVEL` and `toolcell log-level` win.
         log: LogWord => LogWord = "log" (Words(&LOG_WORDS), log, else LogWord::Info),
             {"default": "info", "examples": ["warn"]};
+        /// True adds what each call used to `_meta` of its result, as `toolcell/usage`: fuel, peak
+        /// memory and time. Many clients pass `_meta` on to the model, which pays for it in tokens.
+        usage: bool => bool = "usage" (Flag, Entry::boolean, else false),
+            {"default": false, "examples": [true]};
         /// True ends running calls whose tool may reach less after the manifest changed. With false
         /// they run on as they began.
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
@@ -213,8 +229,20 @@ pub enum Walls {
     /// `"best"`, the default: sandbox processes, with the walls that the machine gives.
     #[default]
     Best,
-    /// `"required"`: sandbox processes with every wall; without one the host does not start.
+    /// `"required"`: sandbox processes with every wall but those of `walls_without`. Without
+    /// another one the host does not start.
     Required,
+}
+
+/// The effect of a broken component on a start. `start` in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StartRule {
+    /// `"what works"`, the default: all others are served. A process that runs goes on where a
+    /// component breaks, and so does the next one: otherwise a reboot would take every tool away.
+    #[default]
+    WhatWorks,
+    /// `"all"`: nothing is served.
+    All,
 }
 
 /// The part of the log that is written. `log` in the manifest.
@@ -235,6 +263,9 @@ pub enum LogWord {
 
 /// The words for `log`, in the order of their meanings.
 const LOG_WORDS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
+
+/// The words for `start`, in the order of their meanings.
+const START: [&str; 2] = ["what works", "all"];
 
 /// The words for `walls`.
 const NONE: &str = "none";
@@ -258,6 +289,10 @@ fn walls(entry: &Entry<'_>, problems: &mut Problems) -> Option<Walls> {
             problems.refuse(entry.error("server::walls", message))
         }
     }
+}
+
+fn start(entry: &Entry<'_>, problems: &mut Problems) -> Option<StartRule> {
+    entry.one_of(START, [StartRule::WhatWorks, StartRule::All], problems)
 }
 
 fn wall_memory(entry: &Entry<'_>, problems: &mut Problems) -> Option<u64> {

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::http::is_host;
 use super::server::Server;
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
+use crate::grants::{Host, HostPort};
 use crate::quantity::SECOND;
 use crate::read::{Entry, Problems, Section, paths, secrets, texts};
 use crate::settings::{accessors, settings};
@@ -159,15 +159,12 @@ impl SharedServer {
 
 /// Reads `HOST` or `HOST:PORT`.
 fn place(text: &str) -> Option<(String, Option<u16>)> {
-    if !is_host(text) {
-        return None;
-    }
-    // What is_host takes ends with a port, or has none.
-    let (host, port) = match text.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
-        Some((host, port)) => (host, Some(port.parse().ok()?)),
-        None => (text, None),
+    let read = HostPort::parse(text)?;
+    let host = match read.host() {
+        Host::Name(name) => name.clone(),
+        Host::Addr(address) => address.to_string(),
     };
-    Some((host.trim_matches(['[', ']']).to_owned(), port))
+    Some((host, read.port()))
 }
 
 impl StatePolicy {

@@ -3,7 +3,8 @@
 
 use std::net::SocketAddr;
 
-use super::http::{HOSTS, ListenAddress, NAMES_MAX, is_host, named};
+use super::http::{HOSTS, ListenAddress, NAMES_MAX, named};
+use crate::grants::HostPort;
 use crate::read::texts::{self, LINE_CHARS_MAX};
 use crate::read::{Entry, Problems, Section};
 use crate::settings::accessors;
@@ -31,6 +32,12 @@ settings! {
         /// Names that the address goes by, beside itself; with a port where only that one is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};
+        /// Tools with series of their own: the first that are called. Calls of all others are
+        /// counted together.
+        tools: usize => usize = "tools" (
+            Count { min: 0, default: 100, max: 100_000 },
+            "A tool has some 70 series. People look at a hundred tools one by one, and at more of them in the console."
+        ), {"examples": [500]};
     }
     other names { "address" => "listen", "bind" => "listen", "port" => "listen" }
 }
@@ -116,7 +123,8 @@ fn endpoint(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
         let (host, path) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len()))?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~');
         let path = if matches!(path, "" | "/") { TRACES_PATH } else { path };
-        (is_host(host) && path.bytes().all(plain)).then(|| format!("{scheme}{host}{path}"))
+        let host = HostPort::parse(host)?;
+        path.bytes().all(plain).then(|| format!("{scheme}{host}{path}"))
     });
     read.or_else(|| {
         let problem = entry.error("traces::endpoint", format!("{text:?} is no place to send traces to"));

@@ -12,7 +12,7 @@ use super::{ComponentPolicy, Server, Walls};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Delivery;
 use crate::names::{self, did_you_mean};
-use crate::read::{Problems, Section};
+use crate::read::{Entry, Problems, Section};
 
 /// The group of sandbox processes that a component's calls run in. `wall` in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,6 +28,27 @@ pub enum Wall {
 
 /// The word for processes of its own.
 const OWN: &str = "own";
+
+/// The walls by name, in the order in which `toolcell walls` prints them.
+pub const NAMES: [&str; 17] = [
+    "no-new-privileges",
+    "dies-with-host",
+    "user-namespace",
+    "mount-namespace",
+    "network-namespace",
+    "ipc-namespace",
+    "pid-namespace",
+    "capabilities",
+    "landlock",
+    "not-dumpable",
+    "fixed-code",
+    "system-calls",
+    "memory",
+    "files",
+    "processes",
+    "threads",
+    "core",
+];
 
 impl Wall {
     /// The text in the manifest; `None` where there is no key.
@@ -61,6 +82,32 @@ pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> (Wall, Spa
         },
     };
     (wall, entry.span)
+}
+
+/// The key `walls_without` of `[server]`.
+pub(crate) fn read_without(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
+    let mut walls: Vec<String> = Vec::new();
+    for (name, span) in entry.strings(NAMES.len(), problems)? {
+        if !NAMES.contains(&name) {
+            let problem = Diagnostic::error("server::walls_without", format!("{name:?} is not the name of a wall"));
+            let hint = match did_you_mean(name, NAMES) {
+                Some(other) => format!("did you mean {other:?}?"),
+                None => "`toolcell walls` prints their names".to_owned(),
+            };
+            problems.add(problem.at(span).hint(hint));
+        } else if !walls.iter().any(|known| known == name) {
+            walls.push(name.to_owned());
+        }
+    }
+    Some(walls)
+}
+
+/// Refuses walls that may be missing where there is none at all.
+pub(crate) fn check_without(server: &Server, section: Option<&Section<'_>>, problems: &mut Problems) {
+    let entry = section.and_then(|section| section.get("walls_without"));
+    let Some(entry) = entry.filter(|_| server.walls() == Walls::None) else { return };
+    let problem = entry.key_error("server::walls_without", "walls_without has no effect: there are no walls");
+    problems.add(problem.hint("write walls = \"required\" beside it, or remove it"));
 }
 
 /// Notes walls that have no effect, and those that would give components the secrets of others.

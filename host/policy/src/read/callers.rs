@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::callers::{ANYONE, CONCURRENCY, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern};
+use crate::manifest::callers::{
+    ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, RATE, TakenNames,
+    ToolPattern,
+};
 use crate::manifest::{ComponentPolicy, HttpPolicy};
 use crate::names::{check_component, check_tool, did_you_mean};
 use crate::table::table;
@@ -45,9 +48,11 @@ table! {
         "skills": List(&Text), {"maxItems": LISTED_MAX, "examples": [["acme/billing/*"], ["*"]]};
         /// The rate of one caller, all tools together.
         "rate": Limit(&RATE), {"examples": ["600/min"]};
-        /// Calls of one caller that run at once, all tools together. Those past it wait as for
-        /// a tool.
+        /// Calls of one caller that run at once in each replica, all tools together. Those past
+        /// it wait as for a tool.
         "concurrency": Limit(&CONCURRENCY), {"examples": [8]};
+        /// Calls of one caller that run at once over all replicas that share state.
+        "concurrency_shared": Limit(&CONCURRENCY_SHARED), {"examples": [20]};
     }
     other names {
         "name" => "names", "tokens" => "names", "subjects" => "names", "scope" => "scopes", "tool" => "tools",
@@ -139,16 +144,23 @@ fn rule(
     let scopes = scopes.map(|entry| listed(&entry, problems)).unwrap_or_default();
     let rate = section.number(&RATE, problems);
     let concurrency = section.number(&CONCURRENCY, problems);
+    let concurrency_shared = section.number(&CONCURRENCY_SHARED, problems);
+    let tools = tools(entry, &section, context.components, problems);
+    let prompts = section.get("prompts").map(|entry| patterns(&entry, context.components, problems));
+    let prompts = prompts.unwrap_or_default();
+    let skills = section.get("skills").map(|entry| skills(&entry, problems)).unwrap_or_default();
     Some(CallerRule {
         name: entry.key.to_owned(),
         span: entry.key_span.clone(),
         names: names.into_iter().map(|(name, _)| name).collect(),
         scopes: scopes.into_iter().map(|(scope, _)| scope).collect(),
-        tools: tools(entry, &section, context.components, problems),
-        prompts: section.get("prompts").map(|entry| patterns(&entry, context.components, problems)).unwrap_or_default(),
-        skills: section.get("skills").map(|entry| skills(&entry, problems)).unwrap_or_default(),
+        taken: [&tools, &prompts, &skills].map(|patterns| TakenNames::of(patterns)),
+        tools,
+        prompts,
+        skills,
         rate,
         concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
+        concurrency_shared: concurrency_shared.and_then(|count| usize::try_from(count).ok()),
     })
 }
 

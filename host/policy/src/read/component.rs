@@ -19,7 +19,7 @@ use crate::manifest::LoginPolicy;
 use crate::manifest::approval::REMEMBER;
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
-use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
+use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, EXPORTS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
 use crate::manifest::{TaskRule, approval, apps, discovery, hints, instance, resources, tasks, typed, wall};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
@@ -40,9 +40,15 @@ table! {
         /// The `.wit` file or folder, relative to the manifest, whose comments describe the
         /// component's functions and types.
         "wit": Text, {"minLength": 1, "examples": ["wit/"]};
-        /// True leaves out functions that cannot be tools (those with resources, streams or
-        /// futures). By default they are an error.
+        /// True takes the warning away that names each function that cannot be a tool, such as one
+        /// with a resource.
         "skip_unsupported": Flag, {"default": false, "examples": [true]};
+        /// The functions that are tools, and their names. Each key is a function as in WIT, with
+        /// its interface: `acme:weather/days.get-forecast`, or `get-forecast` of the world itself;
+        /// with a version (`acme:weather/days@1.0.0.get-forecast`) where the component has two. By
+        /// default each function is a tool.
+        "exports": Named(&Text), {"minProperties": 1, "maxProperties": EXPORTS_MAX,
+            "examples": [{"acme:weather/days.get-forecast": "forecast"}]};
         /// Descriptions of functions and types, by their names as in WIT: `get-forecast`,
         /// `get-forecast.city` (a parameter), `place`, `place.lat` (a field, a case or a label).
         /// These texts win over those in `.wit` files and in the component.
@@ -114,7 +120,7 @@ table! {
     other names {
         "path" => "source", "file" => "source", "wasm" => "source", "fs" => "filesystem", "files" => "filesystem",
         "http" => "network", "environment" => "env", "arguments" => "args", "tool" => "tools",
-        "skip-unsupported" => "skip_unsupported", "descriptions" => "describe", "docs" => "describe",
+        "skip-unsupported" => "skip_unsupported", "functions" => "exports", "descriptions" => "describe", "docs" => "describe",
         "kv" => "keyvalue", "key_value" => "keyvalue", "secret" => "secrets", "resource" => "resources",
     }
 }
@@ -220,7 +226,6 @@ pub(crate) struct Defaults {
 
 /// The part of its component that a tool inherits.
 struct Inherited<'c> {
-    prefix: Option<&'c str>,
     limits: &'c PlacedLimits,
     grants: &'c Arc<Grants>,
     approval: Approval,
@@ -271,8 +276,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let task = tasks::read(&section, TaskRule::default(), problems);
     let listed = discovery::listed(&section, problems);
     let resources = resources::read(&section, &grants, problems);
-    let prefixed = prefix.as_ref().map(|(prefix, _)| prefix.as_str());
-    let inherited = Inherited { prefix: prefixed, limits: &limits, grants: &grants, approval, task };
+    let inherited = Inherited { limits: &limits, grants: &grants, approval, task };
     let tools = read_tools(&section, &inherited, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
@@ -349,7 +353,7 @@ pub(crate) fn path_problem(key: &str, text: &str, example: &str) -> Option<Diagn
     }
 }
 
-fn read_prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Span)> {
+fn read_prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let prefix = entry.string(problems)?;
     if let Err(error) = names::check_prefix(prefix) {
         let hint = match error {
@@ -359,7 +363,7 @@ fn read_prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Sp
         let message = format!("prefix {error}");
         return problems.refuse(entry.error("components::prefix", message).hint(hint));
     }
-    Some((prefix.to_owned(), entry.span.clone()))
+    Some(prefix.to_owned())
 }
 
 fn read_tools(component: &Section<'_>, inherited: &Inherited<'_>, problems: &mut Problems) -> Vec<ToolPolicy> {
@@ -374,9 +378,6 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
             name_problem("tools::name", "tool name", entry, &entry.key_span, error)
                 .hint("tool names are 1 to 64 of A-Z, a-z, 0-9, _ and -"),
         );
-    } else if let Err(error) = names::exposed(inherited.prefix, entry.key) {
-        let message = format!("tool name {:?} with its prefix {error}", entry.key);
-        problems.add(entry.key_error("tools::name", message).hint("shorten the prefix"));
     }
     let section = entry.table(&TOOL, problems)?;
     let limits = limits::read(&section, inherited.limits, problems);

@@ -37,8 +37,10 @@ pub(crate) const LAYOUT_VERSION: &str = "1.0.0";
 pub(crate) const COSIGN_TAGS: [&str; 2] = [".sig", ".att"];
 
 /// Layers that are components.
-const LAYERS: [&str; 3] = [
+const LAYERS: [&str; 4] = [
     COMPONENT_LAYER,
+    // runwasi, which runs components under containerd.
+    "application/vnd.bytecodealliance.wasm.component.layer.v0+wasm",
     // `wasm-to-oci`, krustlet, Spin's applications, and `oci-client` up to today.
     "application/vnd.wasm.content.layer.v1+wasm",
     // wasmCloud up to 1.0, Istio's and Envoy's plugins, Trivy's modules.
@@ -46,9 +48,13 @@ const LAYERS: [&str; 3] = [
 ];
 
 /// Types of artifacts that are components: what an index may say of an entry.
-const ARTIFACTS: [&str; 5] = [
+const ARTIFACTS: [&str; 8] = [
     WASM_CONFIG,
     COMPONENT_LAYER,
+    // runwasi: components, programs, and the config that goes with its layer.
+    "application/vnd.bytecodealliance.component.v1+wasm",
+    "application/vnd.bytecodealliance.module.v1+wasm",
+    "application/vnd.bytecodealliance.wasm.component.config.v0+json",
     // Config of `wasm-to-oci` and krustlet.
     "application/vnd.wasm.config.v1+json",
     // Config of wasmCloud up to 1.0.

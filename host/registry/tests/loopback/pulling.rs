@@ -48,8 +48,11 @@ async fn a_digest_is_hashed_where_the_head_says_none() {
 }
 
 #[tokio::test]
-async fn older_forms_of_components_are_pulled() {
+async fn other_forms_of_components_are_pulled() {
+    const RUNWASI: &str = "application/vnd.bytecodealliance.wasm.component.layer.v0+wasm";
     for (config, layer) in [
+        ("application/vnd.bytecodealliance.wasm.component.config.v0+json", RUNWASI),
+        ("application/vnd.oci.image.config.v1+json", RUNWASI),
         ("application/vnd.wasm.config.v1+json", "application/vnd.wasm.content.layer.v1+wasm"),
         ("application/vnd.oci.image.config.v1+json", "application/vnd.module.wasm.content.layer.v1+wasm"),
         (WASM_CONFIG, "application/wasm; charset=binary"),
@@ -91,6 +94,28 @@ async fn the_component_of_an_index_is_pulled_by_the_digest_of_the_index() {
     assert_eq!((stored.bytes.as_slice(), stored.manifest), (COMPONENT, artifact.digest()));
     assert_eq!(stored.index_bytes.unwrap(), index.to_string().into_bytes());
     assert_eq!(place.store().verify().unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_component_of_an_index_is_known_by_the_type_of_its_artifact() {
+    for kind in [
+        "application/vnd.wasm.config.v0+json",
+        "application/vnd.bytecodealliance.component.v1+wasm",
+        "application/vnd.bytecodealliance.module.v1+wasm",
+        "application/vnd.bytecodealliance.wasm.component.config.v0+json",
+    ] {
+        let place = Place::new();
+        let (artifact, _) = place.publish(COMPONENT);
+        let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [
+            {"mediaType": OCI_MANIFEST, "digest": digest(b"other").to_string(), "size": 1, "artifactType": "text/plain"},
+            {"mediaType": OCI_MANIFEST, "digest": artifact.digest().as_str(), "size": artifact.manifest_bytes().len(),
+             "artifactType": kind},
+        ]});
+        place.server.add_manifest(Some("1"), index.to_string().as_bytes());
+        let reference = place.reference().with_digest(place.client().resolve(&place.reference()).await.unwrap());
+        let pulled = place.pull(&reference).await.unwrap();
+        assert_eq!(place.store().component(&pulled.digest).unwrap().bytes, COMPONENT, "{kind}");
+    }
 }
 
 #[tokio::test]

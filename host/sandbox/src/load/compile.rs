@@ -7,7 +7,10 @@ use wasmtime::component::Component;
 use super::cache::CodeCache;
 use super::digest::Digest;
 use super::error::{LoadError, invalid};
+use super::features;
 use super::file_kind::FileKind;
+use super::imports::offered;
+use super::inspect::names_ahead;
 use super::precompiled::{self, CodeOrigin};
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
@@ -42,7 +45,8 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)
 fn compile_anew<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Result<Compiled<'s>, LoadError> {
     let survey = survey(bytes)?;
     let lane = lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
-    let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest))?;
+    let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest));
+    let code = code.map_err(|error| features::named(error.into(), bytes))?;
     if let Some((cache, name)) = survey_place(sandbox, (bytes, digest)) {
         told::keep_own_survey(cache, &name, &survey);
     }
@@ -56,7 +60,8 @@ pub(crate) fn find<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -
     let (cache, name) = survey_place(sandbox, (bytes, digest))?;
     let survey = told::own_survey(cache, &name)?;
     let lane = lane(sandbox, &survey).ok()?;
-    let name = if survey.fits_pool() { name } else { precompiled::name(lane.engine(), bytes, digest) };
+    let pooled = std::ptr::eq(lane, sandbox.pooled());
+    let name = if pooled { name } else { precompiled::name(lane.engine(), bytes, digest) };
     let precompiled::Code { component, origin, entry } = precompiled::find(lane.engine(), cache, &name)?;
     Some(Compiled { component, origin, lane, survey, entry })
 }
@@ -69,7 +74,16 @@ fn survey_place<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> O
 
 /// The engine that runs a component of this size.
 pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Result<&'s LinkedEngine> {
-    if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
+    let fits = survey.fits_pool() && survey.memories() <= sandbox.slots().memories_max().into();
+    if fits { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
+}
+
+/// Refuses a component that imports what this host does not offer, before it is compiled. Where its
+/// imports cannot be read ahead, linking refuses it.
+pub(crate) fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
+    let imports = names_ahead(bytes).unwrap_or_default().imports;
+    let names: Vec<String> = imports.into_iter().filter(|name| !offered(name)).collect();
+    if names.is_empty() { Ok(()) } else { Err(LoadError::Imports { names }) }
 }
 
 /// Counts the parts of a component and compiles it, for another process to map. None of its code
@@ -77,7 +91,9 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Resul
 pub(crate) fn compile_elsewhere(engine: &Engine, bytes: &[u8]) -> Result<(Survey, Vec<u8>), LoadError> {
     guarded(bytes, || {
         let survey = survey(bytes)?;
-        Ok((survey, precompiled::serialized(engine, bytes)?))
+        check_imports(bytes)?;
+        let code = precompiled::serialized(engine, bytes);
+        Ok((survey, code.map_err(|error| features::named(error.into(), bytes))?))
     })
 }
 

@@ -17,7 +17,7 @@ use super::survey::Survey;
 use super::wishes::{CarriedWishes, carried_wishes};
 use crate::failure::one_line;
 use crate::shape::typed::LeftOut;
-use crate::shape::{Shape, ShapeName};
+use crate::shape::{ExportedTools, Shape, ShapeName};
 use crate::wasi::state::CallState;
 
 /// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`;
@@ -26,6 +26,7 @@ pub struct ToolComponent {
     sandbox: Sandbox,
     pre: InstancePre<CallState>,
     shape: Shape,
+    left_out: Vec<LeftOut>,
     slot_units: u32,
     pooled: bool,
     inspection: Inspection,
@@ -120,7 +121,13 @@ impl ToolComponent {
     /// # Errors
     /// Likewise.
     pub fn load_known(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> Result<Self, LoadError> {
-        let compiled = compile::compile(sandbox, (bytes, digest))?;
+        let compiled = match compile::find(sandbox, (bytes, digest)) {
+            Some(compiled) => compiled,
+            None => {
+                compile::check_imports(bytes)?;
+                compile::compile(sandbox, (bytes, digest))?
+            }
+        };
         let inspection = Inspection::of(&compiled.component, (bytes, digest));
         Self::link(sandbox, compiled, inspection, bytes)
     }
@@ -167,12 +174,13 @@ impl ToolComponent {
         }
         let linked = lane.linker().instantiate_pre(&component);
         let pre = linked.map_err(|error| mismatch(one_line(&error)))?;
-        let shape = Shape::of(&pre, bytes, inspection.exports())?;
+        let ExportedTools { shape, left_out } = ExportedTools::of(&pre, bytes, inspection.exports())?;
         let pooled = std::ptr::eq(lane, sandbox.pooled());
         Ok(Self {
             sandbox: sandbox.clone(),
             pre,
             shape,
+            left_out,
             slot_units: sandbox.slots().units(&component),
             pooled,
             inspection,
@@ -233,22 +241,24 @@ impl ToolComponent {
         &self.wishes
     }
 
-    /// Functions of a typed component that are no tools, as JSON cannot carry their parameters or
-    /// results.
+    /// True if it is a command-line program. A typed component may be one as well.
     #[must_use]
-    pub fn left_out(&self) -> &[LeftOut] {
-        match &self.shape {
-            Shape::Typed(functions) => functions.left_out(),
-            Shape::Contract(_) | Shape::Program(_) => &[],
-        }
+    pub fn is_program(&self) -> bool {
+        self.shape.is_program()
     }
 
-    /// The number of tools that a typed component makes, before any of them is described; `None` of
-    /// any other.
+    /// Functions that are not tools, such as those whose parameters or results JSON cannot carry.
     #[must_use]
-    pub fn functions(&self) -> Option<usize> {
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// The functions of a typed component that are tools, as in WIT with interface and version, in
+    /// the order in which they are listed. `None` of any other.
+    #[must_use]
+    pub fn functions(&self) -> Option<Vec<String>> {
         match &self.shape {
-            Shape::Typed(functions) => Some(functions.len()),
+            Shape::Typed { functions, .. } => Some(functions.served()),
             Shape::Contract(_) | Shape::Program(_) => None,
         }
     }
@@ -258,7 +268,7 @@ impl ToolComponent {
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
         match &self.shape {
-            Shape::Typed(functions) => Some(functions.describable()),
+            Shape::Typed { functions, .. } => Some(functions.describable()),
             Shape::Contract(_) | Shape::Program(_) => None,
         }
     }

@@ -3,6 +3,7 @@
 use toolcell_policy::quantity::show_bytes;
 
 use super::digest::Digest;
+use super::features::OffFeature;
 use super::file_kind::FileKind;
 use super::imports::with_offer;
 use super::precompiled::NotCompiled;
@@ -36,12 +37,15 @@ pub enum LoadError {
     /// It has more parts than this host reads or compiles. Nothing of it was handed to the engine.
     #[error("made of too much: {0}")]
     TooMuch(Excess),
-    /// WebAssembly that does not validate or compile, or needs a feature that is off.
+    /// WebAssembly that does not validate or compile.
     #[error("not a valid component: {reason}")]
     Invalid {
         /// The engine's words.
         reason: String,
     },
+    /// WebAssembly that would be valid with features that are off.
+    #[error("uses {}, which the engine has off", .0.iter().map(|feature| feature.name).collect::<Vec<_>>().join(", "))]
+    Features(Vec<&'static OffFeature>),
     /// The engine panicked.
     #[error("the engine failed at this component: {reason} (component {digest}, toolcell {})", env!("CARGO_PKG_VERSION"))]
     EngineFault {
@@ -74,14 +78,6 @@ pub enum LoadError {
         /// Its exports.
         exports: Vec<String>,
     },
-    /// Two functions would be tools of the same name.
-    #[error("\"{}\" and \"{}\" would both be the tool \"{tool}\"", .functions[0], .functions[1])]
-    SameName {
-        /// The tool's name.
-        tool: String,
-        /// Both functions, as in WIT.
-        functions: [String; 2],
-    },
     /// The names of its functions, of their parameters and types take more memory, once for each
     /// use, than they may.
     #[error("its functions have names that come to more than {} in all", show_bytes(*.bytes_max))]
@@ -96,6 +92,9 @@ pub enum LoadError {
         found: String,
     },
 }
+
+/// The export of a component that answers HTTP requests, up to its version.
+const HTTP_SERVER: &str = "wasi:http/incoming-handler@";
 
 impl LoadError {
     /// A hint on how to fix it.
@@ -116,9 +115,8 @@ impl LoadError {
             Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
                 "lists of fixed length are no part of WIT's released versions: write a list, or a tuple"
             }
-            Self::Invalid { .. } => {
-                "exceptions, threads, 64-bit memories, wide arithmetic and garbage collection are off"
-            }
+            Self::Invalid { .. } => "the file is damaged, or made by a tool that does not fit: build it again",
+            Self::Features(features) => features.first().map_or("", |feature| feature.without),
             Self::EngineFault { .. } => {
                 "this is a fault of the engine, which no setting mends: report it with this line, and with the component if you may share it"
             }
@@ -127,13 +125,15 @@ impl LoadError {
                 "WASI 0.3 is not offered: build it for WASI 0.2"
             }
             Self::Imports { .. } => {
-                "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, random, sockets) and toolcell:mcp"
+                "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, logging, random, sockets) and toolcell:mcp"
             }
             Self::Mismatch { .. } => "build it again against the WIT packages in wit/",
+            Self::NotATool { exports } if exports.iter().any(|name| name.starts_with(HTTP_SERVER)) => {
+                "it answers HTTP requests, not calls: export what it does as functions over WIT values as well, which become tools; a server that speaks MCP itself needs no host of tools: `wasmtime serve` runs it"
+            }
             Self::NotATool { .. } => {
                 "export functions over WIT values, or build it against the world \"tool-component\" in wit/"
             }
-            Self::SameName { .. } => "rename one of them in its WIT",
             Self::Names { .. } => "export fewer functions, or give them shorter names",
             Self::Contract { .. } => "build it again against the WIT packages in wit/",
         }
@@ -200,7 +200,6 @@ impl From<ShapeError> for LoadError {
             ShapeError::NotATool { exports } => Self::NotATool { exports },
             ShapeError::Mismatch { reason } => Self::Mismatch { reason },
             ShapeError::Contract { found } => Self::Contract { found },
-            ShapeError::SameName { tool, functions } => Self::SameName { tool, functions },
             ShapeError::Names { bytes_max } => Self::Names { bytes_max },
         }
     }

@@ -12,11 +12,22 @@ pub enum FileKind {
     Text,
     /// A folder packed into one file.
     Archive(&'static str),
+    /// A few bytes in the place of a file that a tool beside git keeps elsewhere.
+    Pointer(KeptBy),
+}
+
+/// A tool that keeps large files of a git repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptBy {
+    /// Git LFS.
+    Lfs,
+    /// git-annex.
+    Annex,
 }
 
 /// The first bytes of each kind. Mach-O has an order of bytes for each machine, and files for
 /// several machines.
-const BEGINNINGS: [(&[u8], FileKind); 13] = [
+const BEGINNINGS: [(&[u8], FileKind); 16] = [
     (b"\x7fELF", FileKind::Native("ELF")),
     (b"\xfe\xed\xfa\xce", FileKind::Native("Mach-O")),
     (b"\xfe\xed\xfa\xcf", FileKind::Native("Mach-O")),
@@ -30,6 +41,10 @@ const BEGINNINGS: [(&[u8], FileKind); 13] = [
     (b"PK\x03\x04", FileKind::Archive("zip")),
     (b"\x1f\x8b", FileKind::Archive("gzip")),
     (b"!<arch>", FileKind::Archive("ar")),
+    // Git LFS's specification of pointers, under its name and the one that it had before.
+    (b"version https://git-lfs.", FileKind::Pointer(KeptBy::Lfs)),
+    (b"version https://hawser.", FileKind::Pointer(KeptBy::Lfs)),
+    (b"/annex/objects/", FileKind::Pointer(KeptBy::Annex)),
 ];
 
 impl FileKind {
@@ -46,6 +61,8 @@ impl FileKind {
             }
             Self::Text => "assemble it first, with `wasm-tools parse` or `wat2wasm`",
             Self::Archive(_) => "unpack it, and name the .wasm file in it",
+            Self::Pointer(KeptBy::Lfs) => "run `git lfs pull` in its repository, which puts the component there",
+            Self::Pointer(KeptBy::Annex) => "run `git annex get .` in its folder, which puts the component there",
         }
     }
 }
@@ -57,6 +74,8 @@ impl fmt::Display for FileKind {
             Self::Script => f.write_str("a script"),
             Self::Text => f.write_str("WebAssembly as text"),
             Self::Archive(format) => write!(f, "an archive ({format})"),
+            Self::Pointer(KeptBy::Lfs) => f.write_str("a pointer of Git LFS"),
+            Self::Pointer(KeptBy::Annex) => f.write_str("a pointer of git-annex"),
         }
     }
 }

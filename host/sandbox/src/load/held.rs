@@ -49,8 +49,9 @@ pub(crate) struct ComponentFacts {
     exports: Vec<String>,
     imports: Vec<String>,
     shape: ShapeName,
+    is_program: bool,
     left_out: Vec<LeftOut>,
-    functions: Option<u64>,
+    functions: Option<Vec<String>>,
     describable: Option<Vec<String>>,
     wishes: CarriedWishes,
 }
@@ -62,8 +63,9 @@ impl ComponentFacts {
             exports: inspection.exports().to_vec(),
             imports: inspection.imports().to_vec(),
             shape: component.shape(),
+            is_program: component.is_program(),
             left_out: component.left_out().to_vec(),
-            functions: component.functions().map(|functions| functions as u64),
+            functions: component.functions(),
             describable: component.describable(),
             wishes: component.wishes().clone(),
         }
@@ -153,6 +155,15 @@ impl HeldComponent {
         }
     }
 
+    /// As [`ToolComponent::is_program`].
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        match &self.0 {
+            Held::Here(component) => component.is_program(),
+            Held::Elsewhere(elsewhere) => elsewhere.facts.is_program,
+        }
+    }
+
     /// As [`ToolComponent::left_out`].
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
@@ -164,12 +175,10 @@ impl HeldComponent {
 
     /// As [`ToolComponent::functions`].
     #[must_use]
-    pub fn functions(&self) -> Option<usize> {
+    pub fn functions(&self) -> Option<Vec<String>> {
         match &self.0 {
             Held::Here(component) => component.functions(),
-            Held::Elsewhere(elsewhere) => {
-                elsewhere.facts.functions.map(|functions| usize::try_from(functions).unwrap_or(usize::MAX))
-            }
+            Held::Elsewhere(elsewhere) => elsewhere.facts.functions.clone(),
         }
     }
 

@@ -9,11 +9,11 @@ use wasmtime_wasi::{WasiView as _, p2};
 use crate::bindings;
 use crate::wasi::files;
 use crate::wasi::state::CallState;
-use crate::wasi::{config, http, keyvalue, random, sockets};
+use crate::wasi::{config, http, keyvalue, logging, random, sockets};
 
 /// Every interface that this host offers. wasmtime links a component that names another patch of
 /// the same 0.2: older and newer ones fit alike.
-const OFFERED: [(&str, Versions); 41] = [
+const OFFERED: [(&str, Versions); 42] = [
     ("wasi:cli/environment", Versions::Wasi),
     ("wasi:cli/exit", Versions::Wasi),
     ("wasi:cli/stderr", Versions::Wasi),
@@ -27,7 +27,7 @@ const OFFERED: [(&str, Versions); 41] = [
     ("wasi:clocks/monotonic-clock", Versions::Wasi),
     ("wasi:clocks/wall-clock", Versions::Wasi),
     ("wasi:config/runtime", Versions::Drafts(&["0.2.0-draft"])),
-    ("wasi:config/store", Versions::Drafts(&["0.2.0-draft", "0.2.0-rc.1"])),
+    ("wasi:config/store", Versions::Drafts(&["0.2.0-draft", "0.2.0-draft-2024-09-27", "0.2.0-rc.1"])),
     ("wasi:filesystem/preopens", Versions::Wasi),
     ("wasi:filesystem/types", Versions::Wasi),
     ("wasi:http/outgoing-handler", Versions::Wasi),
@@ -38,6 +38,7 @@ const OFFERED: [(&str, Versions); 41] = [
     ("wasi:keyvalue/atomics", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:keyvalue/batch", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:keyvalue/store", Versions::Drafts(&["0.2.0-draft"])),
+    ("wasi:logging/logging", Versions::Drafts(&["", "0.1.0", "0.1.0-draft"])),
     ("wasi:random/insecure", Versions::Wasi),
     ("wasi:random/insecure-seed", Versions::Wasi),
     ("wasi:random/random", Versions::Wasi),
@@ -62,7 +63,7 @@ const OFFERED: [(&str, Versions); 41] = [
 enum Versions {
     /// Each release of WASI 0.2.
     Wasi,
-    /// These drafts alone: a draft may differ from every other.
+    /// These drafts alone: a draft may differ from every other. Empty: without a version.
     Drafts(&'static [&'static str]),
     /// Each version of the tool contract up to this host's own.
     Contract,
@@ -80,7 +81,10 @@ impl Versions {
     fn show(self) -> String {
         match self {
             Self::Wasi => format!("{WASI_RELEASES}x"),
-            Self::Drafts(drafts) => drafts.join(" and "),
+            Self::Drafts(drafts) => {
+                let named = drafts.iter().map(|draft| if draft.is_empty() { "no version" } else { draft });
+                named.collect::<Vec<_>>().join(" and ")
+            }
             Self::Contract => format!("{CONTRACT_RELEASES}x"),
         }
     }
@@ -133,6 +137,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>, outside: bool) -> wasmtime::Re
     sockets::add_to_linker(linker, outside)?;
     config::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker, State::keyvalue)?;
+    logging::add_to_linker(linker)?;
     // wasi:http, outgoing alone.
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     linker.allow_shadowing(true);
@@ -178,7 +183,14 @@ mod tests {
         let told = |import: &str| with_offer(import);
         assert_eq!(told("wasi:keyvalue/store@0.2.0-draft2"), "wasi:keyvalue/store@0.2.0-draft2 (offered: 0.2.0-draft)");
         assert_eq!(told("wasi:http/types@0.3.0"), "wasi:http/types@0.3.0 (offered: 0.2.x)");
-        assert_eq!(told("wasi:config/store@0.3.0"), "wasi:config/store@0.3.0 (offered: 0.2.0-draft and 0.2.0-rc.1)");
+        assert_eq!(
+            told("wasi:config/store@0.3.0"),
+            "wasi:config/store@0.3.0 (offered: 0.2.0-draft and 0.2.0-draft-2024-09-27 and 0.2.0-rc.1)"
+        );
+        assert_eq!(
+            told("wasi:logging/logging@1.0.0"),
+            "wasi:logging/logging@1.0.0 (offered: no version and 0.1.0 and 0.1.0-draft)"
+        );
         assert_eq!(told("toolcell:mcp/log@2.0.0"), "toolcell:mcp/log@2.0.0 (offered: 1.x)");
         assert_eq!(told("evil:corp/api@1.0.0"), "evil:corp/api@1.0.0");
     }
@@ -224,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_of_the_configuration_is_offered() {
-        assert!(config::INTERFACES.into_iter().all(offered));
+    fn each_name_of_a_draft_that_is_linked_is_offered() {
+        assert!(config::INTERFACES.into_iter().chain(logging::INTERFACES).all(offered));
     }
 }

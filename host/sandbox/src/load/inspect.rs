@@ -1,5 +1,5 @@
 //! A component's own description: digest, size, exports, imports. Nothing of it runs.
-use wasmparser::{Parser, Payload};
+use wasmparser::{ComponentExternalKind, Parser, Payload};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
@@ -122,42 +122,74 @@ impl Inspection {
     }
 }
 
-/// Imports that are read ahead. A component of one language has some thirty.
+/// Imports and exports that are read ahead. A component of one language has some thirty.
 const READ_AHEAD_MAX: usize = 10_000;
 
 /// The names of a component's imports, read without compiling it; `None` of anything else, and
 /// where there are too many.
 #[must_use]
 pub fn imports_ahead(bytes: &[u8]) -> Option<Vec<String>> {
+    names_ahead(bytes).map(|names| names.imports)
+}
+
+/// The names that a component imports and exports.
+#[derive(Debug, Default)]
+pub(crate) struct NamesAhead {
+    pub(crate) exports: Vec<String>,
+    pub(crate) imports: Vec<String>,
+}
+
+impl NamesAhead {
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.exports.iter().chain(&self.imports).map(String::len).sum()
+    }
+
+    fn has_room(&self) -> bool {
+        self.exports.len() + self.imports.len() < READ_AHEAD_MAX
+    }
+}
+
+/// Both, read without compiling the component; `None` of anything else, and where there are too
+/// many.
+pub(crate) fn names_ahead(bytes: &[u8]) -> Option<NamesAhead> {
     if preview1::is_module(bytes) {
         return None;
     }
-    let (mut depth, mut imports) = (0_usize, Vec::new());
+    let mut depth = 0_usize;
+    let mut names = NamesAhead::default();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.ok()? {
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth = depth.checked_sub(1)?,
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
-                    if imports.len() == READ_AHEAD_MAX {
-                        return None;
-                    }
-                    imports.push(import.ok()?.name.name.to_owned());
+                    names.has_room().then_some(())?;
+                    names.imports.push(import.ok()?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    names.has_room().then_some(())?;
+                    let export = export.ok()?;
+                    let is_function = export.kind == ComponentExternalKind::Func;
+                    names.exports.push(shown(export.name.name, is_function));
                 }
             }
             _ => {}
         }
     }
-    Some(imports)
+    Some(names)
 }
 
 /// Functions exported without an interface show that they are functions; interfaces are shown by
 /// name.
 fn describe(name: &str, item: &ComponentItem) -> String {
-    match item {
-        ComponentItem::ComponentFunc(_) => format!("{name}()"),
-        _ => name.to_owned(),
-    }
+    shown(name, matches!(item, ComponentItem::ComponentFunc(_)))
+}
+
+fn shown(name: &str, is_function: bool) -> String {
+    if is_function { format!("{name}()") } else { name.to_owned() }
 }
 
 #[cfg(test)]
@@ -172,6 +204,9 @@ mod tests {
             "(component)",
             r#"(component (import "a:b/c@1.0.0" (instance)) (import "f" (func)))"#,
             r#"(component (import "a:b/c@1.0.0" (instance)) (component (import "inner" (func))) (core module) (import "g" (func)))"#,
+            r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
+                (func $f (canon lift (core func $i "f"))) (export "g" (func $f))
+                (instance $j (export "f" (func $f))) (export "a:b/d" (instance $j)))"#,
         ];
         for text in texts {
             let bytes = wat::parse_str(text).unwrap();
@@ -181,6 +216,11 @@ mod tests {
             compiled.sort();
             assert_eq!(ahead, compiled, "{text}");
             (8..bytes.len()).for_each(|cut| drop(imports_ahead(&bytes[..cut])));
+            let mut ahead = names_ahead(&bytes).unwrap().exports;
+            let mut compiled = Inspection::read(&sandbox, &bytes).unwrap().exports().to_vec();
+            ahead.sort();
+            compiled.sort();
+            assert_eq!(ahead, compiled, "{text}");
         }
         assert_eq!(imports_ahead(&wat::parse_str("(module (import \"a\" \"b\" (func)))").unwrap()), None);
     }

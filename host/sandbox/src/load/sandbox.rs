@@ -1,12 +1,13 @@
 //! The engines, their linkers and the epoch clock: one set per process, shared by all components.
 use std::sync::{Arc, OnceLock};
 
+use toolcell_walls::kernel::has_address_space;
 use wasmtime::component::Linker;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 
 use crate::engine;
 use crate::engine::epoch::EpochClock;
-use crate::engine::slots::Slots;
+use crate::engine::slots::{AddressSpace, Slots};
 use crate::load::cache::CodeCache;
 use crate::load::functions::FunctionStore;
 use crate::load::{imports, precompiled};
@@ -15,7 +16,10 @@ use crate::wasi::state::CallState;
 /// The host could not set up its engine.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// wasmtime refused the configuration, or the machine lacks a need, such as address space.
+    /// The process gets too little address space for its pool.
+    #[error(transparent)]
+    AddressSpace(#[from] AddressSpace),
+    /// wasmtime refused the configuration, or the machine lacks a need.
     #[error("the WebAssembly engine does not start on this machine")]
     Engine(#[source] wasmtime::Error),
     /// The thread that keeps time for guests did not start.
@@ -32,7 +36,7 @@ pub struct SandboxOptions {
     /// is a trap of its own.
     pub stack_bytes: usize,
     /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools.
-    /// Each has a stack and at least one memory's share of address space reserved.
+    /// Each has a stack and the address space of four memories reserved.
     pub calls_max: usize,
     /// True in a sandbox process: sockets are the host's, reached through
     /// [`Outside`](crate::Outside).
@@ -94,6 +98,15 @@ impl LinkedEngine {
     }
 }
 
+/// Looks if a process like this one gets the address space that these options reserve.
+///
+/// # Errors
+/// [`SandboxError::AddressSpace`] where it does not.
+pub fn check_address_space(options: &SandboxOptions) -> Result<(), SandboxError> {
+    Slots::new(options.calls_max, options.stack_bytes, has_address_space)?;
+    Ok(())
+}
+
 /// An engine without a thread: no time passes for its guests yet.
 pub(crate) struct StillSandbox {
     pooled: LinkedEngine,
@@ -107,10 +120,10 @@ impl StillSandbox {
     /// Sets the engine up.
     ///
     /// # Errors
-    /// [`SandboxError::Engine`].
+    /// [`SandboxError::AddressSpace`] and [`SandboxError::Engine`].
     pub(crate) fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let SandboxOptions { cache, stack_bytes, calls_max, outside } = options;
-        let slots = Slots::new(calls_max);
+        let slots = Slots::new(calls_max, stack_bytes, has_address_space)?;
         let mut pooling = engine::config(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
         let pooled = LinkedEngine::new(&mut pooling, cache.as_ref(), outside).map_err(SandboxError::Engine)?;

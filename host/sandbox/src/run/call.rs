@@ -148,7 +148,7 @@ impl ToolComponent {
     /// The size of a typed component's definitions is counted before any is made. They take no more
     /// than a list of the contract's may.
     pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
-        if let Shape::Typed(functions) = self.tools() {
+        if let Shape::Typed { functions, .. } = self.tools() {
             return match functions.tools(descriptions, limits.host_data_bytes()) {
                 Some(tools) => CallReport::without_running(tools),
                 None => CallReport::not_run(Failure::over(Limit::HostData, limits)),
@@ -172,7 +172,9 @@ impl ToolComponent {
     async fn list_prompts(&self, limits: &Limits) -> CallReport<Vec<contract::Prompt>> {
         match self.tools() {
             Shape::Contract(indices) if indices.has_prompts() => {}
-            Shape::Contract(_) | Shape::Typed(_) | Shape::Program(_) => return CallReport::without_running(Vec::new()),
+            Shape::Contract(_) | Shape::Typed { .. } | Shape::Program(_) => {
+                return CallReport::without_running(Vec::new());
+            }
         }
         let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
@@ -189,7 +191,9 @@ impl ToolComponent {
     async fn list_resources(&self, limits: &Limits) -> CallReport<Vec<contract::Resource>> {
         match self.tools() {
             Shape::Contract(indices) if indices.has_resources() => {}
-            Shape::Contract(_) | Shape::Typed(_) | Shape::Program(_) => return CallReport::without_running(Vec::new()),
+            Shape::Contract(_) | Shape::Typed { .. } | Shape::Program(_) => {
+                return CallReport::without_running(Vec::new());
+            }
         }
         let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {

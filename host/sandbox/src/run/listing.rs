@@ -240,7 +240,10 @@ mod tests {
         assert_eq!(listed(&again, &limits, &written).await, ["kept"]);
         let less = limits.with(Limit::HostData, 1 << 20).unwrap();
         assert_eq!(listed(&again, &less, &written).await, made);
-        let given = WrittenDescriptions { given: [("add".to_owned(), "adds".to_owned())].into(), wit: None };
+        let given = WrittenDescriptions {
+            given: [("add".to_owned(), "adds".to_owned())].into(),
+            ..WrittenDescriptions::default()
+        };
         assert_eq!(listed(&again, &limits, &given).await, ["adds"]);
         let larger = LoadLimits::default().with(LoadLimit::Definition, 1 << 20).unwrap();
         assert_eq!(listed_within(&again, &limits, &written, larger).await, made);

@@ -1,14 +1,19 @@
-//! The size of an answer: every text and every byte of it, as it will go to the client. No limits
-//! here.
+//! The size of an answer: every text and every byte of it, as it will go to the client, and the
+//! memory that lists within an item take. No limits here.
 use crate::bindings::contract::{Annotations, CallResult, Content, Failure, Icon, ResourceBody, ResourceLink};
 
 /// Bytes and content items of an answer. Pictures, sounds and blobs count as base64, as they are
-/// sent. The braces and keys around them do not count.
+/// sent. The braces and keys around them do not count. An icon, and a size of one, counts the
+/// memory that it takes beside its texts: it may have none.
 pub(crate) fn weigh(answer: &Result<CallResult, Failure>) -> (u64, usize) {
-    let result = match answer {
-        Ok(result) => result,
-        Err(Failure::InvalidInput(text) | Failure::Failed(text)) => return (text.len() as u64, 0),
-    };
+    match answer {
+        Ok(result) => weigh_result(result),
+        Err(Failure::InvalidInput(text) | Failure::Failed(text)) => (text.len() as u64, 0),
+    }
+}
+
+/// As [`weigh`], of a result.
+pub(crate) fn weigh_result(result: &CallResult) -> (u64, usize) {
     let content: usize = result.content.iter().map(content).sum();
     let bytes = content + optional(&result.structured_json) + optional(&result.meta_json);
     (bytes as u64, result.content.len())
@@ -41,7 +46,8 @@ fn resource_link(link: &ResourceLink) -> usize {
 }
 
 fn icon(icon: &Icon) -> usize {
-    icon.src.len() + optional(&icon.mime_type) + icon.sizes.iter().map(String::len).sum::<usize>()
+    let sizes: usize = icon.sizes.iter().map(|size| size_of::<String>() + size.len()).sum();
+    size_of::<Icon>() + icon.src.len() + optional(&icon.mime_type) + sizes
 }
 
 /// The names of roles are sent for each; the longest has nine bytes.
@@ -83,7 +89,7 @@ mod tests {
         let text = TextContent { text: "t".into(), annotations: Some(annotations), meta_json: None };
         let rows = [
             (Content::Text(text), 1 + 9 + 1_000),
-            (Content::ResourceLink(link), 3 + 110),
+            (Content::ResourceLink(link), 3 + 110 + (size_of::<Icon>() + size_of::<String>()) as u64),
             (Content::Image(picture), 8 + 1 + 2),
         ];
         for (item, bytes) in rows {

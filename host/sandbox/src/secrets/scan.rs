@@ -25,10 +25,11 @@ const SPAN_MAX: u64 = 256;
 /// itself.
 pub(super) const LAYERS_MAX: u8 = 2;
 
-/// Beginnings of values that are followed at once from one place, beside some for each value. A
-/// value of random letters has one or two. A value that repeats itself more often is taken to be
-/// there as soon as it may be.
-const THREADS_MAX: usize = 64;
+/// Beginnings of values that are followed at once from one place, beside some for each value. Each
+/// costs some ten nanoseconds for each byte. A value of random letters has one or two. One that
+/// repeats itself more often, such as `aaaaaaaaaaaaaaab`, is taken to be there as soon as it may
+/// be.
+const THREADS_MAX: usize = 8;
 
 /// The bound for each value: many begin alike, such as `sk-live-`.
 const THREADS_PER_PATTERN: usize = 4;

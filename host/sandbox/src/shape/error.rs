@@ -18,13 +18,6 @@ pub(crate) enum ShapeError {
         /// The export it has.
         found: String,
     },
-    /// Two of its functions would be tools of one name.
-    SameName {
-        /// The tool's name.
-        tool: String,
-        /// Both functions, as in WIT.
-        functions: [String; 2],
-    },
     /// The names of its functions take more memory than they may.
     Names {
         /// The memory that they may take.

@@ -15,7 +15,7 @@ use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 
 use program::Run;
-use typed::Functions;
+use typed::{Functions, LeftOut};
 
 use crate::wasi::state::CallState;
 
@@ -31,8 +31,22 @@ pub(crate) enum Shape {
     /// It is a command-line program, which the manifest makes tools of.
     Program(ComponentExportIndex),
     /// It exports functions over WIT values: each is a tool.
-    Typed(Functions),
+    Typed {
+        functions: Functions,
+        /// Its entry point, where it is a command-line program as well.
+        run: Option<ComponentExportIndex>,
+    },
 }
+
+/// The tools of a component, told by its exports.
+pub(crate) struct ExportedTools {
+    pub(crate) shape: Shape,
+    /// Functions that are not tools, each with the reason.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// The reason why a function of a component with the contract is not a tool.
+const NOT_LISTED: &str = "the component lists its tools itself, by the contract";
 
 /// A shape by its name alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,37 +79,57 @@ pub(crate) enum Exports {
     Program(Run),
 }
 
-impl Shape {
-    /// Tells the shape of a component that is linked already.
+impl ExportedTools {
+    /// Tells the shape of a component that is linked already, and what it goes without.
     ///
     /// # Errors
-    /// [`ShapeError`] where it has none, or breaks the promise of its exports.
+    /// [`ShapeError`] where it has no shape, or breaks the promise of its exports.
     pub(crate) fn of(pre: &InstancePre<CallState>, bytes: &[u8], exports: &[String]) -> Result<Self, ShapeError> {
+        let component = pre.component();
         if let Some(indices) = contract::detect(pre, exports)? {
-            return Ok(Self::Contract(indices));
+            let left_out = typed::left_out_all(component, NOT_LISTED);
+            return Ok(Self { shape: Shape::Contract(indices), left_out });
         }
-        if let Some(run) = program::detect(pre.component(), exports)? {
-            return Ok(Self::Program(run));
-        }
-        if let Some(functions) = typed::detect(pre.component(), bytes)? {
-            return Ok(Self::Typed(functions));
-        }
-        Err(ShapeError::NotATool { exports: exports.to_vec() })
+        let mut functions = Functions::of(component, bytes)?;
+        let mut left_out = functions.take_left_out();
+        let run = match program::detect(component, exports) {
+            // The functions are tools all the same.
+            Err(ShapeError::Mismatch { reason }) if !functions.is_empty() => {
+                left_out.push(LeftOut { function: "wasi:cli/run.run".to_owned(), reason });
+                None
+            }
+            run => run?,
+        };
+        let shape = match run {
+            Some(run) if functions.is_empty() => Shape::Program(run),
+            None if functions.is_empty() && left_out.is_empty() => {
+                return Err(ShapeError::NotATool { exports: exports.to_vec() });
+            }
+            run => Shape::Typed { functions, run },
+        };
+        Ok(Self { shape, left_out })
     }
+}
 
+impl Shape {
     pub(crate) const fn name(&self) -> ShapeName {
         match self {
             Self::Contract(_) => ShapeName::Contract,
-            Self::Typed(_) => ShapeName::Typed,
+            Self::Typed { .. } => ShapeName::Typed,
             Self::Program(_) => ShapeName::Program,
         }
+    }
+
+    /// True if it is a command-line program, whatever else it is.
+    pub(crate) const fn is_program(&self) -> bool {
+        matches!(self, Self::Program(_) | Self::Typed { run: Some(_), .. })
     }
 
     /// Finds the exports in an instance of the component.
     pub(crate) fn exports(&self, store: &mut Store<CallState>, instance: Instance) -> wasmtime::Result<Exports> {
         Ok(match self {
             Self::Contract(indices) => Exports::Contract(indices.load(store, &instance)?),
-            Self::Typed(_) => Exports::Typed(instance),
+            Self::Typed { .. } => Exports::Typed(instance),
             Self::Program(run) => Exports::Program(instance.get_typed_func(store, run)?),
         })
     }
@@ -112,7 +146,13 @@ impl Shape {
     ) -> wasmtime::Result<ToolAnswer> {
         match (self, exports) {
             (Self::Contract(_), Exports::Contract(functions)) => contract::call(store, functions, ask).await,
-            (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,
+            (Self::Typed { functions, run }, Exports::Typed(instance)) => match ask.program.zip(run.as_ref()) {
+                Some((program, run)) => {
+                    let run: Run = instance.get_typed_func(&mut *store, run)?;
+                    program::run(store, &run, program, ask).await
+                }
+                None => functions.call(store, instance, ask).await,
+            },
             (Self::Program(_), Exports::Program(run)) => match ask.program {
                 Some(program) => program::run(store, run, program, ask).await,
                 None => Err(wasmtime::Error::msg("the manifest does not say how the program is run")),

@@ -68,17 +68,118 @@ async fn arguments_that_do_not_fit_are_refused_by_their_path() {
     assert_eq!(failure, Failure::InvalidInput(expected.to_owned()));
 }
 
+/// A component that exports interfaces of these names, each with a function that gives another
+/// number.
+fn interfaces(names: &[&str]) -> String {
+    let mut text = "(component (core module $m".to_owned();
+    for number in 0..names.len() {
+        text.push_str(&format!("(func (export \"f{number}\") (result i32) i32.const {number})"));
+    }
+    text.push_str(") (core instance $i (instantiate $m))");
+    for (number, name) in names.iter().enumerate() {
+        text.push_str(&format!(
+            "(func $f{number} (result u32) (canon lift (core func $i \"f{number}\")))
+             (instance $i{number} (export \"go\" (func $f{number}))) (export \"{name}\" (instance $i{number}))"
+        ));
+    }
+    text + ")"
+}
+
+#[tokio::test]
+async fn functions_of_one_name_are_told_apart_and_called_by_each_of_their_names() {
+    let component = load(&interfaces(&["x:lib/api@1.0.0", "x:lib/api@2.0.0", "y:lib/api@1.0.0"])).unwrap();
+    assert_eq!(component.left_out(), []);
+    for (tool, answer) in [
+        ("x_lib_api_1_0_0_go", 0),
+        ("x_lib_api_2_0_0_go", 1),
+        ("y_lib_api_go", 2),
+        ("x:lib/api@2.0.0.go", 1),
+        ("y:lib/api.go", 2),
+    ] {
+        assert_eq!(structured(&component, tool, "{}").await, format!("{{\"result\":{answer}}}"), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn the_functions_that_the_manifest_names_are_the_tools() {
+    let component = load(&interfaces(&["x:lib/api@1.0.0", "x:lib/api@2.0.0", "y:lib/api@1.0.0"])).unwrap();
+    let named = |function: &str, tool: &str| (function.to_owned(), tool.to_owned());
+    let exports = vec![named("y:lib/api.go", "second"), named("x:lib/api@2.0.0.go", "first")];
+    let descriptions = Descriptions { exports, ..Descriptions::default() };
+    let tools = component.list_tools(&Limits::default(), &descriptions).await.outcome.unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["second", "first"]);
+}
+
+/// A component with these exports, each about the core functions `f: (i32) -> i32` and
+/// `run: () -> i32`.
+fn exporting(exports: &str) -> String {
+    format!(
+        "(component (core module $m
+            (func (export \"f\") (param i32) (result i32) local.get 0) (func (export \"run\") (result i32) i32.const 0))
+          (core instance $i (instantiate $m))
+          (func $run (result (result)) (canon lift (core func $i \"run\")))
+          (instance $runs (export \"run\" (func $run)))
+          (func $f (param \"it\" u32) (result u32) (canon lift (core func $i \"f\")))
+          (instance $api (export \"same\" (func $f)))
+          {exports})"
+    )
+}
+
 #[test]
-fn functions_of_one_name_are_refused_by_both_names() {
+fn a_program_with_functions_is_both_and_one_bad_export_takes_no_other_along() {
+    const RUN: &str = "(export \"wasi:cli/run@0.2.3\" (instance $runs))";
+    const API: &str = "(export \"probe:both/api@1.0.0\" (instance $api))";
+    const NO_RUN: &str = "(export \"wasi:cli/run@0.2.3\" (instance $api))";
+    for (exports, shape, is_program, left_out) in [
+        (format!("{RUN} {API}"), ShapeName::Typed, true, vec![]),
+        (RUN.to_owned(), ShapeName::Program, true, vec![]),
+        (API.to_owned(), ShapeName::Typed, false, vec![]),
+        (
+            format!("{NO_RUN} {API}"),
+            ShapeName::Typed,
+            false,
+            vec!["\"wasi:cli/run.run\" (\"wasi:cli/run@0.2.3\" has no function run: func() -> result)"],
+        ),
+    ] {
+        let component = load(&exporting(&exports)).unwrap();
+        assert_eq!((component.shape(), component.is_program()), (shape, is_program), "{exports}");
+        let told: Vec<String> = component.left_out().iter().map(ToString::to_string).collect();
+        assert_eq!(told, left_out, "{exports}");
+    }
+    assert!(matches!(load(&exporting(NO_RUN)).err().unwrap(), LoadError::Mismatch { .. }));
+}
+
+#[test]
+fn functions_of_resources_are_listed_with_the_reason() {
     let text = r#"(component
-      (core module $m (func (export "f")))
+      (core module $m (func (export "make") (result i32) i32.const 1) (func (export "use") (param i32)))
       (core instance $i (instantiate $m))
-      (func $f (canon lift (core func $i "f")))
-      (instance $one (export "go" (func $f)))
-      (export "acme:a/one@1.0.0" (instance $one))
-      (export "acme:b/one@1.0.0" (instance $one)))"#;
-    let error = load(text).err().unwrap();
-    assert_eq!(error.to_string(), "\"acme:a/one.go\" and \"acme:b/one.go\" would both be the tool \"one_go\"");
+      (type $thing' (resource (rep i32)))
+      (component $inner
+        (import "thing" (type $t (sub resource)))
+        (import "make" (func $make (result (own $t)))) (import "use" (func $use (param "self" (borrow $t))))
+        (import "any" (func $any (result (own $t))))
+        (export $e "thing" (type $t))
+        (export "[constructor]thing" (func $make) (func (result (own $e))))
+        (export "[method]thing.use" (func $use) (func (param "self" (borrow $e))))
+        (export "[static]thing.any" (func $any) (func (result (own $e)))))
+      (func $make (result (own $thing')) (canon lift (core func $i "make")))
+      (func $use (param "self" (borrow $thing')) (canon lift (core func $i "use")))
+      (instance $things (instantiate $inner
+        (with "thing" (type $thing')) (with "make" (func $make)) (with "use" (func $use)) (with "any" (func $make))))
+      (export "a:b/things" (instance $things)))"#;
+    let component = load(text).unwrap();
+    let left_out: Vec<String> = component.left_out().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        left_out,
+        [
+            "\"a:b/things.[constructor]thing\" (it makes a resource)",
+            "\"a:b/things.[method]thing.use\" (it is a method of a resource)",
+            "\"a:b/things.[static]thing.any\" (it is a static function of a resource)",
+        ]
+    );
+    assert_eq!(component.functions(), Some(Vec::new()));
 }
 
 #[test]
@@ -138,6 +239,14 @@ fn components_of_the_next_wasi_are_refused_by_name() {
 }
 
 #[test]
+fn an_import_that_is_missing_is_named_before_anything_is_compiled() {
+    // Its module does not compile.
+    let text = r#"(component (import "evil:corp/api@1.0.0" (instance)) (core module (memory i64 1)))"#;
+    let error = load(text).err().unwrap();
+    assert!(matches!(&error, LoadError::Imports { names } if *names == ["evil:corp/api@1.0.0"]), "{error:?}");
+}
+
+#[test]
 fn async_functions_are_refused_as_what_they_are() {
     let text = r#"(component
       (core module $m (func (export "f") (result i32) i32.const 0))
@@ -167,7 +276,7 @@ fn wide(functions: usize, letters: usize) -> String {
 async fn names_of_types_count_for_each_function_that_has_them_before_any_is_described() {
     let listed = async |functions, letters| {
         let component = load(&wide(functions, letters)).unwrap();
-        assert_eq!(component.functions(), Some(functions));
+        assert_eq!(component.functions().unwrap().len(), functions);
         component.list_tools(&Limits::default(), &Descriptions::default()).await.outcome
     };
     assert_eq!(listed(200, 40).await.unwrap().len(), 200);

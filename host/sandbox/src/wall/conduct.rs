@@ -21,6 +21,9 @@ pub trait SharedEnds: Send + Sync {
 
     /// Ends that count now, those here included, up to `most`.
     fn count(&self, component: &str, most: usize) -> usize;
+
+    /// No end counts any more, of any component.
+    fn forget(&self);
 }
 
 /// The standing of a component.
@@ -83,6 +86,12 @@ impl Conduct {
         true
     }
 
+    /// No end so far counts any more, here and where hosts count together.
+    pub(super) fn forget(&self, shared: Option<&dyn SharedEnds>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        shared.into_iter().for_each(SharedEnds::forget);
+    }
+
     /// The standing of this component now, after its ends here and those that hosts count together.
     /// An end here that others do not know yet counts as well.
     pub(super) fn of(&self, component: &str, shared: Option<&dyn SharedEnds>) -> Standing {
@@ -129,7 +138,7 @@ impl Standing {
             ),
             Self::HeldBack => format!(
                 "calls of this component ended its sandbox {HELD_BACK_AFTER} times within {minutes} minutes, so it is \
-                 held back; look into the component, and replace it or try again later"
+                 held back; look into the component, and replace it, or have it run again by `toolcell reload`"
             ),
         }
     }
@@ -170,6 +179,10 @@ mod tests {
             self.0.lock().unwrap().push(component.to_owned());
         }
 
+        fn forget(&self) {
+            self.0.lock().unwrap().clear();
+        }
+
         fn count(&self, component: &str, most: usize) -> usize {
             self.0.lock().unwrap().iter().filter(|known| *known == component).take(most).count()
         }
@@ -197,5 +210,13 @@ mod tests {
         }
         assert_eq!(one.of("another", shared), Good);
         assert_eq!(one.of("tool", None), Apart, "its own alone");
+        other.forget(shared);
+        assert_eq!(
+            [&one, &other].map(|conduct| conduct.of("tool", shared)),
+            [Apart, Good],
+            "each host forgets its own"
+        );
+        one.forget(shared);
+        assert_eq!(one.of("tool", shared), Good);
     }
 }

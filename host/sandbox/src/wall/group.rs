@@ -15,6 +15,7 @@ use super::disk;
 use super::message::{self, Load, ToSandbox, ToolSchemas, WireSecret};
 use super::pool::{SandboxPool, StartedProcess};
 use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxProcess, State};
+use super::required::RequiredWalls;
 use crate::bindings::contract::CallResult;
 use crate::engine::duties;
 use crate::failure::Failure;
@@ -73,8 +74,8 @@ pub struct GroupOptions {
     pub idle: Duration,
     /// Bytes of memory that no process may exceed, whatever its components may use.
     pub memory_bytes_max: u64,
-    /// True if a process without every wall runs no call.
-    pub every_wall: bool,
+    /// The walls without which a process runs no call.
+    pub required_walls: RequiredWalls,
     /// True if attempts of guests are observed.
     pub observing: bool,
 }
@@ -172,8 +173,10 @@ impl SandboxGroup {
             },
             Standing::HeldBack => return CallReport::not_run(Failure::SandboxEnded { reason: standing.reason() }),
         };
-        if let (Err(Failure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process) {
-            self.pool.ended(known_as, process);
+        if let (Err(Failure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process)
+            && process.is_to_blame().await
+        {
+            self.pool.ended(known_as, process.id());
         }
         report
     }
@@ -193,8 +196,12 @@ impl SandboxGroup {
         Some(group)
     }
 
-    /// Runs a call. Returns its report, with the number of the process that ran it.
-    async fn call_here(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> (CallReport<CallResult>, Option<u32>) {
+    /// Runs a call. Returns its report, with the process that ran it.
+    async fn call_here(
+        self: &Arc<Self>,
+        member: usize,
+        input: CallInput<'_>,
+    ) -> (CallReport<CallResult>, Option<Claim>) {
         let turn = match input.source {
             InstanceSource::Reused(kept) => match kept.turn(input.limits.queue_wait(), input.caller.as_ref()).await {
                 Ok((lease, Some(KeptInstance::Behind(instance)))) => Some((lease, Some(instance))),
@@ -215,9 +222,9 @@ impl SandboxGroup {
             self.grow();
         }
         let number = u32::try_from(member).unwrap_or(u32::MAX);
-        let id = Some(process.id());
         let Some((mut lease, kept)) = turn else {
-            return (process.call(CalledComponent { number, instance: None }, input).await, id);
+            let report = process.call(CalledComponent { number, instance: None }, input).await;
+            return (report, Some(process));
         };
         let instance = kept.filter(|instance| instance.is_in(&process)).unwrap_or_else(|| {
             lease.anew();
@@ -227,7 +234,7 @@ impl SandboxGroup {
         if report.kept {
             lease.keep(KeptInstance::Behind(instance));
         }
-        (report, id)
+        (report, Some(process))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<SandboxProcess>>> {
@@ -390,13 +397,9 @@ impl SandboxGroup {
         }
         match process.started().await {
             State::Ended(reason) => Err(NotStarted::Ended(reason)),
-            State::Ready(missing) if self.options.every_wall && !missing.is_empty() => {
-                let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
-                Err(NotStarted::Refused(format!("not every wall stands: {}", missing.join("; "))))
-            }
             State::Ready(missing) => {
                 self.pool.walls_built(&missing);
-                Ok(())
+                self.options.required_walls.check(&missing).map_err(NotStarted::Refused)
             }
             State::Starting => Ok(()),
         }

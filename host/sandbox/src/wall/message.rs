@@ -15,6 +15,7 @@ use crate::caller::{LogLevel, Trace};
 use crate::failure::Failure;
 use crate::load::component::CodeFacts;
 use crate::run::call::CallReport;
+use crate::run::weight::weigh_result;
 use crate::secrets::SecretValue;
 use crate::wall::loading::message::{CompileSettings, LinkSettings};
 use crate::wasi::cli::capture::Captured;
@@ -315,6 +316,9 @@ impl From<WireAsked> for Asked {
     }
 }
 
+/// Bytes of texts that take tens of microseconds to look through.
+const LONG_BYTES: u64 = 16 << 10;
+
 /// [`CallReport`], in a message.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WireReport {
@@ -359,6 +363,10 @@ struct WireUsage {
     denials: u64,
 }
 
+/// Bytes of a reason or a backtrace that an honest process tells: both fit into a message of a call
+/// that may answer and print nothing.
+const TOLD_BYTES_MAX: usize = 16 << 10;
+
 /// Bytes of a reason or a backtrace that the host takes from a sandbox process.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
@@ -378,6 +386,15 @@ impl From<CallReport<contract::CallResult>> for WireReport {
 }
 
 impl WireReport {
+    /// True if the texts of the report are long.
+    pub(crate) fn is_long(&self) -> bool {
+        let answer = match &self.outcome {
+            Ok(result) => weigh_result(result).0,
+            Err(_) => 0,
+        };
+        answer.saturating_add(self.printed.len() as u64) > LONG_BYTES
+    }
+
     /// The report of a call with these limits. Amounts beyond a limit are cut to it, or are the
     /// limit's failure.
     pub(crate) fn into_report(self, limits: &Limits) -> CallReport<contract::CallResult> {
@@ -412,13 +429,15 @@ impl From<Failure> for WireFailure {
             Failure::OverLimit { limit, .. } => Self::OverLimit(limit.spec().key.to_owned()),
             Failure::StackOverflow => Self::StackOverflow,
             Failure::Parts => Self::Parts,
-            Failure::Trapped { reason, detail } => Self::Trapped { reason, detail },
+            Failure::Trapped { reason, detail } => Self::Trapped { reason: told(reason), detail: told(detail) },
             Failure::Exited { status } => Self::Exited(status),
             Failure::Cancelled => Self::Cancelled,
             Failure::Asked { refused } => Self::Asked(refused),
             Failure::Busy => Self::Busy,
-            Failure::Host { detail } => Self::Host(detail),
-            Failure::SandboxEnded { reason } | Failure::SandboxNotStarted { detail: reason } => Self::Ended(reason),
+            Failure::Host { detail } => Self::Host(told(detail)),
+            Failure::SandboxEnded { reason } | Failure::SandboxNotStarted { detail: reason } => {
+                Self::Ended(told(reason))
+            }
         }
     }
 }
@@ -447,6 +466,12 @@ impl WireFailure {
             Self::Host(detail) | Self::Ended(detail) => Failure::Host { detail: clipped(detail) },
         }
     }
+}
+
+/// A reason or a backtrace, as a process tells it. A guest chooses the names in a backtrace.
+fn told(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TOLD_BYTES_MAX));
+    text
 }
 
 /// A text of a sandbox process, of a length that the host takes.
@@ -645,6 +670,62 @@ mod tests {
         // The most that the limits allow.
         let limits = Limits::default().with(Limit::OutputItems, 10_000).unwrap();
         assert!(decode::<FromSandbox>(&encode(&answer(limits.output_items())).unwrap()).is_ok());
+    }
+
+    /// An answer with one link, whose icon has that many empty sizes.
+    fn with_sizes(sizes: usize) -> contract::CallResult {
+        let icon =
+            contract::Icon { src: String::new(), mime_type: None, sizes: vec![String::new(); sizes], theme: None };
+        let link = contract::ResourceLink {
+            uri: "a:/".to_owned(),
+            name: "a".to_owned(),
+            title: None,
+            description: None,
+            mime_type: None,
+            size: None,
+            annotations: None,
+            icons: vec![icon],
+            meta_json: None,
+        };
+        let content = vec![contract::Content::ResourceLink(link)];
+        contract::CallResult { content, structured_json: None, is_error: false, meta_json: None }
+    }
+
+    #[test]
+    fn what_the_limits_let_a_process_say_the_host_decodes_and_what_it_would_not_is_not_said() {
+        let most = Limits::default().with(Limit::Output, 64 << 20).unwrap();
+        for (limits, sizes, is_within, is_sent) in [
+            (Limits::default(), 0, true, true),
+            (Limits::default(), 43_000, true, true),
+            (Limits::default(), 250_000, false, false),
+            (most, 43_000, true, true),
+            (most, 250_000, true, false),
+            (most, 2_000_000, true, false),
+        ] {
+            let result = with_sizes(sizes);
+            assert_eq!(weigh_result(&result).0 <= limits.output_bytes(), is_within, "{sizes}");
+            let report = WireReport::from(CallReport::without_running(result));
+            let message = FromSandbox::Ended(1, Box::new(report));
+            let decoded = decode::<FromSandbox>(&encode(&message).unwrap());
+            assert_eq!(decoded.is_ok(), is_sent, "{sizes}");
+            let sent = crate::encoding::encode_fitting(&message);
+            assert_eq!(sent.is_ok_and(|bytes| bytes.len() as u64 <= bytes_max(&limits)), is_sent, "{sizes}");
+        }
+    }
+
+    #[test]
+    fn a_backtrace_of_any_length_fits_the_message_of_a_call_that_may_say_nothing() {
+        let limits = [Limit::Output, Limit::Log, Limit::Asks].into_iter().zip([1, 0, 0]);
+        let limits = limits.fold(Limits::default(), |limits, (limit, value)| limits.with(limit, value).unwrap());
+        let long = || "ä".repeat(1 << 20);
+        for failure in [
+            Failure::Trapped { reason: long(), detail: long() },
+            Failure::Host { detail: long() },
+            Failure::SandboxEnded { reason: long() },
+        ] {
+            let bytes = encode(&failed(failure)).unwrap();
+            assert!(bytes.len() as u64 <= bytes_max(&limits), "{} bytes", bytes.len());
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | `process.rs` | the host's end: one process, its pending calls, its end |
 //! | `attention.rs` | a thread that waits for its calls' replies and for other things at once |
 //! | `disk.rs` | what a process puts into folders, counted from outside |
+//! | `required.rs` | the walls that a process must have |
 //! | `rate.rs` | how fast messages of one call may come |
 //! | `group.rs`, `conduct.rs` | components that share processes, started when needed; those that end them |
 //! | `loading/` | components compiled and listed in processes: both ends, and what is kept of it |
@@ -28,5 +29,6 @@ pub(crate) mod message;
 pub(crate) mod pool;
 pub(crate) mod process;
 mod rate;
+pub(crate) mod required;
 #[cfg(test)]
 pub(crate) mod tests;

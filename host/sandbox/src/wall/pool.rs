@@ -62,9 +62,18 @@ pub struct SandboxPool {
     conduct: Conduct,
     shared_ends: OnceLock<Arc<dyn SharedEnds>>,
     notices: OnceLock<Arc<dyn PoolNotices>>,
-    walls: Mutex<Option<Vec<(String, String)>>>,
+    walls: Mutex<Option<WallsMissing>>,
     starter: Arc<Starter>,
     pub(super) disks: Disks,
+}
+
+/// Walls that do not stand, each by its name with the reason.
+#[derive(Default)]
+struct WallsMissing {
+    /// In the process that was the last to build its walls.
+    latest: Vec<(String, String)>,
+    /// In any process so far.
+    ever: Vec<(String, String)>,
 }
 
 struct Waiting {
@@ -119,16 +128,25 @@ impl SandboxPool {
         let known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
         // The first one stays, as above.
         let _ = self.notices.set(notices);
-        known.clone()
+        known.as_ref().map(|known| known.ever.clone())
+    }
+
+    /// The walls that do not stand in the process that was the last to build them, with the
+    /// reasons; `None` where no process has built any.
+    #[must_use]
+    pub fn walls_missing(&self) -> Option<Vec<(String, String)>> {
+        let known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map(|known| known.latest.clone())
     }
 
     /// A process has built its walls, but for these.
     pub(super) fn walls_built(&self, missing: &[(String, String)]) {
         let mut known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
-        let more = missing.iter().filter(|(wall, _)| known.iter().all(|(other, _)| other != wall));
-        let more: Vec<_> = more.take(Wall::ALL.len().saturating_sub(known.len())).cloned().collect();
-        known.extend_from_slice(&more);
+        known.latest = missing.iter().take(Wall::ALL.len()).cloned().collect();
+        let more = missing.iter().filter(|(wall, _)| known.ever.iter().all(|(other, _)| other != wall));
+        let more: Vec<_> = more.take(Wall::ALL.len().saturating_sub(known.ever.len())).cloned().collect();
+        known.ever.extend_from_slice(&more);
         if let Some(notices) = self.notices.get().filter(|_| !more.is_empty()) {
             notices.walls_missing(&more);
         }
@@ -145,6 +163,11 @@ impl SandboxPool {
         if let (Some(standing), Some(notices)) = (changed, self.notices.get()) {
             notices.standing(component, standing);
         }
+    }
+
+    /// No end of a process so far counts against a component any more, at any host.
+    pub fn forget_ends(&self) {
+        self.conduct.forget(self.shared_ends.get().map(AsRef::as_ref));
     }
 
     /// The settings of its processes.

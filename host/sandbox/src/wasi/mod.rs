@@ -8,6 +8,7 @@
 //! | `wasi:filesystem` | `files/` |
 //! | `wasi:http` | `http/`, over `net/` |
 //! | `wasi:keyvalue` | `keyvalue/` |
+//! | `wasi:logging` | `logging.rs`, under each name of its draft |
 //! | `wasi:random` | `random.rs` |
 //! | `wasi:sockets` | `sockets/`, over `net/` |
 //! | `wasi:clocks`, `wasi:io` | none: wasmtime-wasi's own |
@@ -25,6 +26,7 @@ pub(crate) mod files;
 pub(crate) mod grant_problem;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
+pub(crate) mod logging;
 pub(crate) mod net;
 pub(crate) mod random;
 pub(crate) mod sockets;

@@ -100,16 +100,19 @@ impl StartedCall<'_> {
                 Ok(ClaimedApproval { state, claim })
             }
             Some(Answer::Declined) => {
+                self.claim(call, wait).await?;
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
             }
             _ => {
+                self.claim(call, wait).await?;
                 let text = format!("the person decided nothing: {:?} was not run", self.name());
                 Err(self.not_approved("dismissed", &text))
             }
         }
     }
 
-    /// Uses the approval of these rounds, where the call asks in rounds. `Err` if another call did.
+    /// Uses the answer of these rounds, whatever it was, where the call asks in rounds: a person
+    /// decides once. `Err` if another call did.
     async fn claim(&self, call: &Call, wait: Duration) -> Result<Option<Claim>, EndedCall> {
         let Some(chain) = call.context.asking.chain() else { return Ok(None) };
         match self.catalog.state.claim(&chain, wait).await {

@@ -123,6 +123,12 @@ impl Consenting {
 
     async fn decided(&self, choice: Option<Choice>, mut open: Unanswered<'_>) -> Consent {
         let offer = open.offer;
+        // A person decides once: whoever has the question's state could bring another answer to it.
+        match self.claim(offer, choice).await {
+            Ok(true) => {}
+            Ok(false) => return open.refused("refused", "the answer was used already"),
+            Err(away) => return open.refused("failed", &away.to_string()),
+        }
         match choice {
             None => {
                 open.end("dismissed", None);
@@ -132,14 +138,10 @@ impl Consenting {
                 open.end("declined", None);
                 Consent::Refused
             }
-            Some(Choice::Once) => match self.claim(offer).await {
-                Ok(true) => {
-                    open.end(Choice::Once.name(), None);
-                    Consent::Given
-                }
-                Ok(false) => open.refused("refused", "the answer was used already"),
-                Err(away) => open.refused("failed", &away.to_string()),
-            },
+            Some(Choice::Once) => {
+                open.end(Choice::Once.name(), None);
+                Consent::Given
+            }
             Some(Choice::Session) => {
                 self.consents.remember(&self.caller, self.what(offer)).await;
                 open.end(Choice::Session.name(), None);
@@ -172,12 +174,15 @@ impl Consenting {
         }
     }
 
-    /// Uses the answer of these rounds. False if another call did.
-    async fn claim(&self, offer: &Askable) -> Result<bool, Away> {
+    /// Uses the answer of these rounds. False if another call did. A consent to one request is
+    /// given back where the call asks for more; any other decision stays.
+    async fn claim(&self, offer: &Askable, choice: Option<Choice>) -> Result<bool, Away> {
         let Some(chain) = self.asking.chain() else { return Ok(true) };
         let claim = self.state.claim(&format!("{chain}\n{}", offer.asked()), self.wait).await?;
         let is_claimed = claim.is_some();
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(claim);
+        if choice == Some(Choice::Once) {
+            self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(claim);
+        }
         Ok(is_claimed)
     }
 

@@ -15,7 +15,7 @@ use super::telling::Telling;
 use crate::activity::{CallPhase, LiveCall};
 use crate::catalog::{CallTarget, content};
 
-/// Key in a result's `_meta` for the call's usage.
+/// Key in a result's `_meta` for the call's usage, where the manifest asks for it.
 pub const USAGE_KEY: &str = "toolcell/usage";
 
 /// Key in a result's `_meta` for the guest's denials, if the result is not an error.
@@ -39,10 +39,20 @@ pub struct Beside {
     pub printed: Captured,
     /// Its first denials.
     pub denials: Vec<Denial>,
+    /// Its usage, if the guest ran.
+    pub usage: Option<Usage>,
     /// The host's number of the call; 0 if it was refused before it began.
     pub id: u64,
     /// Its outcome in the audit, if it began.
     pub outcome: Option<Outcome>,
+}
+
+impl Beside {
+    /// The usage in the form of a result's `_meta`, if the guest ran.
+    #[must_use]
+    pub fn usage_json(&self) -> Option<serde_json::Value> {
+        self.usage.as_ref().map(usage_json)
+    }
 }
 
 /// End of a measured call.
@@ -98,9 +108,10 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
             .shown_as(started.live().map(Arc::clone))
             .traced(started.trace.clone()),
     );
+    let rewritten = started.tool.rewritten(&arguments);
     let input = CallInput {
         tool: &target.name,
-        arguments_json: arguments.get(),
+        arguments_json: rewritten.as_deref().unwrap_or_else(|| arguments.get()),
         program: target.program.as_deref(),
         limits,
         capabilities: &target.capabilities,
@@ -114,12 +125,15 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         None if started.tool.is_checked_elsewhere() => {
             return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
         }
-        None => target.component.component.call_tool(input).await,
+        None => {
+            let tool = target.component.policy().export_of(&target.name);
+            target.component.component.call_tool(CallInput { tool, ..input }).await
+        }
     };
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     caller.ran(&report.captured.text);
     log_captured(&caller, &report.captured);
-    let ended = EndedCall::of(&caller, started.tool, report, target.capabilities.redactor()).unless_narrowed(target);
+    let ended = EndedCall::of(started, &caller, report).unless_narrowed(target);
     caller.ended(ended.outcome).await;
     ended.telling_of_state(&caller)
 }
@@ -131,7 +145,8 @@ impl EndedCall {
         Self { outcome, usage, detail, result, unfit, beside }
     }
 
-    fn of(caller: &McpCaller, tool: &Tool, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
+    fn of(started: &StartedCall<'_>, caller: &McpCaller, report: CallReport<contract::CallResult>) -> Self {
+        let tool = started.tool;
         let CallReport { outcome, mut usage, captured, denials, unfit, spent, .. } = report;
         crate::workers::drop_later(Box::new(spent));
         if let Err(Failure::Unfit { problems }) = outcome {
@@ -159,15 +174,17 @@ impl EndedCall {
         if outcome == Outcome::InvalidOutput {
             usage.output_bytes = 0;
         }
-        result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
-        tell_denials(&denials, redactor, &mut result);
+        if started.catalog.tells_usage {
+            result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
+        }
+        tell_denials(&denials, started.target.capabilities.redactor(), &mut result);
         Self {
             outcome,
             usage,
             detail,
             result,
             unfit,
-            beside: Beside { printed: captured, denials, ..Beside::default() },
+            beside: Beside { printed: captured, denials, usage: Some(usage), ..Beside::default() },
         }
     }
 

@@ -33,13 +33,18 @@ use toolcell_sandbox::Failure;
 use toolcell_shared::Place;
 
 use crate::activity::{Activity, LiveCall, TrackedCall};
-use crate::catalog::{CallPermit, CallTarget, Catalog, QueueRefusal};
+use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal};
 use crate::traces::{CallTrace, TracedCall};
 pub(crate) use execute::DENIALS_KEY;
 pub use execute::{Beside, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
 use name::{CallName, log_call};
 use record::{CallRecord, CallSource, CallStart};
+
+/// Bytes of a message beside arguments and answers: metadata, and the state of a round of
+/// questions. 1 MiB: more than clients send, and arguments somewhat past their limit are still told
+/// so by their tool.
+const MESSAGE_BYTES_BESIDE: usize = 1024 * 1024;
 
 /// A call that is recorded as started.
 struct StartedCall<'a> {
@@ -127,12 +132,10 @@ impl toolcell_mcp::Catalog for Catalog {
         let component = &target.component;
         let can_ask = target.limits.asks() > 0;
         let may_ask = component.inspection().asks() && can_ask;
-        if may_ask || target.approval.is_some() {
-            return Some(format!("{} {}", component.digest(), component.policy_digest()));
-        }
-        // Each answer is held against the policy of its round: a manifest that a person had written
-        // meanwhile does not end the call.
-        (target.capabilities.may_ask() && can_ask).then(|| component.digest().to_string())
+        // What a guest asks, and what it asks to reach, is held against the question of the round
+        // that has the answer: it counts there if the same is asked.
+        let asks = may_ask || target.approval.is_some() || (target.capabilities.may_ask() && can_ask);
+        asks.then(|| format!("{} {}", component.name(), target.approved_as))
     }
 
     fn refuse_early(&self, call: &Call) -> Option<CallResult> {
@@ -140,6 +143,16 @@ impl toolcell_mcp::Catalog for Catalog {
         let text = too_large(self.targets.get(call.tool)?, call)?.to_string();
         self.record_refused(call, Outcome::LimitExceeded, &text);
         Some(CallResult::error(text))
+    }
+
+    fn message_bytes_max(&self) -> Option<usize> {
+        let longest = |target: &Arc<CallTarget>| {
+            let answers = target.limits.asks().saturating_mul(target.limits.answer_bytes());
+            target.limits.arguments_bytes().saturating_add(answers as u64)
+        };
+        let of_texts = self.texts.all.iter().map(|text| text.limits.arguments_bytes());
+        let longest = self.targets.iter().map(longest).chain(of_texts).max().unwrap_or_default();
+        Some(usize::try_from(longest).unwrap_or(usize::MAX).saturating_add(MESSAGE_BYTES_BESIDE))
     }
 
     fn runs_elsewhere(&self, tool: usize) -> bool {
@@ -349,8 +362,10 @@ impl StartedCall<'_> {
         let taken = rates::take(state, caller.name(), rights.rate(), admission);
         // Both are asked at once, as the state may be on another machine. A call that may wait for
         // its caller's other calls takes no slot of its tool meanwhile.
+        let bytes = call.arguments.get().len();
+        let waits_first = rights.bounds_calls() || bytes >= LARGE_BYTES;
         let asked = async {
-            if rights.concurrency().is_some() {
+            if waits_first {
                 return taken.await.map(|()| None);
             }
             let (taken, place) = tokio::join!(taken, admission.place(state));
@@ -365,13 +380,17 @@ impl StartedCall<'_> {
             Ok(place) => place,
             Err(refusal) => return refused(refusal),
         };
+        let _turn = match queues.turn(caller.name(), bytes, &self.target.limits, &cancellation).await {
+            Ok(turn) => turn,
+            Err(refusal) => return refused(refusal),
+        };
         let of_caller = queues.enter(caller.name(), &rights, &self.target.limits, state, &cancellation);
         let _of_caller = match of_caller.await {
             Ok(permit) => permit,
             Err(refusal) => return refused(refusal),
         };
         let place = match place {
-            None if rights.concurrency().is_some() => match admission.place(state).await {
+            None if waits_first => match admission.place(state).await {
                 Ok(place) => place,
                 Err(away) => return refused(away.into()),
             },

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolcell_mcp::Cancellation;
+use toolcell_mcp::{Cancellation, FairTurns, Turn, TurnBounds};
 use toolcell_policy::quantity::show_count;
 use toolcell_policy::{Limit, Limits, Rights};
 use toolcell_shared::{Place, SharedState};
@@ -18,20 +18,49 @@ const CALLERS_MAX: usize = 10_000;
 /// Name under which callers beyond [`CALLERS_MAX`] share; no caller has this name.
 const EVERYBODY_ELSE: &str = "";
 
-/// Queues of all callers, over all generations.
-#[derive(Default)]
-pub struct CallerQueues(Mutex<HashMap<CallerKey, Arc<CallerQueue>>>);
+/// Bytes from which arguments are large: checking and reading them takes milliseconds of a core.
+pub const LARGE_BYTES: usize = 64 * 1024;
 
-/// A caller with its limit. A caller with two tokens of different limits has two queues.
+/// Calls with large arguments that one caller runs at once. Half of what a tool runs by default:
+/// whoever else calls it finds room.
+const LARGE_OWN_MAX: usize = 8;
+
+/// Calls with large arguments that run at once, of all callers.
+const LARGE_MAX: usize = 64;
+
+/// Queues of all callers, over all generations.
+pub struct CallerQueues {
+    own: Mutex<HashMap<CallerKey, Arc<CallerQueue>>>,
+    /// Turns of calls with large arguments.
+    large: Arc<FairTurns<Box<str>>>,
+}
+
+impl Default for CallerQueues {
+    fn default() -> Self {
+        let large = FairTurns::new(TurnBounds { all: LARGE_MAX, own: LARGE_OWN_MAX });
+        Self { own: Mutex::default(), large }
+    }
+}
+
+/// A caller with its limits. A caller with two tokens of different limits has two queues.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CallerKey {
     caller: Box<str>,
-    concurrency: usize,
+    bounds: CallerBounds,
+}
+
+/// The calls of one caller that run at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct CallerBounds {
+    /// In this process.
+    here: usize,
+    /// Over all replicas; `None`: no bound.
+    shared: Option<usize>,
 }
 
 /// Queue of one caller.
 struct CallerQueue {
-    concurrency: usize,
+    bounds: CallerBounds,
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -53,14 +82,38 @@ impl CallerQueues {
         state: &dyn SharedState,
         cancellation: &Cancellation,
     ) -> Result<CallerPermit, QueueRefusal> {
-        let Some(concurrency) = rights.concurrency() else { return Ok(CallerPermit::default()) };
-        let name = format!("caller\n{caller}\n{concurrency}");
-        self.queue(caller, concurrency).wait(limits, (state, &name), cancellation).await
+        let Some(bounds) = CallerBounds::of(rights) else { return Ok(CallerPermit::default()) };
+        let name = bounds.shared.map(|most| format!("caller\n{caller}\n{most}")).unwrap_or_default();
+        self.queue(caller, bounds).wait(limits, (state, &name), cancellation).await
     }
 
-    fn queue(&self, caller: &str, concurrency: usize) -> Arc<CallerQueue> {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = CallerKey { caller: caller.into(), concurrency };
+    /// Waits for a turn for a call with these bytes of arguments, where they are large. The tool's
+    /// `queue_wait` bounds the wait.
+    pub async fn turn(
+        &self,
+        caller: &str,
+        bytes: usize,
+        limits: &Limits,
+        cancellation: &Cancellation,
+    ) -> Result<Option<Turn<Box<str>>>, QueueRefusal> {
+        if bytes < LARGE_BYTES {
+            return Ok(None);
+        }
+        let owner = Box::from(caller);
+        let turn = self.large.take(&owner, bytes as u64);
+        tokio::select! {
+            biased;
+            () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
+            turn = tokio::time::timeout(limits.queue_wait(), turn) => match turn {
+                Ok(turn) => Ok(Some(turn)),
+                Err(_) => Err(QueueRefusal::LargeWaited { wait: limits.show(Limit::QueueWait) }),
+            },
+        }
+    }
+
+    fn queue(&self, caller: &str, bounds: CallerBounds) -> Arc<CallerQueue> {
+        let mut queues = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = CallerKey { caller: caller.into(), bounds };
         if let Some(queue) = queues.get(&key) {
             return Arc::clone(queue);
         }
@@ -70,18 +123,43 @@ impl CallerQueues {
         if queues.len() >= CALLERS_MAX {
             key.caller = EVERYBODY_ELSE.into();
         }
-        Arc::clone(queues.entry(key).or_insert_with(|| Arc::new(CallerQueue::new(concurrency))))
+        Arc::clone(queues.entry(key).or_insert_with(|| Arc::new(CallerQueue::new(bounds))))
+    }
+}
+
+impl CallerBounds {
+    /// `None` if the caller may have as many as its tools.
+    fn of(rights: &Rights<'_>) -> Option<Self> {
+        let shared = rights.concurrency_shared();
+        let here = rights.concurrency().or(shared)?;
+        Some(Self { here, shared })
+    }
+
+    /// A place over all replicas, if one is free.
+    async fn enter(self, state: &dyn SharedState, name: &str) -> Result<Option<Place>, QueueRefusal> {
+        match self.shared {
+            None => Ok(Some(Place::default())),
+            Some(most) => Ok(state.enter(name, most).await?),
+        }
+    }
+
+    /// A place over all replicas, once one is free.
+    async fn wait(self, state: &dyn SharedState, name: &str) -> Result<Place, QueueRefusal> {
+        match self.shared {
+            None => Ok(Place::default()),
+            Some(most) => Ok(state.wait(name, most).await?),
+        }
     }
 }
 
 impl CallerQueue {
-    fn new(concurrency: usize) -> Self {
-        Self { concurrency, places: Arc::new(Semaphore::new(concurrency)), waiting: AtomicUsize::new(0) }
+    fn new(bounds: CallerBounds) -> Self {
+        Self { bounds, places: Arc::new(Semaphore::new(bounds.here)), waiting: AtomicUsize::new(0) }
     }
 
     /// True if nothing is used of it, so that a new queue would equal it.
     fn is_as_new(self: &Arc<Self>) -> bool {
-        self.places.available_permits() == self.concurrency && Arc::strong_count(self) == 1
+        self.places.available_permits() == self.bounds.here && Arc::strong_count(self) == 1
     }
 
     async fn wait(
@@ -91,19 +169,20 @@ impl CallerQueue {
         cancellation: &Cancellation,
     ) -> Result<CallerPermit, QueueRefusal> {
         if let Ok(here) = Arc::clone(&self.places).try_acquire_owned()
-            && let Some(shared) = state.enter(name, self.concurrency).await?
+            && let Some(shared) = self.bounds.enter(state, name).await?
         {
             return Ok(CallerPermit { _held: Some((here, shared)) });
         }
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= limits.queue() {
-            let running = show_count(u64::try_from(self.concurrency).unwrap_or(u64::MAX));
+            let most = self.bounds.shared.unwrap_or(usize::MAX).min(self.bounds.here);
+            let running = show_count(u64::try_from(most).unwrap_or(u64::MAX));
             return Err(QueueRefusal::CallerBusy { running, queue: limits.show(Limit::Queue) });
         }
         let waited = || QueueRefusal::CallerWaited { wait: limits.show(Limit::QueueWait) };
         let both = async {
             let here = Arc::clone(&self.places).acquire_owned().await.map_err(|_| waited())?;
-            Ok(CallerPermit { _held: Some((here, state.wait(name, self.concurrency).await?)) })
+            Ok(CallerPermit { _held: Some((here, self.bounds.wait(state, name).await?)) })
         };
         tokio::select! {
             biased;
@@ -159,11 +238,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_caller_runs_so_many_calls_with_large_arguments_and_others_do_not_wait_for_it() {
+        let queues = CallerQueues::default();
+        let (limits, none) = (Limits::default().with(Limit::QueueWait, 5).unwrap(), Cancellation::new());
+        let turn = |caller: &'static str, bytes| queues.turn(caller, bytes, &limits, &none);
+        let mut held = Vec::new();
+        for _ in 0..LARGE_OWN_MAX {
+            held.push(turn("one", LARGE_BYTES).await.unwrap().unwrap());
+        }
+        let refusal = turn("one", LARGE_BYTES).await.unwrap_err();
+        assert_eq!(refusal.outcome(), toolcell_audit::Outcome::Busy);
+        let expected = "busy: none of this caller's calls with large arguments ended within 5ms; try again";
+        assert_eq!(refusal.to_string(), expected);
+        assert!(turn("one", LARGE_BYTES - 1).await.unwrap().is_none(), "small ones need none");
+        assert!(turn("two", LARGE_BYTES).await.unwrap().is_some());
+        drop(held.pop());
+        assert!(turn("one", LARGE_BYTES).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
     async fn callers_that_use_nothing_make_room_for_others() {
         let (queues, callers, limits) = (CallerQueues::default(), callers("concurrency = 1"), Limits::default());
         for number in 0..=CALLERS_MAX {
             assert!(enter(&queues, &callers, &number.to_string(), &limits).await.is_ok());
         }
-        assert!(queues.0.lock().unwrap().len() <= CALLERS_MAX + 1);
+        assert!(queues.own.lock().unwrap().len() <= CALLERS_MAX + 1);
     }
 }

@@ -67,14 +67,14 @@ struct PathIdentities {
 impl HostFiles {
     /// Files of a process that serves this manifest: manifest and lock, if there is a file; audit,
     /// code cache, control sockets.
-    pub fn new(manifest: Option<&Path>, audit: Option<&Path>, code: &CodeCacheOptions) -> Self {
+    pub fn new(manifest: Option<&Path>, audit: [Option<&Path>; 2], code: &CodeCacheOptions) -> Self {
         let mut files = Vec::new();
         let mut keep = |what: &str, path: PathBuf, unread| files.push((what.to_owned(), path, unread));
         if let Some(manifest) = manifest {
             keep("the manifest", manifest.to_owned(), false);
             keep("the lock", lock::path_beside(manifest).into_path(), false);
         }
-        audit.into_iter().for_each(|path| keep("the audit", path.to_owned(), false));
+        audit.into_iter().flatten().for_each(|path| keep("the audit", path.to_owned(), false));
         let (folder, key) = machine::cache_places(code);
         folder.into_iter().for_each(|path| keep("the cache of compiled code", path, false));
         key.into_iter().for_each(|path| keep("the key of the cache of compiled code", path, true));
@@ -82,8 +82,14 @@ impl HostFiles {
         Self { files }
     }
 
-    /// A problem for each mount that holds a file of this process or of this manifest.
-    pub(super) fn check(&self, manifest: &Manifest, folder: &Path, targets: &[Arc<CallTarget>]) -> Vec<Diagnostic> {
+    /// A problem for each mount that holds a file of this process or of this manifest, with the
+    /// component that has the mount.
+    pub(super) fn check(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        targets: &[Arc<CallTarget>],
+    ) -> Vec<(String, Diagnostic)> {
         let files: Vec<HostFile<'_>> = self.files(manifest, folder).collect();
         let mounted =
             || targets.iter().flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
@@ -96,7 +102,7 @@ impl HostFiles {
             .into_iter()
             .map(|(path, identities)| (path, identities.unwrap_or_default()))
             .collect();
-        let mut problems: Vec<Diagnostic> = Vec::new();
+        let mut problems: Vec<(String, Diagnostic)> = Vec::new();
         for (target, (mount, identity)) in mounted() {
             let path = path_of(mount, folder).and_then(|path| identities.get(&path));
             let component = &target.component;
@@ -104,7 +110,7 @@ impl HostFiles {
             for file in &files {
                 let Some(path) = identities.get(&file.path) else { continue };
                 if opened.exposes(file, path) {
-                    let problem = problem(component, mount, &file.what);
+                    let problem = (component.name().to_owned(), problem(component, mount, &file.what));
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }

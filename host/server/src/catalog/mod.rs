@@ -11,6 +11,7 @@ mod guest_resources;
 mod held;
 mod host_files;
 mod instances;
+mod left_out;
 pub(crate) mod meters;
 mod narrowing;
 mod offer;
@@ -19,6 +20,7 @@ mod program;
 mod queue;
 mod resources;
 mod searching;
+mod service_paths;
 pub mod side_files;
 pub(crate) mod skills;
 pub(crate) mod texts;
@@ -49,13 +51,14 @@ use crate::updates::NewsDesk;
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
 pub use build::{Basis, Builder, Built, Compiling, LoadStep, Withheld, folder_of};
-pub(crate) use caller_queue::CallerQueues;
+pub(crate) use caller_queue::{CallerQueues, LARGE_BYTES};
 pub(crate) use consents::Consents;
 pub use consents::{Choice, Person};
 pub use console_rights::ConsoleRights;
 pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
+pub use left_out::{LeftOutComponent, Tolerance};
 pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
 pub(crate) use narrowing::Narrowing;
@@ -67,6 +70,7 @@ pub(crate) use skills::{SKILLS, Skills};
 pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
 pub(crate) use visibility::Visibility;
 pub use visibility::{CALLED_BY, NOBODY};
+pub(crate) use walls::without as walls_in_words;
 pub use walls::{WallSetup, WalledComponents};
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
@@ -104,6 +108,10 @@ pub struct Catalog {
     pub(crate) caller_queues: Arc<CallerQueues>,
     pub(crate) walled: WalledComponents,
     pub(crate) console: ConsoleRights,
+    /// True if results say what their calls used.
+    pub(crate) tells_usage: bool,
+    /// Components of the manifest that are broken, and not served.
+    pub(crate) left_out: Arc<[LeftOutComponent]>,
 }
 
 /// Reads resources that no call reads.
@@ -154,6 +162,9 @@ pub(crate) struct CallTarget {
     pub(crate) instances: Instances,
     /// Rule for calls that a person confirms; `None` if there are none.
     pub(crate) approval: Option<Approval>,
+    /// Digest of all that a person confirms besides the call: what the tool may reach, and the
+    /// rule. Empty where no call is confirmed.
+    pub(crate) approved_as: String,
     /// Ends its calls once the manifest narrows what they may reach; `None` if they reach nothing.
     pub(crate) narrowed: Option<Narrowing>,
     /// Counters of its calls, over all generations that have it.
@@ -295,14 +306,28 @@ impl Catalog {
     /// # Errors
     /// Two tools would have one name, or one of the host's own.
     pub fn holding(&self, held: &BTreeSet<String>, earlier: &Self) -> Result<Self, CatalogError> {
+        self.replacing(held, Some(earlier))
+    }
+
+    /// This catalog without these components.
+    ///
+    /// # Errors
+    /// Clients cannot search what is left.
+    pub fn without(&self, components: &BTreeSet<String>) -> Result<Self, CatalogError> {
+        self.replacing(components, None)
+    }
+
+    /// This catalog with the held components as they are in an earlier one, or without them.
+    fn replacing(&self, held: &BTreeSet<String>, earlier: Option<&Self>) -> Result<Self, CatalogError> {
         let mut parts = Parts::default();
         for component in &self.components {
             if !held.contains(component.name()) {
                 parts.take_over(self, component, None);
-            } else if let Some(old) = earlier.component(component.name()) {
+            } else if let Some((earlier, old)) = earlier.and_then(|at| Some((at, at.component(component.name())?))) {
                 parts.take_over(earlier, old, None);
             }
         }
+        let earlier = earlier.unwrap_or(self);
         let texts = if held.contains(TEXTS) { earlier } else { self };
         parts.take_texts(texts);
         let texts = TextPrompts { all: texts.texts.all.clone() };
@@ -348,7 +373,19 @@ impl Catalog {
             news,
             walled,
             console: self.console.clone(),
+            tells_usage: self.tells_usage,
+            left_out: Arc::clone(&self.left_out),
         })
+    }
+
+    /// This catalog for callers who may see and call a tool by these rules too. Nobody gains
+    /// anything by it.
+    ///
+    /// # Errors
+    /// None that this catalog does not have itself.
+    pub fn also_under(&self, rules: &Arc<Callers>) -> Result<Self, CatalogError> {
+        let same = self.holding(&BTreeSet::new(), self)?;
+        Ok(Self { visibility: same.visibility.also_under(rules), ..same })
     }
 
     /// From now on news of resources that calls change go there.
@@ -374,11 +411,7 @@ impl Catalog {
     /// The tools with their state, in the order of the list.
     pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
         let tools = self.targets.iter().zip(self.tools.tools()).enumerate();
-        tools.map(|(place, (target, tool))| Offer {
-            target,
-            tool,
-            called_by: self.visibility.words(place, &target.called(tool)),
-        })
+        tools.map(|(place, (target, tool))| Offer { target, tool, visibility: &self.visibility, place })
     }
 
     /// The prompts of the manifest itself, with the rules for their callers in words; `None`:
@@ -403,6 +436,11 @@ impl Catalog {
     /// The views of tools' results that the manifest names, in its order.
     pub fn views(&self) -> &[App] {
         self.apps.all()
+    }
+
+    /// Components of the manifest that are broken, and not served.
+    pub fn left_out(&self) -> &[LeftOutComponent] {
+        &self.left_out
     }
 
     /// Counts of outcomes, over all generations.
@@ -441,6 +479,17 @@ impl Parts {
         self.components.push(Arc::clone(component));
     }
 
+    /// Takes a component away, with its tools.
+    fn take_away(&mut self, name: &str) {
+        let keeps: Vec<bool> = self.targets.iter().map(|target| target.component.name() != name).collect();
+        let mut kept = keeps.iter();
+        self.tools.retain(|_| kept.next().is_none_or(|keeps| *keeps));
+        let mut kept = keeps.iter();
+        self.rules.retain(|_| kept.next().is_none_or(|keeps| *keeps));
+        self.targets.retain(|target| target.component.name() != name);
+        self.components.retain(|component| component.name() != name);
+    }
+
     /// Adds the skills as they are in another catalog. Nothing comes after them.
     fn take_skills(&mut self, catalog: &Catalog) {
         let places = catalog.targets.len() + catalog.texts.all.len()..;
@@ -475,13 +524,12 @@ impl CallTarget {
     /// True if its results may embed resources. Typed functions never do, programs if the manifest
     /// says so.
     pub(crate) fn may_embed(&self) -> bool {
-        match self.component.component.shape() {
-            ShapeName::Typed => false,
-            ShapeName::Program => self.program.as_ref().is_some_and(|program| match program.output() {
-                Output::Media { mime_type, .. } => !["image/", "audio/"].iter().any(|kind| mime_type.starts_with(kind)),
-                Output::Text { .. } | Output::Json => false,
-            }),
-            _ => true,
+        match self.program.as_ref().map(|program| program.output()) {
+            Some(Output::Media { mime_type, .. }) => {
+                !["image/", "audio/"].iter().any(|kind| mime_type.starts_with(kind))
+            }
+            Some(Output::Text { .. } | Output::Json) => false,
+            None => self.component.component.shape() == ShapeName::Contract,
         }
     }
 }

@@ -6,19 +6,21 @@ use toolcell_mcp::Tool;
 use toolcell_policy::{Approval, Grants, Program, ToolName};
 
 use super::meters::Meters;
-use super::{CallTarget, LoadedComponent};
+use super::{CallTarget, LoadedComponent, Visibility};
 
 /// One tool of a catalog: its definition and its state.
 pub struct Offer<'a> {
     pub(super) target: &'a Arc<CallTarget>,
     pub(super) tool: &'a Arc<Tool>,
-    pub(super) called_by: Option<Vec<String>>,
+    pub(super) visibility: &'a Visibility,
+    /// Its place in the list.
+    pub(super) place: usize,
 }
 
 impl<'a> Offer<'a> {
-    /// Rules for its callers, in words; `None`: everybody.
-    pub fn called_by(&self) -> Option<&[String]> {
-        self.called_by.as_deref()
+    /// Rules for its callers, in words; `None`: everybody. It looks at every pattern of every rule.
+    pub fn called_by(&self) -> Option<Vec<String>> {
+        self.visibility.words(self.place, &self.called())
     }
 
     /// The definition that clients see.

@@ -2,15 +2,16 @@
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, InstancePolicy, Program};
-use toolcell_sandbox::{ShapeName, contract};
+use toolcell_sandbox::{HeldComponent, ShapeName, contract};
 
-/// The tools of a program, as if it listed them itself.
-pub fn tools(policy: &ComponentPolicy) -> Vec<contract::Tool> {
+/// The tools that the manifest makes of a program, as if it listed them itself; none of any other
+/// component.
+pub fn tools(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<contract::Tool> {
     let json =
         |schema: &serde_json::Map<String, serde_json::Value>| serde_json::Value::Object(schema.clone()).to_string();
     let tool = |tool: &toolcell_policy::ToolPolicy| {
-        let program = tool.program().cloned().unwrap_or_else(|| Arc::new(Program::plain(tool.name_span())));
-        contract::Tool {
+        let program = of_tool(policy, tool.name(), component)?;
+        Some(contract::Tool {
             name: tool.name().to_owned(),
             title: tool.title().map(str::to_owned),
             description: tool.description().unwrap_or_default().to_owned(),
@@ -19,21 +20,24 @@ pub fn tools(policy: &ComponentPolicy) -> Vec<contract::Tool> {
             hints: None,
             icons: Vec::new(),
             meta_json: None,
-        }
+        })
     };
-    policy.tools().iter().map(tool).collect()
+    policy.tools().iter().filter_map(tool).collect()
 }
 
-/// Command line and input of a program's tool; nothing for a tool of another shape.
-pub fn of_tool(policy: &ComponentPolicy, tool: &str, shape: ShapeName) -> Option<Arc<Program>> {
-    let tool = policy.tool(tool).filter(|_| shape == ShapeName::Program)?;
-    Some(tool.program().cloned().unwrap_or_else(|| Arc::new(Program::plain(tool.name_span()))))
+/// Command line and input of a program's tool; nothing for a tool of another shape. Where a
+/// component has functions as well, only a table that says how the program is run is about it.
+pub fn of_tool(policy: &ComponentPolicy, tool: &str, component: &HeldComponent) -> Option<Arc<Program>> {
+    let tool = policy.tool(tool).filter(|_| component.is_program())?;
+    let plain = || Arc::new(Program::plain(tool.name_span()));
+    tool.program().cloned().or_else(|| (component.shape() == ShapeName::Program).then(plain))
 }
 
 /// Manifest keys of tools that do not fit the component's shape.
-pub fn check(policy: &ComponentPolicy, shape: ShapeName) -> Vec<Diagnostic> {
+pub fn check(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<Diagnostic> {
     let name = policy.name();
-    if shape != ShapeName::Program {
+    let shape = component.shape();
+    if !component.is_program() {
         let programs = policy.tools().iter().filter_map(|tool| Some((tool, tool.program()?)));
         let problem = |(tool, program): (&toolcell_policy::ToolPolicy, &Arc<Program>)| {
             let message =
@@ -48,7 +52,8 @@ pub fn check(policy: &ComponentPolicy, shape: ShapeName) -> Vec<Diagnostic> {
         return programs.map(problem).collect();
     }
     let mut problems = Vec::new();
-    if policy.tools().is_empty() {
+    let is_only_a_program = shape == ShapeName::Program;
+    if is_only_a_program && policy.tools().is_empty() {
         let message = format!("component \"{name}\" is a program, and the manifest makes no tools of it");
         let hint = format!(
             "add [components.{name}.tools.TOOL] with description = \"what it does\", \
@@ -56,12 +61,14 @@ pub fn check(policy: &ComponentPolicy, shape: ShapeName) -> Vec<Diagnostic> {
         );
         problems.push(Diagnostic::error("components::program", message).at(policy.source_span()).hint(hint));
     }
-    if policy.instance() != InstancePolicy::PerCall {
+    let runs = is_only_a_program || policy.tools().iter().any(|tool| tool.program().is_some());
+    if runs && policy.instance() != InstancePolicy::PerCall {
         let message = format!("component \"{name}\" is a program, which runs once: no call can share its instance");
         let problem = Diagnostic::error("components::program", message).at(policy.name_span());
         problems.push(problem.hint("remove instance = \"per-caller\""));
     }
-    for tool in policy.tools().iter().filter(|tool| tool.description().is_none() && tool.program().is_none()) {
+    let is_plain = |tool: &&toolcell_policy::ToolPolicy| tool.description().is_none() && tool.program().is_none();
+    for tool in policy.tools().iter().filter(|tool| is_only_a_program && is_plain(tool)) {
         let message = format!("the tool \"{}\" has no description", tool.name());
         let problem = Diagnostic::error("manifest::missing", message).at(tool.name_span());
         problems.push(

@@ -49,6 +49,9 @@ pub enum QueueRefusal {
     /// None of the caller's calls ended in time.
     #[error("busy: no call of this caller ended within {wait}; try again (\"concurrency\" in [callers])")]
     CallerWaited { wait: String },
+    /// None of the caller's calls with large arguments ended in time.
+    #[error("busy: none of this caller's calls with large arguments ended within {wait}; try again")]
+    LargeWaited { wait: String },
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
@@ -68,7 +71,8 @@ impl QueueRefusal {
             Self::QueueFull { .. }
             | Self::WaitedTooLong { .. }
             | Self::CallerBusy { .. }
-            | Self::CallerWaited { .. } => Outcome::Busy,
+            | Self::CallerWaited { .. }
+            | Self::LargeWaited { .. } => Outcome::Busy,
             Self::StateAway(_) => Outcome::StateAway,
             Self::Cancelled | Self::Narrowed(_) => Outcome::Cancelled,
         }
@@ -135,9 +139,19 @@ impl Admission {
         QueueRefusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
     }
 
-    /// Tries to take one of the tool's slots over all replicas.
+    /// Tries to take one of the tool's slots over all replicas. Where they have no bound, nobody is
+    /// asked.
     pub async fn place(&self, state: &dyn SharedState) -> Result<Option<Place>, Away> {
-        state.enter(&self.places_name, self.limits.concurrency()).await
+        match self.shared_places() {
+            None => Ok(Some(Place::default())),
+            Some(most) => state.enter(&self.places_name, most).await,
+        }
+    }
+
+    /// The tool's slots over all replicas; `None` if they have no bound.
+    fn shared_places(&self) -> Option<usize> {
+        let is_bounded = self.limits.get(Limit::ConcurrencyShared) < Limit::ConcurrencyShared.spec().default;
+        is_bounded.then(|| self.limits.concurrency_shared())
     }
 
     /// Waits for a slot of this process, and for one over all replicas, unless that was taken
@@ -171,7 +185,10 @@ impl Admission {
 
     async fn wait(&self, state: &dyn SharedState) -> Result<CallPermit<'_>, QueueRefusal> {
         let here = self.places.acquire().await.map_err(|_| self.waited_too_long())?;
-        let shared = state.wait(&self.places_name, self.limits.concurrency()).await?;
+        let shared = match self.shared_places() {
+            None => Place::default(),
+            Some(most) => state.wait(&self.places_name, most).await?,
+        };
         Ok(CallPermit { _here: here, _shared: shared })
     }
 
@@ -187,7 +204,7 @@ impl Admission {
 
     /// True if these limits equal its own for slots, queue and rate.
     pub fn suits(&self, limits: &Limits) -> bool {
-        let bounds = [Limit::Concurrency, Limit::Queue, Limit::QueueWait, Limit::Rate];
+        let bounds = [Limit::Concurrency, Limit::ConcurrencyShared, Limit::Queue, Limit::QueueWait, Limit::Rate];
         bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
     }
 }

@@ -23,6 +23,8 @@ pub struct Visibility {
     sets: Vec<Arc<Callers>>,
     /// Index of each tool's rule set.
     which: Vec<usize>,
+    /// Rules that hold for every tool besides, of a manifest that is being loaded.
+    also: Option<Arc<Callers>>,
     views: RwLock<HashMap<ViewKey, Option<Arc<ToolList>>>>,
 }
 
@@ -38,7 +40,12 @@ impl Visibility {
             }
         });
         let which = which.collect();
-        Self { callers, sets, which, views: RwLock::default() }
+        Self { callers, sets, which, also: None, views: RwLock::default() }
+    }
+
+    /// Narrows it: callers see only what these rules let them see as well.
+    pub fn also_under(self, rules: &Arc<Callers>) -> Self {
+        Self { also: Some(Arc::clone(rules)), views: RwLock::default(), ..self }
     }
 
     /// The manifest's rules.
@@ -53,7 +60,8 @@ impl Visibility {
 
     /// True if the visible tools depend on the caller.
     pub fn tells_apart(&self) -> bool {
-        self.callers.tells_apart() || self.sets.iter().any(|set| set.tells_apart())
+        let mut all = self.sets.iter().chain(&self.also).chain([&self.callers]);
+        all.any(|set| set.tells_apart())
     }
 
     /// Rights of this caller by the manifest's rules.
@@ -66,16 +74,21 @@ impl Visibility {
         if !self.tells_apart() {
             return None;
         }
-        let rights: Vec<Rights<'_>> = self.sets.iter().map(|set| set.rights(caller.name(), caller.scopes())).collect();
-        let key: ViewKey = rights.iter().map(Rights::key).collect();
+        let rights_in = |set: &'_ Arc<Callers>| set.rights(caller.name(), caller.scopes()).key();
+        let key: ViewKey = self.sets.iter().chain(&self.also).map(rights_in).collect();
         if let Some(view) = self.views.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return view.clone();
         }
+        let rights: Vec<Rights<'_>> = self.sets.iter().map(|set| set.rights(caller.name(), caller.scopes())).collect();
+        let also = self.also.as_ref().map(|set| set.rights(caller.name(), caller.scopes()));
         let mut seen: Vec<bool> = self
             .which
             .iter()
             .zip(names(targets, tools))
-            .map(|(set, name)| rights.get(*set).is_some_and(|rights| rights.take(&name)))
+            .map(|(set, name)| {
+                let takes = rights.get(*set).is_some_and(|rights| rights.take(&name));
+                takes && also.as_ref().is_none_or(|rights| rights.take(&name))
+            })
             .collect();
         see_resources(&mut seen, targets, tools);
         let all = seen.iter().all(|seen| *seen);

@@ -8,7 +8,7 @@ use toolcell_mcp::{Tool, ToolDefinition};
 use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Wall, Walls};
 use toolcell_sandbox::{
     CodeCache, ComponentNotice, GrantedFiles, GroupMember, GroupOptions, Loader, LoaderOptions, PoolNotices,
-    PoolOptions, SandboxGroup, SandboxPool, SecretValue, SharedEnds, Standing, ToolSchemas,
+    PoolOptions, RequiredWalls, SandboxGroup, SandboxPool, SecretValue, SharedEnds, Standing, ToolSchemas,
 };
 use toolcell_schema::SchemaTexts;
 use toolcell_walls::process::Command;
@@ -28,7 +28,8 @@ const STARTED_AHEAD_MAX: usize = 4;
 pub struct WallSetup {
     pool: Arc<SandboxPool>,
     options: GroupOptions,
-    walls: Walls,
+    required: bool,
+    without: Arc<[String]>,
 }
 
 impl WallSetup {
@@ -47,15 +48,16 @@ impl WallSetup {
             prewarm_bytes: server.prewarm_memory_bytes() / u64::try_from(processes).unwrap_or(1),
             memory_bytes_max,
         })?;
-        let walls = server.walls();
+        let required = server.walls() == Walls::Required;
+        let without: Arc<[String]> = server.walls_without().into();
         let options = GroupOptions {
             processes,
             idle: server.wall_idle(),
             memory_bytes_max,
-            every_wall: walls == Walls::Required,
+            required_walls: required_walls(required, &without),
             observing: false,
         };
-        Ok(Self { pool, options, walls })
+        Ok(Self { pool, options, required, without })
     }
 
     /// From now on ends of sandbox processes count for all replicas.
@@ -73,15 +75,42 @@ impl WallSetup {
         }
     }
 
+    /// An operator wants every component to run again, whatever its calls did.
+    pub(crate) fn forget_ends(&self) {
+        self.pool.forget_ends();
+    }
+
     /// A loader of components, with this folder of compiled code.
     ///
     /// # Errors
     /// One sentence.
     pub fn loader(&self, cache: Option<Arc<CodeCache>>) -> Result<Loader, String> {
-        let walls_required = self.walls == Walls::Required;
+        let required_walls = self.options.required_walls.clone();
         let PoolOptions { program, stack_bytes, .. } = self.pool.options().clone();
-        Loader::new(LoaderOptions { program, stack_bytes, cache, walls_required }, Arc::clone(self.pool.starter()))
+        Loader::new(LoaderOptions { program, stack_bytes, cache, required_walls }, Arc::clone(self.pool.starter()))
     }
+
+    /// True if the host does not start where a wall is missing.
+    pub(crate) fn is_required(&self) -> bool {
+        self.required
+    }
+
+    /// The walls that do not stand now, though nothing in the manifest lets them be missing, each
+    /// by its name with the reason.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let missing = self.pool.walls_missing().unwrap_or_default();
+        missing.into_iter().filter(|(wall, _)| !self.without.contains(wall)).collect()
+    }
+
+    /// The walls that do not stand now, and may be missing.
+    pub(crate) fn done_without(&self) -> Vec<(String, String)> {
+        let missing = self.pool.walls_missing().unwrap_or_default();
+        missing.into_iter().filter(|(wall, _)| self.without.contains(wall)).collect()
+    }
+}
+
+fn required_walls(required: bool, without: &[String]) -> RequiredWalls {
+    if required { RequiredWalls::AllBut(without.to_vec()) } else { RequiredWalls::Best }
 }
 
 /// Ends of sandbox processes, as all replicas know them.
@@ -95,10 +124,14 @@ impl SharedEnds for PostedEnds {
     fn count(&self, component: &str, most: usize) -> usize {
         self.0.count(Ends, &[component], most)
     }
+
+    fn forget(&self) {
+        self.0.clear_later(Ends);
+    }
 }
 
 /// Walls that do not stand, with the reasons.
-fn without(missing: &[(String, String)]) -> String {
+pub(crate) fn without(missing: &[(String, String)]) -> String {
     let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
     format!("without {}", missing.join(", "))
 }
@@ -334,6 +367,12 @@ mod tests {
     use toolcell_policy::{Source, parse};
 
     use super::*;
+
+    #[test]
+    fn the_manifest_has_a_name_for_each_wall() {
+        let walls = toolcell_walls::kernel::Wall::ALL.map(toolcell_walls::kernel::Wall::name);
+        assert_eq!(toolcell_policy::WALL_NAMES, walls);
+    }
 
     #[test]
     fn who_is_granted_something_or_keeps_something_shares_with_nobody_unless_the_manifest_says_so() {

@@ -6,6 +6,7 @@ use toolcell_audit::{Clipped, ConsoleDecided, ConsoleDeciding, Event};
 
 use super::gather::Sources;
 use crate::activity::{DenialGroup, OperatorAnswer};
+use crate::lock::{self, Approval, Lock};
 use crate::reload::{Orders, ReloadOutcome};
 
 /// The outcome of a decision: one sentence, as `Err` if it was not done.
@@ -16,6 +17,13 @@ const NOT_RECORDED: &str = "Nothing was done: the audit cannot be written. The l
 
 /// Said where an operator could not see all of what was allowed.
 const NOT_WHOLE: &str = "Its arguments are too long to be shown whole, so it can only be declined.";
+
+/// Said where the lock has a component otherwise than it serves.
+const NOT_AS_LOCKED: &str = "Nothing was written: the lock does not have the component as it serves. `toolcell diff` says \
+                             how, and `toolcell lock` pins it.";
+
+/// Said where the lock has what was allowed.
+const PINNED: &str = "The lock has it too.";
 
 impl Sources {
     /// Ends a call.
@@ -35,11 +43,46 @@ impl Sources {
     pub async fn allow(&self, group: Option<u64>, orders: &Orders) -> Came {
         let group = self.denial_group(group)?;
         let tables = self.tables(&group).ok_or("No rule that the server may write would allow this.")?;
+        let locked = self.locked_as_served(&group.component).await?;
         let (consents, manifest) = (Arc::clone(&self.catalog().consents), self.manifest.clone());
         let written = tokio::task::spawn_blocking(move || consents.write_tables(&manifest, &tables)).await;
         written.map_err(|_| "The manifest was not written.")??;
         let asked = orders.ask().ok_or("The rule is written; too many reloads wait already.")?;
-        said("The rule is written. ", asked.await.ok())
+        let came = said("The rule is written. ", asked.await.ok())?;
+        match locked {
+            None => Ok(came),
+            Some(locked) => self.pin_again(&group.component, locked, orders).await.map(|()| format!("{came} {PINNED}")),
+        }
+    }
+
+    /// The lock, if there is one and it has this component as it serves. `Err` where it has not: a
+    /// rule that is written then would be one difference more.
+    async fn locked_as_served(&self, component: &str) -> Result<Option<Lock>, String> {
+        let path = lock::path_beside(&self.manifest);
+        let Ok(Ok(locked)) = tokio::task::spawn_blocking(move || lock::read(&path)).await else {
+            return Err(NOT_AS_LOCKED.to_owned());
+        };
+        let serving = Lock::of(&self.catalog());
+        let is_same = |locked: &Lock| locked.components.get(component) == serving.components.get(component);
+        if locked.as_ref().is_none_or(is_same) { Ok(locked) } else { Err(NOT_AS_LOCKED.to_owned()) }
+    }
+
+    /// Has the lock say of a component what an operator has just allowed it. The bytes are those
+    /// that serve.
+    async fn pin_again(&self, component: &str, mut locked: Lock, orders: &Orders) -> Result<(), String> {
+        let path = lock::path_beside(&self.manifest);
+        if self.locked {
+            let digest = locked.components.get(component).and_then(|pinned| pinned.digest.parse().ok());
+            let approval = Approval { name: component.to_owned(), digest, allow_signer_change: false };
+            let asked = orders.approve(approval).ok_or("The rule is written; too many reloads wait already.")?;
+            return said("The rule is written. ", asked.await.ok()).map(drop);
+        }
+        let now = Lock::of(&self.catalog()).components.remove(component);
+        locked.components.extend(now.map(|now| (component.to_owned(), now)));
+        let written =
+            tokio::task::spawn_blocking(move || lock::write(&path, &locked).map_err(|error| error.to_string()));
+        let written = written.await.unwrap_or_else(|error| Err(error.to_string()));
+        written.map_err(|error| format!("The rule serves, and is not in the lock: {error}. Type `toolcell lock`."))
     }
 
     /// Answers a call that waits.

@@ -25,6 +25,7 @@ use super::places::{Place, Places};
 use super::service::Console;
 use crate::error::StartError;
 use crate::http::{FilePolling, open_certificate};
+use crate::listener_process::cannot_listen;
 
 /// Most header fields of a request. A browser sends about twenty.
 const FIELDS_MAX: usize = 64;
@@ -144,8 +145,10 @@ impl BoundConsole {
             let hint = "write operators = [\"NAME\"] into [console], callers with a token, or listen on 127.0.0.1";
             return Err(StartError::refused(message).hint_if(Some(hint)));
         }
-        let wrong =
-            |error: std::io::Error| StartError::refused(format!("the console cannot be served at {address}: {error}"));
+        let wrong = |error: std::io::Error| {
+            let reason = cannot_listen(address, &error);
+            StartError::refused(format!("the console cannot be served at {address}: {reason}"))
+        };
         let hosts = policy.map(ConsolePolicy::hosts).unwrap_or_default();
         let doors = hosts.iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host));
         let doors = doors.map_err(|error| StartError::refused(error.to_string()))?;

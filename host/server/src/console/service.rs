@@ -15,7 +15,7 @@ use toolcell_mcp::http::{OriginPolicy, RefusalReason};
 use super::doorman::{Doorman, ENTER};
 use super::events::Viewers;
 use super::form::{FORM_BYTES_MAX, Fields};
-use super::gather::{ExportForm, Search, Sources, check_chain, export};
+use super::gather::{ExportForm, Search, Sources, chains_to_read, check_chain, export};
 use super::guard;
 use super::listen::{ConnectionTime, Ends};
 use super::reply::{self, Reply};
@@ -249,6 +249,7 @@ impl Console {
             decide: self.sources.decides(),
             csrf: visit.session.csrf.clone(),
             badges: self.sources.badges(),
+            problems: self.sources.health.problems().into_iter().map(|problem| problem.text).collect(),
             notice: if tells { self.doorman.sessions.told(&visit.secret) } else { None },
         }
     }
@@ -273,7 +274,7 @@ impl Console {
     }
 
     async fn export(&self, fields: &Fields, form: ExportForm, time: &ConnectionTime) -> Reply {
-        let Some(path) = self.sources.sink.path().map(std::path::Path::to_owned) else {
+        let Some(audit) = self.sources.sink.audit().map(std::path::Path::to_owned) else {
             return reply::problem(StatusCode::NOT_FOUND, "No audit is kept.", None);
         };
         let search = match Search::of(fields) {
@@ -283,8 +284,8 @@ impl Console {
         let Ok(place) = Arc::clone(&self.long_reads).try_acquire_owned() else {
             return busy();
         };
-        let opened = tokio::task::spawn_blocking(move || Archive::open(&path).map(|archive| (archive, place)));
-        let (archive, place) = match opened.await {
+        let open = move || chains_to_read(&audit, 0).map(|chains| (chains, place));
+        let (chains, place) = match tokio::task::spawn_blocking(open).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(problem)) => {
                 let text = format!("The audit cannot be read: {problem}.");
@@ -295,7 +296,8 @@ impl Console {
         let (sender, pieces) = tokio::sync::mpsc::channel(EXPORT_PIECES);
         time.extend(EXPORT_TIME);
         drop(tokio::task::spawn_blocking(move || {
-            export(&archive, &search, form, &sender);
+            let archives: Vec<Archive> = chains.into_iter().map(|chain| chain.archive).collect();
+            export(&archives, &search, form, &sender);
             drop(place);
         }));
         let (kind, name) = match form {
@@ -307,13 +309,16 @@ impl Console {
 
     /// Checks the chain, and keeps what was found for the page. `Err` is one sentence.
     pub(super) async fn check_chain(&self) -> Result<String, String> {
-        let path = self.sources.sink.path().ok_or("No audit is kept.")?.to_owned();
+        let sink = Arc::clone(&self.sources.sink);
+        let (Some(audit), Some(own)) = (sink.audit(), sink.path()) else { return Err("No audit is kept.".to_owned()) };
+        let audit = audit.to_owned();
+        let own = own.to_owned();
         let place = Arc::clone(&self.long_reads).try_acquire_owned();
         let place = place.map_err(|_| "Too much is being read already; try again later.")?;
         let kept = Arc::clone(&self.chain);
         // The check goes on where the browser leaves, and so its place is kept.
         let checked = tokio::task::spawn_blocking(move || {
-            let checked = check_chain(&path);
+            let checked = check_chain(&audit, &own);
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = checked.clone();
             drop(place);
             checked

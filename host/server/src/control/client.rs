@@ -8,7 +8,13 @@ use rustix::net::sockopt::socket_peercred;
 use serde_json::Value;
 
 use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
-use super::socket_paths::{ControlSocket, SocketPaths};
+use super::socket_paths::{ControlSocket, SocketPaths, owner_of};
+
+/// The manifest of the packaged service.
+const SERVICE_MANIFEST: &str = "/etc/toolcell/toolcell.toml";
+
+/// The manifest where none is named.
+const USUAL_MANIFEST: &str = "toolcell.toml";
 
 /// Longest wait for an answer: a reload compiles first, about a second per megabyte.
 pub const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
@@ -19,6 +25,14 @@ pub enum Unreachable {
     /// No process serves the manifest.
     #[error("no process of this user serves {}", .0.display())]
     Nobody(PathBuf),
+    /// The service's sockets are in a folder that this user may not enter.
+    #[error("no process of this user serves {}, and {} is closed to this user", manifest.display(), folder.display())]
+    Closed {
+        /// The manifest.
+        manifest: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A socket exists, and the exchange failed.
     #[error("{}: {error}", path.display())]
     Failed {
@@ -27,6 +41,18 @@ pub enum Unreachable {
         /// Reason.
         error: std::io::Error,
     },
+}
+
+impl Unreachable {
+    /// Advice to the operator.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Nobody(_) => Some("start one with `toolcell serve`, or name its socket with --control"),
+            Self::Closed { .. } => Some("to ask the service, run this with sudo or as a member of the folder's group"),
+            Self::Failed { .. } => None,
+        }
+    }
 }
 
 /// Asks every process that serves this manifest, one after the other.
@@ -42,10 +68,25 @@ pub fn sockets(arg: &ControlSocket, manifest: &Path) -> Result<Vec<PathBuf>, Unr
     let paths = match arg {
         ControlSocket::At(path) => vec![path.clone()],
         ControlSocket::Usual | ControlSocket::Off => {
+            let manifest = served(manifest);
             SocketPaths::of(manifest).map(|place| place.running()).unwrap_or_default()
         }
     };
-    if paths.is_empty() { Err(Unreachable::Nobody(manifest.to_owned())) } else { Ok(paths) }
+    if !paths.is_empty() {
+        return Ok(paths);
+    }
+    let is_service = *arg == ControlSocket::Usual && served(manifest) == Path::new(SERVICE_MANIFEST);
+    let manifest = manifest.to_owned();
+    Err(match SocketPaths::closed().filter(|_| is_service) {
+        Some(folder) => Unreachable::Closed { manifest, folder },
+        None => Unreachable::Nobody(manifest),
+    })
+}
+
+/// The manifest that is meant: where none is named and there is none here, the packaged service's.
+pub fn served(manifest: &Path) -> &Path {
+    let is_meant = manifest == Path::new(USUAL_MANIFEST) && !manifest.exists();
+    if is_meant { Path::new(SERVICE_MANIFEST) } else { manifest }
 }
 
 /// Asks the process behind this socket, and waits this long for each part of its answer.
@@ -58,7 +99,9 @@ pub fn ask(path: &Path, request: &Request, within: Duration) -> Result<Value, Un
 
 fn converse(path: &Path, request: &Request, within: Duration) -> std::io::Result<Value> {
     let mut stream = UnixStream::connect(path)?;
-    if socket_peercred(&stream)?.uid != rustix::process::geteuid() {
+    let listens = socket_peercred(&stream)?.uid;
+    let is_owner = || path.parent().and_then(owner_of) == Some(listens.as_raw());
+    if listens != rustix::process::geteuid() && !is_owner() {
         return Err(std::io::Error::other("another user's process listens there"));
     }
     stream.set_read_timeout(Some(within))?;

@@ -16,8 +16,9 @@ pub use activity::{
     ActivitySnapshot, ApprovalShown, CallShown, CallState, Decision, DecisionRequest, DenialShown, MinuteShown,
     RuleShown,
 };
-pub use client::{ANSWERS_WITHIN, Unreachable, ask, ask_all, sockets};
+pub use client::{ANSWERS_WITHIN, Unreachable, ask, ask_all, served, sockets};
 pub use message::Request;
 pub use serve::Control;
 pub use socket_paths::{ControlSocket, folders, remove_if_dead};
 pub use status::StatusSources;
+pub(crate) use status::load;

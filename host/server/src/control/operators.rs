@@ -52,7 +52,7 @@ impl Operators {
     }
 
     /// Does what an operator decided, where operators may decide, and records it.
-    pub async fn decide(&self, request: DecisionRequest) -> Value {
+    pub async fn decide(&self, request: DecisionRequest, who: &str) -> Value {
         let pid = std::process::id();
         if !self.views.decides() {
             let hint = "write decide = true into [console]";
@@ -61,13 +61,12 @@ impl Operators {
         if request.run != self.run {
             return json!({"pid": pid, "error": "this process is another than the one that was shown"});
         }
-        let who = format!("terminal of uid {}", rustix::process::geteuid().as_raw());
         let (decision, subject) = (request.decision, self.subject(request.decision));
-        let came = match self.views.begin((&who, None), decision.name(), &subject) {
+        let came = match self.views.begin((who, None), decision.name(), &subject) {
             Ok(()) => {
-                let came = self.done(decision, &who).await;
+                let came = self.done(decision, who).await;
                 let recorded = came.as_deref().map_err(String::as_str).map(|_| "");
-                self.views.record((&who, None), decision.name(), &subject, recorded);
+                self.views.record((who, None), decision.name(), &subject, recorded);
                 came
             }
             Err(refused) => Err(refused),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use super::activity::DecisionRequest;
@@ -19,6 +19,7 @@ use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
 use super::operators::Operators;
 use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use super::status::StatusSources;
+use crate::listener_process::listens_on;
 use crate::log::LogLevel;
 use crate::reload::{Orders, ReloadOutcome};
 
@@ -43,6 +44,7 @@ struct Responder {
     subject: StatusSources,
     operators: Option<Operators>,
     orders: Orders,
+    is_open_to_group: bool,
 }
 
 impl Control {
@@ -69,7 +71,8 @@ impl Control {
         let listener = bind(runtime, &path)?;
         let inode = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.ino();
         let operators = subject.views.clone().map(|views| Operators::new(views, orders.clone()));
-        let answering = Arc::new(Responder { subject, operators, orders });
+        let is_open_to_group = fs::metadata(&path).is_ok_and(|metadata| metadata.mode() & 0o060 != 0);
+        let answering = Arc::new(Responder { subject, operators, orders, is_open_to_group });
         let accepting = runtime.spawn(accept(listener, answering));
         Ok(Some(Self { path, inode, accepting }))
     }
@@ -88,16 +91,16 @@ impl Drop for Control {
 fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    check_folder(folder)?;
+    let mode = check_folder(folder)?;
     let _inside = runtime.enter();
     let cannot = |error: io::Error| format!("{shown}: {error}");
     let draft = draft_of(path)?;
     let _ = fs::remove_file(&draft);
     let listener = UnixListener::bind(&draft).map_err(cannot)?;
-    let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).and_then(|()| place(&draft, path));
+    let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).and_then(|()| place(&draft, path));
     let _ = fs::remove_file(&draft);
     placed.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => format!("{shown}: another process listens there"),
+        io::ErrorKind::AlreadyExists => format!("{shown}: {}", listens_on(path)),
         _ => cannot(error),
     })?;
     Ok(listener)
@@ -144,21 +147,22 @@ async fn accept(listener: UnixListener, answering: Arc<Responder>) {
 impl Responder {
     /// One request, one answer. A malformed request gets an error or no answer.
     async fn converse(&self, stream: UnixStream) {
-        let peer = socket_peercred(&stream).map(|credentials| credentials.uid);
-        if peer != Ok(rustix::process::geteuid()) {
-            tracing::warn!("the control socket refused another user");
+        // Where the socket's mode lets a group connect, the kernel has checked that already.
+        let Ok(peer) = socket_peercred(&stream).map(|credentials| credentials.uid) else { return };
+        if !self.is_open_to_group && !peer.is_root() && peer != rustix::process::geteuid() {
+            tracing::warn!("the control socket refused another user, {}", peer.as_raw());
             return;
         }
         let (reader, mut writer) = stream.into_split();
         let mut line = Vec::new();
         let mut reader = BufReader::new(reader.take(REQUEST_BYTES_MAX as u64));
         let Ok(Ok(1..)) = tokio::time::timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await else { return };
-        let mut answer = self.answer(&line).await.to_string();
+        let mut answer = self.answer(&line, &format!("terminal of uid {}", peer.as_raw())).await.to_string();
         answer.push('\n');
         let _ = tokio::time::timeout(PATIENCE, writer.write_all(answer.as_bytes())).await;
     }
 
-    async fn answer(&self, line: &[u8]) -> Value {
+    async fn answer(&self, line: &[u8], who: &str) -> Value {
         let envelope: Envelope = match serde_json::from_slice(line) {
             Ok(envelope) => envelope,
             Err(error) => return json!({"error": format!("not a request: {error}")}),
@@ -167,24 +171,85 @@ impl Responder {
             let text = format!("this process speaks version {VERSION} of the control protocol");
             return json!({"error": text});
         }
-        let asked = match envelope.request {
-            Request::Status => return self.subject.status(),
-            Request::Reload => self.orders.ask(),
-            Request::LogLevel(wanted) => return self.log_level(wanted),
-            Request::Console => return self.link(),
-            Request::Activity => return self.activity().await,
-            Request::Decide(request) => return self.decide(request).await,
-            Request::Approve(approval) => self.orders.approve(approval),
-        };
-        let Some(asked) = asked else { return json!({"error": "busy: too many reloads wait already"}) };
-        match asked.await {
-            Ok(outcome) => shown(&outcome),
-            Err(_) => json!({"error": "the process ends"}),
+        match envelope.request {
+            Request::Status => self.subject.status().await,
+            Request::Activity => self.activity().await,
+            Request::Decide(request) => self.decide(request, who).await,
+            Request::Reload => {
+                let order = Order { who, name: "reload", subject: "the manifest".to_owned() };
+                self.carried_out(order, || self.orders.ask()).await
+            }
+            Request::Approve(approval) => {
+                let order = Order { who, name: "approve", subject: approval.name.clone() };
+                self.carried_out(order, || self.orders.approve(approval)).await
+            }
+            Request::LogLevel(wanted) => {
+                let order = wanted.map(|wanted| Order { who, name: "log-level", subject: wanted.to_string() });
+                self.recorded(order, || self.log_level(wanted))
+            }
+            Request::Console => {
+                let order = Order { who, name: "console-link", subject: "the console".to_owned() };
+                self.recorded(Some(order), || self.link())
+            }
         }
     }
 }
 
+/// An order that somebody at a terminal gave, for the audit.
+struct Order<'a> {
+    who: &'a str,
+    name: &'static str,
+    subject: String,
+}
+
 impl Responder {
+    /// Has an order carried out that is followed by a reload. It is recorded before, with who gave
+    /// it, and after.
+    async fn carried_out(
+        &self,
+        order: Order<'_>,
+        ask: impl FnOnce() -> Option<oneshot::Receiver<ReloadOutcome>>,
+    ) -> Value {
+        if let Err(refused) = self.begin(&order) {
+            return refused;
+        }
+        let answer = match ask() {
+            None => json!({"error": "busy: too many reloads wait already"}),
+            Some(asked) => match asked.await {
+                Ok(outcome) => shown(&outcome),
+                Err(_) => json!({"error": "the process ends"}),
+            },
+        };
+        self.ended(&order, &answer);
+        answer
+    }
+
+    /// Does something that nobody waits for, and records it as above; an order that only asks is
+    /// not recorded.
+    fn recorded(&self, order: Option<Order<'_>>, act: impl FnOnce() -> Value) -> Value {
+        let Some(order) = order else { return act() };
+        if let Err(refused) = self.begin(&order) {
+            return refused;
+        }
+        let answer = act();
+        self.ended(&order, &answer);
+        answer
+    }
+
+    fn begin(&self, order: &Order<'_>) -> Result<(), Value> {
+        let Some(views) = &self.subject.views else { return Ok(()) };
+        let begun = views.begin((order.who, None), order.name, &order.subject);
+        begun.map_err(|problem| json!({"pid": std::process::id(), "error": problem}))
+    }
+
+    fn ended(&self, order: &Order<'_>, answer: &Value) {
+        let Some(views) = &self.subject.views else { return };
+        let problem = answer["error"].as_str().or_else(|| answer["summary"].as_str());
+        let is_done = answer["error"].is_null() && answer["outcome"] != "failed";
+        let came = if is_done { Ok("") } else { Err(problem.unwrap_or_default()) };
+        views.record((order.who, None), order.name, &order.subject, came);
+    }
+
     fn link(&self) -> Value {
         let Some(doorman) = &self.subject.doorman else {
             return json!({"pid": std::process::id(), "error": "this process serves no console"});
@@ -202,9 +267,9 @@ impl Responder {
         }
     }
 
-    async fn decide(&self, request: DecisionRequest) -> Value {
+    async fn decide(&self, request: DecisionRequest, who: &str) -> Value {
         match &self.operators {
-            Some(operators) => operators.decide(request).await,
+            Some(operators) => operators.decide(request, who).await,
             None => json!({"error": NO_ACTIVITY}),
         }
     }

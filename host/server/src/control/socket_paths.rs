@@ -5,6 +5,11 @@
 //! process started, and the process id. Commands find it by either digest: with another spelling of
 //! the path, and after a link on the path was swapped (as Kubernetes does). A socket whose process
 //! is gone is removed by the next command that finds it.
+//!
+//! | folder | who may ask |
+//! |---|---|
+//! | of a user | this user, and root |
+//! | that the service manager gave the process | also members of its group, where its mode lets them in |
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -21,6 +26,16 @@ const NAME_CHARS: usize = 16;
 
 /// Most bytes of a socket's path, by `unix(7)`, without its terminator.
 pub const PATH_BYTES_MAX: usize = 107;
+
+/// The folder of the packaged service, which all users look into.
+const SERVICE_FOLDER: &str = "/run/toolcell";
+
+/// The variable in which systemd names the folders of `RuntimeDirectory=`.
+const GIVEN_FOLDERS: &str = "RUNTIME_DIRECTORY";
+
+/// The mode of a socket that its user alone may connect to, and of one that its group may as well.
+const OWN_MODE: u32 = 0o600;
+const GROUP_MODE: u32 = 0o660;
 
 /// Path of the control socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,18 +88,29 @@ impl SocketPaths {
     /// Path of this process's socket; creates a missing folder. `Err` is one sentence.
     pub fn own(&self) -> Result<PathBuf, String> {
         let folder = self.folders.first().ok_or("this user has no folder for it")?;
-        make_folder(folder)?;
+        if given_folder().as_ref() != Some(folder) {
+            make_folder(folder)?;
+        }
         Ok(folder.join(format!("{}-{}-{}.sock", self.written, self.real, std::process::id())))
     }
 
     /// Sockets of this manifest's running processes, sorted. Those of ended processes are removed.
     pub fn running(&self) -> Vec<PathBuf> {
-        let listings = self.folders.iter().filter(|folder| check_folder(folder).is_ok()).map(fs::read_dir);
+        let others = Some(PathBuf::from(SERVICE_FOLDER)).filter(|folder| !self.folders.contains(folder));
+        let folders = self.folders.iter().chain(&others);
+        let listings = folders.filter(|folder| is_trusted(folder)).map(fs::read_dir);
         let entries = listings.flatten().flatten().flatten();
         let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
         let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).filter(|path| !remove_if_dead(path)).collect();
         paths.sort();
         paths
+    }
+
+    /// The folder of the packaged service, if this user may not look into it.
+    pub fn closed() -> Option<PathBuf> {
+        let listed = fs::read_dir(SERVICE_FOLDER);
+        let is_closed = listed.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        is_closed.then(|| SERVICE_FOLDER.into())
     }
 
     /// True if a socket of this name belongs to this manifest.
@@ -104,6 +130,7 @@ pub fn folders() -> Vec<PathBuf> {
     let usual_runtime = format!("/run/user/{}", rustix::process::geteuid().as_raw());
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let candidates = [
+        given_folder(),
         runtime.map(|folder| folder.join("toolcell")),
         state,
         Some(Path::new(&usual_runtime).join("toolcell")),
@@ -118,16 +145,26 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
+/// The folder that the service manager gave this process. What made it decides who may enter.
+fn given_folder() -> Option<PathBuf> {
+    let given = std::env::var_os(GIVEN_FOLDERS)?;
+    let folder = std::env::split_paths(&given).next()?;
+    Some(folder).filter(|folder| folder.is_absolute())
+}
+
 /// The start of a path's digest.
 fn name_of(path: &Path) -> Option<String> {
     let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
     digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS)).map(str::to_owned)
 }
 
-/// Removes a socket that nobody listens on. True if there is none now.
+/// Removes a socket that nobody listens on, where this user may. True if nobody does.
 pub fn remove_if_dead(path: &Path) -> bool {
     match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).is_ok(),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            let _ = fs::remove_file(path);
+            true
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         _ => false,
     }
@@ -139,18 +176,40 @@ fn make_folder(folder: &Path) -> Result<(), String> {
         .mode(0o700)
         .create(folder)
         .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
-    check_folder(folder)
+    check_folder(folder).map(drop)
 }
 
-/// Checks that only this user may enter: anyone who connects can approve components.
-pub fn check_folder(folder: &Path) -> Result<(), String> {
+/// Checks that only this user may enter, since anyone who connects can approve components. A folder
+/// of the service manager may let a group in. Returns the mode of a socket in it.
+pub fn check_folder(folder: &Path) -> Result<u32, String> {
     let shown = folder.display();
     let metadata = fs::symlink_metadata(folder).map_err(|error| format!("{shown}: {error}"))?;
     let is_own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
     if is_own && metadata.mode() & 0o077 == 0 {
-        return Ok(());
+        return Ok(OWN_MODE);
     }
-    Err(format!("{shown} is not a folder that only this user can enter"))
+    let is_given = given_folder().is_some_and(|given| given == folder);
+    let is_of_group = metadata.gid() == rustix::process::getegid().as_raw();
+    match metadata.mode() & 0o077 {
+        _ if !is_own || !is_given => Err(format!("{shown} is not a folder that only this user can enter")),
+        0o050 if is_of_group => Ok(GROUP_MODE),
+        mode if mode & 0o022 == 0 => Ok(OWN_MODE),
+        _ => Err(format!("{shown} is a folder that others can write to")),
+    }
+}
+
+/// True for a folder whose sockets are those of its owner: nobody else can put one there.
+fn is_trusted(folder: &Path) -> bool {
+    owner_of(folder).is_some()
+}
+
+/// The user whose process listens at the sockets of a folder; `None` where others could as well.
+pub fn owner_of(folder: &Path) -> Option<u32> {
+    let metadata = fs::symlink_metadata(folder).ok().filter(fs::Metadata::is_dir)?;
+    let own = rustix::process::geteuid().as_raw();
+    // In a folder of a user who is neither, a process of that user would be believed.
+    let is_asked = own == metadata.uid() || own == 0 || folder == Path::new(SERVICE_FOLDER);
+    (is_asked && metadata.mode() & 0o022 == 0).then(|| metadata.uid())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use toolcell_sandbox::{SLOT_RESETS, Standing};
 use crate::catalog::Catalog;
 use crate::console::{Doorman, Sources};
 use crate::dev::LastBuild;
+use crate::health::Health;
 use crate::log::OperatorLog;
 use crate::login;
 use crate::reload::{Current, Journal, ReloadAttempt};
@@ -35,13 +36,16 @@ pub struct StatusSources {
     pub build: Option<LastBuild>,
     /// Gives links into the console, if there is one.
     pub(crate) doorman: Option<Arc<Doorman>>,
+    /// Problems of the process.
+    pub(crate) health: Arc<Health>,
     /// Views of its activity.
     pub(crate) views: Option<Arc<Sources>>,
 }
 
 impl StatusSources {
     /// Its status now.
-    pub fn status(&self) -> Value {
+    pub async fn status(&self) -> Value {
+        self.health.look_again().await;
         let catalog = self.current.snapshot();
         let earlier = self.current.held();
         let (running, waiting) = load(earlier.iter().chain([&catalog]));
@@ -70,20 +74,33 @@ impl StatusSources {
             "failed": self.journal.failed().map(|failed| json!({
                 "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
             })),
+            "left_out": catalog.left_out().iter().map(|component| json!({
+                "component": component.name, "problem": component.problem,
+            })).collect::<Vec<_>>(),
             "waits_for_start": self.journal.waiting(),
             "quarantined": self.journal.quarantined().iter().map(|held| json!({
                 "component": held.component, "differences": held.differences, "digest": held.digest,
                 "other_signers": held.other_signers, "since": timestamp(held.since),
             })).collect::<Vec<_>>(),
             "lock_differs": self.journal.differing(),
+            "problems": self.health.problems().iter().map(|problem| json!({
+                "part": problem.part.name(), "fails_calls": problem.fails_calls, "text": problem.text,
+            })).collect::<Vec<_>>(),
+            "walls_missing": named(self.health.walls_missing()),
+            "walls_done_without": named(self.health.walls_done_without()),
             "logins": login::in_use(),
             "dev": self.build.as_ref().map(LastBuild::to_json),
         })
     }
 }
 
+/// Walls, each with the reason why it does not stand.
+fn named(walls: Vec<(String, String)>) -> Value {
+    walls.into_iter().map(|(wall, reason)| json!({"wall": wall, "reason": reason})).collect()
+}
+
 /// Running and waiting calls of these generations. Tools that share call slots share counts.
-fn load<'c>(catalogs: impl Iterator<Item = &'c Arc<Catalog>>) -> (usize, usize) {
+pub(crate) fn load<'c>(catalogs: impl Iterator<Item = &'c Arc<Catalog>>) -> (usize, usize) {
     let mut seen = std::collections::HashSet::new();
     let offers = catalogs.flat_map(|catalog| catalog.offers());
     let counted = offers.filter(|offer| seen.insert(offer.places())).map(|offer| offer.load());

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 
-use super::{DEPTH_MAX, URI_BYTES_MAX, is_served_name, uri_of};
+use super::{DEPTH_MAX, URI_BYTES_MAX, is_served, is_served_name, uri_of};
 use crate::blocking_files::Heartbeat;
 use toolcell_mcp::ResourceNews;
 
@@ -83,6 +83,11 @@ impl Look {
                     continue;
                 }
                 let Some(metadata) = dir.metadata(&name).ok().filter(Metadata::is_file) else { continue };
+                // A link to a hidden file is as hidden as that.
+                let real = dir.canonicalize(&name).ok();
+                if !real.is_some_and(|real| real.to_str().is_some_and(is_served)) {
+                    continue;
+                }
                 let uri = uri_of(prefix, &below);
                 if uri.len() > URI_BYTES_MAX {
                     continue;

@@ -130,7 +130,7 @@ impl Folder {
         options.read(true).custom_flags(i32::try_from(flags).unwrap_or_default());
         let file = dir.open_with(path, &options)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() || self.is_state(&file) {
+        if !metadata.is_file() || self.is_state(&file) || !self.is_served(&file) {
             return Err(missing());
         }
         if metadata.len() > self.file_bytes_max {
@@ -140,6 +140,14 @@ impl Folder {
         // It may grow meanwhile.
         file.take(self.file_bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok((bytes.len() as u64 <= self.file_bytes_max).then_some(bytes))
+    }
+
+    /// True for a file whose own path beneath the folder has only names that are served. A link to
+    /// a hidden file is as hidden as that. The open file is asked, as links may change.
+    fn is_served(&self, file: &File) -> bool {
+        let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let Some((root, opened)) = self.root.canonicalize().ok().zip(opened.ok()) else { return false };
+        opened.strip_prefix(&root).is_ok_and(|path| path.to_str().is_some_and(super::is_served))
     }
 
     /// True for a file in the folder of tools' state. The open file is asked, as links may change.

@@ -100,6 +100,10 @@ fn regular_files_beneath_are_listed_and_read_and_nothing_else() {
     symlink("/etc/passwd", docs.join("away")).unwrap();
     symlink("..", docs.join("up")).unwrap();
     symlink("deep", docs.join("folder")).unwrap();
+    for (target, name) in [(".hidden", "shown"), ("shown", "shown2"), (".git/config", "config"), (".git", "git")] {
+        symlink(target, docs.join(name)).unwrap();
+    }
+    symlink("../.hidden", docs.join("deep/shown")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, docs.join("pipe"), rustix::fs::Mode::RWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(docs.join("socket")).unwrap();
     let folder = opened(base.path(), "");
@@ -129,6 +133,11 @@ fn regular_files_beneath_are_listed_and_read_and_nothing_else() {
         "deep/kept",
         "/etc/passwd",
         "../secret",
+        "shown",
+        "shown2",
+        "config",
+        "git/config",
+        "deep/shown",
     ] {
         assert_eq!(text(path), Err(ReadProblem::Missing), "{path}");
     }

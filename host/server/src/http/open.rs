@@ -21,6 +21,7 @@ use super::tokens::Tokens;
 use super::watch::FilePolling;
 use crate::control::remove_if_dead;
 use crate::descriptors;
+use crate::listener_process::{cannot_listen, listens_on};
 
 /// Address if neither the manifest nor the command line has one.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -204,7 +205,9 @@ fn bind(
 ) -> Result<(Listener, String), Problem> {
     match address {
         ListenAddress::Tcp(tcp) => {
-            let wrong = |error: std::io::Error| Problem::new(format!("{tcp} cannot be listened on: {error}"));
+            let wrong = |error: std::io::Error| {
+                Problem::new(format!("{tcp} cannot be listened on: {}", cannot_listen(*tcp, &error)))
+            };
             let socket = std::net::TcpListener::bind(tcp).map_err(wrong)?;
             let bound: SocketAddr = socket.local_addr().map_err(wrong)?;
             let scheme = if certificate.is_some() { "https" } else { "http" };
@@ -215,7 +218,7 @@ fn bind(
             let shown = path.display().to_string();
             let wrong = |error: std::io::Error| Problem::new(format!("{shown} cannot be listened on: {error}"));
             if fs::symlink_metadata(&path).is_ok() && !remove_if_dead(&path) {
-                return Err(Problem::new(format!("{shown} cannot be listened on: something is there already")));
+                return Err(Problem::new(format!("{shown} cannot be listened on: {}", listens_on(&path))));
             }
             let socket = UnixListener::bind(&path).map_err(wrong)?;
             sockets.0.push(path.clone());
@@ -235,6 +238,7 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
     HttpLimits {
         body_bytes_max: limits.body_bytes(),
         bodies_bytes_max: limits.bodies_bytes(),
+        answers_bytes_max: limits.answers_bytes(),
         head_bytes_max: limits.head_bytes(),
         connections_max: limits.connections(),
         requests_max: limits.requests(),
@@ -246,6 +250,8 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
             streams_max: limits.streams_per_caller(),
             sessions_max: limits.sessions_per_caller(),
             bodies_bytes_max: limits.bodies_per_caller_bytes(),
+            sent_bytes_per_minute: limits.sent_per_minute_bytes(),
+            answers_bytes_max: limits.answers_per_caller_bytes(),
         },
         head_time: limits.head_time(),
         body_time: limits.body_time(),

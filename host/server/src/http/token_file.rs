@@ -1,6 +1,5 @@
 //! The file of tokens: a line for each, with its hash, its caller, and the time when it ends. A
 //! token itself is never written down. Must not hold: who is let in.
-use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,9 +8,9 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::quantity::parse_millis;
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::{Digest, adopt};
 
-use crate::file::read_bounded;
+use crate::file::{folder_or_here, read_bounded, write_private};
 
 /// Longest file of tokens, in bytes: some five thousand of them.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -30,6 +29,9 @@ pub const TOKEN_PREFIX: &str = "toolcell_";
 
 /// Longest name of a caller, in characters.
 const NAME_CHARS_MAX: usize = 64;
+
+/// Tokens of one caller at once: the present one, and the one that takes its place.
+const TOKENS_OF_ONE: usize = 2;
 
 /// Names that stand for callers without a token, and for calls from the console.
 const TAKEN: [&str; 3] = ["local", "anyone", "console"];
@@ -117,6 +119,11 @@ impl TokenFile {
         &self.0
     }
 
+    /// The time when it was written last, if that is known.
+    pub fn written(&self) -> Option<SystemTime> {
+        std::fs::metadata(&self.0).and_then(|data| data.modified()).ok()
+    }
+
     /// Its lines. `Err` is one sentence.
     pub fn read(&self) -> Result<Vec<TokenEntry>, String> {
         let shown = self.0.display();
@@ -149,6 +156,8 @@ impl TokenFile {
         let mut open = std::fs::OpenOptions::new();
         let lock = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&path);
         let lock = lock.map_err(|error| format!("{shown} cannot be opened: {error}"))?;
+        let adopted = std::fs::File::open(folder_or_here(&self.0)).and_then(|folder| adopt(&lock, folder));
+        adopted.map_err(|error| format!("{shown}: {error}"))?;
         let end = Instant::now() + LOCKED_WITHIN;
         loop {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -160,8 +169,9 @@ impl TokenFile {
         }
     }
 
-    /// Makes a token, which is returned and kept nowhere. One of the same caller that has ended
-    /// makes room. `Err` is one sentence.
+    /// Makes a token, which is returned and kept nowhere. A caller has two at most, so that a new
+    /// one can be handed out while the old one still holds. One that has ended makes room. `Err` is
+    /// one sentence.
     pub fn add(&self, new: &NewToken<'_>) -> Result<String, String> {
         let name = new.name;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
@@ -174,12 +184,31 @@ impl TokenFile {
         self.change(|entries| {
             let now = SystemTime::now();
             entries.retain(|entry| entry.name != name || !entry.has_ended(now));
-            if entries.iter().any(|entry| entry.name == name) {
-                return Err(format!("{name} has a token already; `toolcell token revoke {name}` takes it away"));
+            if entries.iter().filter(|entry| entry.name == name).count() >= TOKENS_OF_ONE {
+                return Err(format!(
+                    "{name} has {TOKENS_OF_ONE} tokens already; `toolcell token revoke {name} --older` takes the older one \
+                     away"
+                ));
             }
             let token = new_token()?;
             entries.push(TokenEntry::new(new, hash(&token), now));
             Ok(token)
+        })
+    }
+
+    /// Takes the tokens of a caller away: all, or all but the newest. Returns how many. `Err` is
+    /// one sentence.
+    pub fn revoke(&self, name: &str, older: bool) -> Result<usize, String> {
+        self.change(|entries| {
+            let before = entries.len();
+            // Lines are in the order in which tokens were made.
+            let newest = entries.iter().rposition(|entry| entry.name == name).filter(|_| older);
+            let mut place = 0;
+            entries.retain(|entry| {
+                place += 1;
+                entry.name != name || newest == Some(place - 1)
+            });
+            Ok(before - entries.len())
         })
     }
 
@@ -191,14 +220,7 @@ impl TokenFile {
             text.push_str(&serde_json::to_string(entry).map_err(|error| error.to_string())?);
             text.push('\n');
         }
-        let draft = self.0.with_extension(format!("draft-{}", std::process::id()));
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(wrong)?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        written.and_then(|()| std::fs::rename(&draft, &self.0)).map_err(|error| {
-            let _ = std::fs::remove_file(&draft);
-            wrong(error)
-        })
+        write_private(&self.0, text.as_bytes()).map_err(wrong)
     }
 }
 
@@ -274,7 +296,11 @@ mod tests {
         let ann = &file.read().unwrap()[0];
         assert_eq!((ann.made(), ann.expires(), ann.has_ended(SystemTime::now())), (None, None, false));
         let new = |name, lifetime| file.add(&NewToken { name, scopes: &[], lifetime });
-        assert!(new("ann", None).unwrap_err().contains("has a token already"));
+        new("ann", None).unwrap();
+        assert!(new("ann", None).unwrap_err().contains("has 2 tokens already"));
+        assert_eq!(file.revoke("ann", true), Ok(1));
+        assert_ne!(file.read().unwrap()[0].hash, "sha256:00", "the newer one stays");
+        assert_eq!(file.revoke("ann", true), Ok(0), "there is no older one");
         let before = SystemTime::now() - Duration::from_secs(1);
         let bob = new("bob", Some(Duration::from_secs(60))).unwrap();
         let kept = file.read().unwrap()[1].clone();
@@ -283,7 +309,6 @@ mod tests {
         assert!(made >= before && made <= SystemTime::now(), "{kept:?}");
         assert_eq!(kept.expires(), Some(made + Duration::from_secs(60)));
         assert!(!kept.has_ended(made + Duration::from_secs(59)) && kept.has_ended(made + Duration::from_secs(60)));
-        assert!(new("bob", None).is_err());
         std::fs::write(file.path(), "{\"name\":\"bob\",\"hash\":\"sha256:00\",\"expires\":1}\n").unwrap();
         let again = new("bob", None).unwrap();
         let kept = file.read().unwrap();

@@ -1,7 +1,7 @@
 //! Bearer tokens of the file: who is let in with one, until when, and when it was used last. A
 //! token is never given to a guest. Must not hold: the form of the file.
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -31,9 +31,19 @@ pub struct Tokens(Arc<KnownTokens>);
 
 struct KnownTokens {
     file: TokenFile,
+    /// The lines that the file had when this process began.
+    first: FirstLines,
     lines: Mutex<Lines>,
     callers: RwLock<CallersByHash>,
     boards: OnceLock<Arc<Boards>>,
+}
+
+/// The lines of the file when this process began, and the time when the file was written.
+struct FirstLines {
+    hashes: HashSet<String>,
+    written: Option<SystemTime>,
+    /// Compared once with what was revoked.
+    compared: AtomicBool,
 }
 
 /// Lines of the file.
@@ -67,11 +77,14 @@ type UsesByHash = HashMap<String, Arc<LastUse>>;
 impl Tokens {
     /// Reads the file, now and whenever it changes. `Err` is one sentence.
     pub fn open(file: TokenFile, polling: &mut FilePolling) -> Result<Self, String> {
+        // First the time: lines that are written meanwhile only look older than they are.
+        let written = file.written();
         let now = file.read()?;
         let read = uses(&now, &UsesByHash::new());
+        let first = FirstLines { hashes: hashes(&read), written, compared: false.into() };
         let callers = RwLock::new(known(&now, &read, &mut CallersByHash::new()));
         let lines = Mutex::new(Lines { read, now });
-        let known = Arc::new(KnownTokens { file, lines, callers, boards: OnceLock::new() });
+        let known = Arc::new(KnownTokens { file, first, lines, callers, boards: OnceLock::new() });
         let changed = Arc::clone(&known);
         polling.files(vec![known.file.path().to_owned()], move || changed.read_again());
         Ok(Self(known))
@@ -83,6 +96,7 @@ impl Tokens {
             let known = Arc::downgrade(&self.0);
             boards.on_read(Revoked, move || {
                 if let Some(known) = known.upgrade() {
+                    known.take_back_restored();
                     known.renew();
                     known.count_again();
                 }
@@ -195,11 +209,27 @@ impl KnownTokens {
         before.into_values().for_each(|token| token.revoked.cancel());
     }
 
+    /// Makes tokens valid again whose lines came back while this process did not run: the file was
+    /// written after they were revoked, and has them. An old copy of the file makes none valid.
+    fn take_back_restored(&self) {
+        let Some(boards) = self.boards.get() else { return };
+        let FirstLines { hashes, written, compared } = &self.first;
+        if compared.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let age = written.and_then(|written| SystemTime::now().duration_since(written).ok());
+        let is_younger = |left: Duration| age.is_some_and(|age| age < REVOKED_FOR.saturating_sub(left));
+        let restored = hashes.iter().filter(|hash| boards.left(Revoked, &[hash]).is_some_and(is_younger));
+        restored.for_each(|hash| boards.take_down_later(Revoked, &[hash]));
+    }
+
     /// Has tokens stay revoked for as long as a line of them stays in this file.
     fn renew(&self) {
         let Some(boards) = self.boards.get() else { return };
         let lines = self.lines();
-        let ending = lines.now.iter().filter(|entry| boards.ends_within(Revoked, &[&entry.hash], REVOKED_FOR / 2));
+        let ends_soon =
+            |entry: &&TokenEntry| boards.left(Revoked, &[&entry.hash]).is_some_and(|left| left < REVOKED_FOR / 2);
+        let ending = lines.now.iter().filter(ends_soon);
         ending.for_each(|entry| boards.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
     }
 

@@ -1,9 +1,9 @@
 //! Differences between a lock and what would be served, by component, in words.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::details::{DriftDetails, Findings};
-use super::json_diff;
 use super::pinned::{Lock, PinnedComponent, PinnedTool};
+use super::{earlier, json_diff};
 use crate::catalog::{CALLED_BY, NOBODY, Withheld};
 use crate::trust::Signed;
 
@@ -32,6 +32,7 @@ pub struct Drift {
 
 /// All components that differ, by name.
 pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
+    let locked = earlier::settled(locked, now);
     let names: BTreeSet<&String> = locked.components.keys().chain(now.components.keys()).collect();
     let drifts = names.into_iter().filter_map(|name| match (locked.components.get(name), now.components.get(name)) {
         (Some(locked), Some(now)) => changed(name, locked, now),
@@ -116,13 +117,38 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
     }
     let other_signers = say_signers(locked, &signed(now), &mut findings);
     only_less = only_less && !other_signers;
-    let names: BTreeSet<&String> = locked.tools.keys().chain(now.tools.keys()).collect();
-    for tool in names {
-        let less = tool_changed(tool, locked.tools.get(tool), now.tools.get(tool), &mut findings);
+    let renamed = renamed(locked, now);
+    let were: BTreeSet<&str> = renamed.values().copied().collect();
+    let names: BTreeSet<&str> = locked.tools.keys().chain(now.tools.keys()).map(String::as_str).collect();
+    // A tool with another name is told under that alone.
+    for tool in names.into_iter().filter(|tool| !were.contains(tool)) {
+        let was = renamed.get(tool).copied().unwrap_or(tool);
+        let less = tool_changed(tool, locked.tools.get(was), now.tools.get(tool), &mut findings);
         only_less = only_less && less;
     }
     let lost_signers = lost(locked, &signed(now)).next().is_some();
     Some(Drift { lost_signers, ..drift_of(name, findings, now.digest.clone(), (only_less, other_signers)) })
+}
+
+/// Tools that have another name and are otherwise defined as before: the new names, each with the
+/// old one.
+fn renamed<'l>(locked: &'l PinnedComponent, now: &'l PinnedComponent) -> BTreeMap<&'l str, &'l str> {
+    let gone = nameless(locked, now);
+    let new = nameless(now, locked);
+    let pairs = new.into_iter().filter_map(|(definition, new)| Some((new?, (*gone.get(&definition)?)?)));
+    pairs.collect()
+}
+
+/// The tools of one version that another one lacks, by their definitions without a name; `None`
+/// where several have the same.
+fn nameless<'l>(component: &'l PinnedComponent, other: &PinnedComponent) -> HashMap<String, Option<&'l str>> {
+    let mut tools: HashMap<String, Option<&str>> = HashMap::new();
+    for (name, tool) in component.tools.iter().filter(|(name, _)| !other.tools.contains_key(*name)) {
+        let mut definition = tool.definition.clone();
+        definition.as_object_mut().map(|members| members.remove("name"));
+        tools.entry(definition.to_string()).and_modify(|one| *one = None).or_insert(Some(name));
+    }
+    tools
 }
 
 /// True if a signature that is pinned is lost or weaker, or was checked against another root.
@@ -290,6 +316,36 @@ mod tests {
                 "tool now may: read /d: d"
             ]
         );
+    }
+
+    #[test]
+    fn a_tool_with_another_name_is_told_by_both_names() {
+        let named = |names: &[&str]| {
+            let tools = names.iter().map(|name| {
+                let definition = json!({"name": name, "description": "Goes.", "inputSchema": {}});
+                (*name, tool(definition, &["read /d: d"]))
+            });
+            lock("a", &tools.collect::<Vec<_>>())
+        };
+        for (was, is, lines) in [
+            (vec!["go"], vec!["one_go"], vec!["tool one_go: name said \"go\" and says \"one_go\""]),
+            // Nobody knows which of them it was.
+            (
+                vec!["go"],
+                vec!["one_go", "two_go"],
+                vec![
+                    "tool go: gone",
+                    "tool one_go: new: \"Goes.\"",
+                    "tool one_go may: read /d: d",
+                    "tool two_go: new: \"Goes.\"",
+                    "tool two_go may: read /d: d",
+                ],
+            ),
+        ] {
+            let found = drift(&named(&was), &named(&is));
+            assert_eq!(found[0].differences, lines);
+            assert!(!found[0].only_less, "a name is approved as any other part of a definition");
+        }
     }
 
     #[test]

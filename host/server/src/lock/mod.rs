@@ -7,6 +7,7 @@ mod approval;
 mod confirmation;
 mod details;
 mod differ;
+mod earlier;
 mod file;
 mod grants;
 mod json_diff;

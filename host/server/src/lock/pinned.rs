@@ -175,13 +175,21 @@ impl PinnedTool {
             words.extend(program.words());
             words.sort();
         }
+        // So does the function that the manifest gives the tool's name to.
+        let own_name = offer.own_name();
+        let function = offer.component().policy().export_of(own_name);
+        if function != own_name {
+            granted = serde_json::json!({"grants": granted, "function": function});
+            words.push(format!("be the function {function}"));
+            words.sort();
+        }
         // Without rules for callers, everybody may call, and the lock has no line for it.
         if let Some(called_by) = offer.called_by() {
             granted = serde_json::json!({"granted": granted, "callers": called_by});
             words.extend(called_by.iter().cloned());
             words.sort();
         }
-        let confirmed = offer.component().policy().tool_approval(offer.own_name()).into();
+        let confirmed = offer.component().policy().tool_approval(own_name).into();
         Self {
             definition_digest: digest(&definition),
             definition,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,7 +18,9 @@ use toolcell_mcp::http::OriginPolicy;
 use toolcell_policy::{ListenAddress, MetricsPolicy};
 
 use super::page::Page;
+use super::plain;
 use crate::error::StartError;
+use crate::listener_process::cannot_listen;
 
 /// Path of the page.
 const PATH: &str = "/metrics";
@@ -26,6 +28,12 @@ const PATH: &str = "/metrics";
 /// Media type of the page.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// Media type of the page for those who do not accept that.
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// The type that scrapers name which take OpenMetrics.
+const OPEN_METRICS_NAME: &str = "application/openmetrics-text";
 
 /// Most connections at a time; more wait. Enough for two scrapers and some people.
 const CONNECTIONS_MAX: usize = 8;
@@ -50,6 +58,7 @@ pub struct BoundPage {
     socket: std::net::TcpListener,
     address: SocketAddr,
     doors: OriginPolicy,
+    tools: usize,
 }
 
 /// The served page; it ends when dropped.
@@ -76,20 +85,28 @@ impl BoundPage {
                 "listen on 127.0.0.1, or write public = true into [metrics] where something else keeps strangers out";
             return Err(StartError::refused(message).hint_if(Some(hint)));
         }
-        let wrong =
-            |error: std::io::Error| StartError::refused(format!("the metrics cannot be served at {address}: {error}"));
+        let wrong = |error: std::io::Error| {
+            let reason = cannot_listen(address, &error);
+            StartError::refused(format!("the metrics cannot be served at {address}: {reason}"))
+        };
         let hosts = policy.map(MetricsPolicy::hosts).unwrap_or_default();
         let doors = hosts.iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host));
         let doors = doors.map_err(|error| StartError::refused(error.to_string()))?;
         let socket = std::net::TcpListener::bind(address).map_err(wrong)?;
         socket.set_nonblocking(true).map_err(wrong)?;
         let address = socket.local_addr().map_err(wrong)?;
-        Ok(Some(Self { socket, address, doors }))
+        let tools = policy.map_or_else(|| MetricsPolicy::default().tools(), MetricsPolicy::tools);
+        Ok(Some(Self { socket, address, doors, tools }))
     }
 
     /// URL of the page, for people.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
+    }
+
+    /// Tools with series of their own, at most.
+    pub fn tools(&self) -> usize {
+        self.tools
     }
 
     /// Starts serving the page.
@@ -157,12 +174,19 @@ impl PageServer {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
+        let accepted = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let takes_open_metrics = accepted.into_iter().any(|value| value.contains(OPEN_METRICS_NAME));
         let page = Arc::clone(&self.page);
         // With many tools this takes milliseconds, and this thread drives the timers of guests.
-        match tokio::task::spawn_blocking(move || page.text()).await {
+        let made = tokio::task::spawn_blocking(move || {
+            let text = page.text()?;
+            Ok::<_, std::fmt::Error>(if takes_open_metrics { text } else { plain::of(&text) })
+        });
+        match made.await {
             Ok(Ok(text)) => {
                 let mut response = Response::new(text);
-                response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
+                let kind = if takes_open_metrics { OPEN_METRICS } else { PLAIN };
+                response.headers_mut().insert(CONTENT_TYPE, kind);
                 response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
                 response
             }

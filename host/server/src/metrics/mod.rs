@@ -2,13 +2,16 @@
 //! each part of the server has its own.
 //!
 //! Labels are the names of a tool and its component, and words of a fixed set. None comes from a
-//! caller. Tools that left the catalog leave the page. So the manifest's tools bound the number of
-//! series.
+//! caller. Tools that left the catalog leave the page, and a tool comes there with its first call.
+//! As many tools as the manifest says have series of their own; the rest count together.
 mod listen;
 mod page;
+mod plain;
 mod process;
 mod requests;
+mod tools;
 
 pub use listen::{BoundPage, ServedPage};
 pub use page::{MetricSources, Page};
 pub use requests::RequestCounters;
+pub use tools::NamedTools;

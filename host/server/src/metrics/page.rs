@@ -3,25 +3,26 @@
 //!
 //! A request makes the page from the counters of that moment. Counters begin at zero with the
 //! process, and those of a tool with the tool.
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-use toolcell_audit::Sink;
+use toolcell_audit::{Outcome, Sink};
 use toolcell_mcp::http::Traffic;
 use toolcell_mcp::{Catalog as _, Host as _, Method};
 use toolcell_sandbox::Standing;
 
 use super::process;
 use super::requests::RequestCounters;
+use super::tools::{NamedTools, Ranges, ToolFigures};
 use crate::alerts::{AlertRule, Alerts};
-use crate::catalog::meters::Histogram;
-use crate::catalog::{Catalog, Offer, TEXTS};
+use crate::catalog::Catalog;
+use crate::health::{Health, HealthPart};
+use crate::http::shown_certificates;
 use crate::log::OperatorLog;
 use crate::refusals::Refusals;
 use crate::reload::{Current, Journal};
@@ -35,9 +36,6 @@ const NANOS: f64 = 1e9;
 
 /// Characters of a label that others wrote: a reference with its digest, or two signers.
 const LABEL_CHARS_MAX: usize = 400;
-
-/// The labels of a tool.
-type ToolLabels<'a> = [(&'static str, &'a str); 2];
 
 /// Sources of the figures.
 #[derive(Clone)]
@@ -56,6 +54,10 @@ pub struct MetricSources {
     pub refusals: Arc<Refusals>,
     /// Alerts, if the manifest has them raised.
     pub alerts: Option<Arc<Alerts>>,
+    /// Problems of the process.
+    pub health: Arc<Health>,
+    /// Tools with series of their own.
+    pub tools: Arc<NamedTools>,
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
     /// Time at which the process began to serve.
@@ -100,8 +102,7 @@ impl Collector for MetricSources {
             "Requests that were refused before they were calls, by the reason",
             refused,
         )?;
-        of_calls(&mut figures, &catalog)?;
-        of_load(&mut figures, &catalog, &self.current.held())?;
+        of_tools(&mut figures, &self.tools.read(&catalog, &self.current.held()))?;
         of_denials(&mut figures, &catalog)?;
         of_alerts(&mut figures, self.alerts.as_deref())?;
         self.traces.as_ref().map_or(Ok(()), |sent| of_traces(&mut figures, sent))?;
@@ -120,7 +121,21 @@ impl MetricSources {
         if let Some(count) = process::descriptors() {
             figures.standard("process_open_fds", "Descriptors that the process has open", None, count)?;
         }
+        let problems = self.health.problems();
+        let is_unwell = |part| problems.iter().any(|problem| problem.part == part);
+        let unwell = HealthPart::ALL.map(|part| ([("part", part.name())], usize::from(is_unwell(part))));
+        figures.gauges("unhealthy", "1 where a part is not as it should be: `status` says why", unwell.into_iter())?;
+        let shown = shown_certificates();
+        let ends = shown.iter().map(|(file, ends)| {
+            let seconds = ends.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            ([("file", file.as_str())], usize::try_from(seconds).unwrap_or(usize::MAX))
+        });
+        figures.gauges("certificate_end", "When a certificate that is shown ends, in seconds since 1970", ends)?;
         figures.count("audit_failures", "Audit records that could not be made", self.sink.missing())?;
+        let dropped = self.sink.dropped();
+        figures.count("audit_records_dropped", "Audit records that rotation removed", dropped.records)?;
+        let meaning = "How old the youngest record was that rotation removed last";
+        figures.seconds("audit_dropped_age", meaning, dropped.age)?;
         let dropped = self.log.lines_dropped();
         figures.count("log_lines_dropped", "Lines of the operator's log that nobody read in time", dropped)
     }
@@ -128,6 +143,8 @@ impl MetricSources {
     fn of_catalog(&self, figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
         figures.gauge("generation", "The number of the catalog that serves", catalog.tools().generation())?;
         figures.gauge("components", "Components that are served", catalog.components().len())?;
+        let left_out = catalog.left_out().len();
+        figures.gauge("left_out_components", "Components that are broken, and not served", left_out)?;
         of_components(figures, catalog)?;
         let entries = catalog.tools().tools();
         let tools = entries.iter().filter(|entry| entry.is_tool()).count();
@@ -186,57 +203,37 @@ fn of_requests(figures: &mut FigureWriter<'_>, requests: &RequestCounters) -> fm
     figures.counts("request_errors", "Requests that were answered with an error, by its code", errors)
 }
 
-fn of_calls(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
-    let outcomes = catalog.offers().flat_map(|offer| {
-        let [tool, component] = of_tool(&offer);
-        offer.meters().outcomes().map(move |(outcome, count)| ([tool, component, ("outcome", outcome.name())], count))
-    });
-    let texts = catalog.texts().flat_map(|(text, _)| {
-        let (tool, component) = (("tool", text.entry.definition().name.as_str()), ("component", TEXTS));
-        text.meters.outcomes().map(move |(outcome, count)| ([tool, component, ("outcome", outcome.name())], count))
+fn of_tools(figures: &mut FigureWriter<'_>, tools: &[ToolFigures]) -> fmt::Result {
+    let outcomes = tools.iter().flat_map(|of| {
+        let [tool, component] = of.labels();
+        let named = Outcome::ALL.into_iter().zip(of.outcomes);
+        named.map(move |(outcome, count)| ([tool, component, ("outcome", outcome.name())], count))
     });
     let meaning = "Calls of tools, and of prompts, that ended, by how they ended";
-    figures.counts("calls", meaning, outcomes.chain(texts))?;
-    let fuel = catalog.offers().map(|offer| (of_tool(&offer), offer.meters().fuel()));
+    figures.counts("calls", meaning, outcomes)?;
+    let guests = || tools.iter().filter_map(|of| Some((of.labels(), of.guests.as_ref()?)));
+    let fuel = guests().map(|(labels, guests)| (labels, guests.fuel));
     figures.counts("call_fuel", "Fuel that calls burned", fuel)?;
-    let tools = || catalog.offers().map(|offer| (of_tool(&offer), offer.meters()));
-    let durations = tools().map(|(labels, meters)| (labels, meters.durations()));
+    let durations = guests().map(|(labels, guests)| (labels, &guests.durations));
     let meaning = "How long guests ran, waits for the host and the network included";
     figures.histograms("call_duration", meaning, HistogramUnit::seconds(), durations)?;
-    let waits = tools().map(|(labels, meters)| (labels, meters.waits()));
+    let waits = guests().map(|(labels, guests)| (labels, &guests.waits));
     let meaning = "How long calls waited that found every place of their tool taken";
     figures.histograms("call_wait", meaning, HistogramUnit::seconds(), waits)?;
-    let memory = tools().map(|(labels, meters)| (labels, meters.memory()));
-    figures.histograms(
-        "call_memory_peak",
-        "The most memory that a guest had at one time",
-        HistogramUnit::bytes(),
-        memory,
-    )
-}
-
-/// Running and waiting calls, also on earlier generations.
-fn of_load(figures: &mut FigureWriter<'_>, catalog: &Arc<Catalog>, earlier: &[Arc<Catalog>]) -> fmt::Result {
-    let mut seen = HashSet::new();
-    let mut loads: HashMap<(&str, &str), (usize, usize)> = HashMap::new();
-    for offer in earlier.iter().chain([catalog]).flat_map(|catalog| catalog.offers()) {
-        if seen.insert(offer.places()) {
-            let (running, waiting) = offer.load();
-            let load = loads.entry((offer.component().name(), offer.own_name())).or_default();
-            *load = (load.0 + running, load.1 + waiting);
-        }
-    }
-    let of = |offer: &Offer<'_>| loads.get(&(offer.component().name(), offer.own_name())).copied().unwrap_or_default();
-    let running = catalog.offers().map(|offer| (of_tool(&offer), of(&offer).0));
-    figures.gauges("calls_running", "Calls that have a place of their tool", running)?;
-    let waiting = catalog.offers().map(|offer| (of_tool(&offer), of(&offer).1));
+    let memory = guests().map(|(labels, guests)| (labels, &guests.memory));
+    let meaning = "The most memory that a guest had at one time";
+    figures.histograms("call_memory_peak", meaning, HistogramUnit::bytes(), memory)?;
+    let running = guests().map(|(labels, guests)| (labels, guests.running));
+    figures.gauges("calls_running", "Calls that have a place of their tool, also on earlier generations", running)?;
+    let waiting = guests().map(|(labels, guests)| (labels, guests.waiting));
     figures.gauges("calls_waiting", "Calls that wait for a place of their tool", waiting)
 }
 
 fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
     let denials = catalog.components().iter().flat_map(|component| {
         let name = ("component", component.name());
-        component.denied().counts().map(move |(capability, count)| ([name, ("capability", capability.name())], count))
+        let counts = component.denied().counts().filter(|(_, count)| *count > 0);
+        counts.map(move |(capability, count)| ([name, ("capability", capability.name())], count))
     });
     figures.counts("denials", "What guests asked for and no grant allows", denials)
 }
@@ -273,10 +270,6 @@ fn of_http(figures: &mut FigureWriter<'_>, traffic: &Traffic) -> fmt::Result {
     figures.gauge("http_requests_in_progress", "Requests that are being answered", load.requests)?;
     figures.gauge("http_streams", "Streams that stay open to tell clients of changes", load.streams)?;
     figures.gauge("http_sessions", "Sessions of clients before 2026-07-28", load.sessions)
-}
-
-fn of_tool<'a>(offer: &Offer<'a>) -> ToolLabels<'a> {
-    [("tool", offer.tool().definition().name.as_str()), ("component", offer.component().name())]
 }
 
 /// Unit that a histogram is shown in, and the divisor that turns its counts into it.
@@ -326,6 +319,13 @@ impl FigureWriter<'_> {
         self.standard(&named(name), meaning, None, value)
     }
 
+    /// A time, if there is one yet.
+    fn seconds(&mut self, name: &str, meaning: &str, value: Option<Duration>) -> fmt::Result {
+        let name = named(name);
+        let mut figure = self.0.encode_descriptor(&name, meaning, Some(&Unit::Seconds), MetricType::Gauge)?;
+        value.map_or(Ok(()), |value| figure.encode_gauge(&value.as_secs_f64()))
+    }
+
     fn count(&mut self, name: &str, meaning: &str, value: u64) -> fmt::Result {
         let name = named(name);
         let mut figure = self.0.encode_descriptor(&name, meaning, None, MetricType::Counter)?;
@@ -360,22 +360,21 @@ impl FigureWriter<'_> {
         Ok(())
     }
 
-    fn histograms<'m, L: EncodeLabelSet, const BOUNDS: usize>(
+    fn histograms<'m, L: EncodeLabelSet>(
         &mut self,
         name: &str,
         meaning: &str,
         unit: HistogramUnit,
-        values: impl Iterator<Item = (L, &'m Histogram<BOUNDS>)>,
+        values: impl Iterator<Item = (L, &'m Ranges)>,
     ) -> fmt::Result {
         let name = named(name);
         let mut figure = self.0.encode_descriptor(&name, meaning, Some(&unit.shown), MetricType::Histogram)?;
-        for (labels, histogram) in values {
-            let (ranges, sum) = histogram.read();
+        for (labels, Ranges { ranges, sum }) in values {
             let count = ranges.iter().map(|(_, count)| count).sum();
             let scaled = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| as_float(bound) / unit.divisor);
-            let buckets: Vec<(f64, u64)> = ranges.into_iter().map(|(bound, count)| (scaled(bound), count)).collect();
+            let buckets: Vec<(f64, u64)> = ranges.iter().map(|(bound, count)| (scaled(*bound), *count)).collect();
             let mut figure = figure.encode_family(&labels)?;
-            figure.encode_histogram::<NoLabelSet>(as_float(sum) / unit.divisor, count, &buckets, None)?;
+            figure.encode_histogram::<NoLabelSet>(as_float(*sum) / unit.divisor, count, &buckets, None)?;
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 //! until the swap, and longer if a step fails.
 mod approving;
 
+pub use approving::LOCK_UNWRITABLE;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
 use crate::boards::Boards;
-use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Withheld, folder_of, side_files};
+use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Tolerance, Withheld, folder_of, side_files};
 use crate::catalog::{apps, skills, texts};
 use crate::file_stamp;
 use crate::lock::{self, Drift, Lock, LockPath, drift};
@@ -68,6 +70,8 @@ pub struct Setup {
     /// True if only pinned components may be served. Where there is a lock, other signers than it
     /// pins are held back either way.
     pub locked: bool,
+    /// Warnings that were shown before. None is said again.
+    pub warned: HashSet<String>,
 }
 
 /// Replaces the catalog.
@@ -82,8 +86,6 @@ pub struct Reloader {
     withheld_of: Option<Manifest>,
     /// `[server]` of the serving catalog.
     server: toolcell_policy::Server,
-    /// Warnings that were logged before and are not repeated.
-    shown: HashSet<String>,
     /// By component: the bytes, and the version of the board, when it was last seen that no other
     /// replica has approved it as it is here.
     unapproved: HashMap<String, (String, u64)>,
@@ -126,7 +128,6 @@ impl Reloader {
             withheld: Vec::new(),
             withheld_of: None,
             server,
-            shown: HashSet::new(),
             unapproved: HashMap::new(),
         };
         reloader.note_files();
@@ -138,6 +139,11 @@ impl Reloader {
         !self.setup.files.changed().is_empty()
     }
 
+    /// No component is held back any more for what its calls did: an operator asked for a reload.
+    pub fn forget_ends(&self) {
+        self.setup.builder.forget_ends();
+    }
+
     /// Number of the serving generation.
     pub fn generation(&self) -> u64 {
         self.setup.current.generation()
@@ -147,8 +153,17 @@ impl Reloader {
     /// [reports](Self::report) the outcome.
     pub fn attempt(&mut self, trigger: &'static str) -> ReloadOutcome {
         let old = self.setup.current.snapshot();
+        let outcome = self.attempt_from(trigger, &old);
+        if !matches!(outcome, ReloadOutcome::Replaced { .. }) && !self.setup.current.serves(&old) {
+            // What was narrowed for a generation that does not come.
+            self.setup.current.replace(old);
+        }
+        outcome
+    }
+
+    fn attempt_from(&mut self, trigger: &'static str, old: &Arc<Catalog>) -> ReloadOutcome {
         self.note_files();
-        let proposal = match self.propose(trigger, &old) {
+        let proposal = match self.propose(trigger, old) {
             Ok(proposal) => proposal,
             Err(failed) => return ReloadOutcome::Failed(failed),
         };
@@ -156,10 +171,22 @@ impl Reloader {
         self.server = proposal.manifest.server().clone();
         self.setup.log.follow(self.server.log().into());
         self.say_warnings(&proposal.warnings);
-        if Difference::is_none(&old, &proposal.catalog) {
+        if Difference::is_none(old, &proposal.catalog) {
             return ReloadOutcome::Unchanged;
         }
-        self.replace(trigger, &old, proposal.catalog)
+        self.replace(trigger, old, proposal.catalog)
+    }
+
+    /// Takes rights away at once that callers have no more by the new manifest: components may take
+    /// long to load. Nobody is told before the next generation serves.
+    fn narrow_early(&self, manifest: &Manifest, old: &Catalog) -> Result<(), ReloadFailure> {
+        if manifest.callers().canonical() == old.callers().canonical() {
+            return Ok(());
+        }
+        let rules = Arc::new(manifest.callers().clone());
+        let narrowed = old.also_under(&rules).map_err(|error| ReloadFailure::saying(&error.to_string()))?;
+        self.setup.current.replace(Arc::new(narrowed));
+        Ok(())
     }
 
     /// Reads the manifest and builds a generation.
@@ -171,6 +198,7 @@ impl Reloader {
         };
         let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
         let manifest = parsed.manifest;
+        self.narrow_early(&manifest, old)?;
         // Stamped before they are read, like the manifest: any change from here on is seen.
         self.served = sources(&manifest, &path);
         self.setup.files.reading_also(&self.files());
@@ -182,14 +210,18 @@ impl Reloader {
         let locked = self.read_pins()?;
         let pinned = locked.as_ref().filter(|_| self.setup.locked).map(Lock::digests);
         let generation = old.tools().generation() + 1;
-        let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
+        // What a start did without does not keep a change from being taken. What serves does.
+        let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
+        let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None, tolerance };
         let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &say_slow);
         let Built { catalog, problems, withheld } = built;
         let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
         self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
         self.withheld = withheld;
         let catalog = self.hold_back(old, catalog, locked.as_ref())?;
+        let problems = problems.into_iter().filter(|problem| problem.severity() == Severity::Warning);
         let warnings = parsed.warnings.into_iter().chain(problems).collect();
+        say_left_out(old, &catalog);
         Ok(Proposal { catalog, manifest, warnings })
     }
 
@@ -256,9 +288,12 @@ impl Reloader {
                 digest: &held.digest,
                 differences: Clipped(&differences),
             }))?;
+            let serves = match self.setup.current.snapshot().component(name) {
+                Some(_) => "serves as it was, with every right that it had,",
+                None => "does not serve",
+            };
             tracing::error!(
-                "quarantined: {name} is not as the lock has it, and serves as it was, with every right that it had, until \
-                 `{}`\n  {differences}",
+                "quarantined: {name} is not as the lock has it, and {serves} until `{}`\n  {differences}",
                 lock::approving(name, &held.digest, held.other_signers)
             );
         }
@@ -399,7 +434,7 @@ impl Reloader {
 
     fn say_warnings(&mut self, warnings: &[Diagnostic]) {
         for warning in warnings {
-            if self.shown.insert(warning.message().to_owned()) {
+            if self.setup.warned.insert(warning.message().to_owned()) {
                 tracing::warn!("{}", warning.message());
             }
         }
@@ -411,6 +446,12 @@ impl ReloadFailure {
     pub fn saying(problem: &str) -> Self {
         let problems = vec![serde_json::json!({"severity": "error", "message": problem})];
         Self { summary: problem.to_owned(), drawn: String::new(), problems }
+    }
+
+    /// [`saying`](Self::saying), with a code for programs.
+    pub(super) fn coded(code: &str, problem: &str) -> Self {
+        let problems = vec![serde_json::json!({"severity": "error", "code": code, "message": problem})];
+        Self { problems, ..Self::saying(problem) }
     }
 
     /// A failure of the manifest or its components.
@@ -427,6 +468,13 @@ impl ReloadFailure {
             drawn: format!("\n{}", render_all(&source, &problems, Style::Plain)),
             problems: problems.iter().map(|problem| problem.to_json(&source)).collect(),
         }
+    }
+}
+
+/// Logs what a generation is without, where that is news.
+fn say_left_out(old: &Catalog, new: &Catalog) {
+    for component in new.left_out().iter().filter(|component| !old.left_out().contains(component)) {
+        tracing::error!("left out: {}", component.problem);
     }
 }
 

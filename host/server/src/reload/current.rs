@@ -69,6 +69,11 @@ impl Current {
         earlier.iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// True if this very catalog serves.
+    pub fn serves(&self, catalog: &Arc<Catalog>) -> bool {
+        Arc::ptr_eq(&self.catalog.load(), catalog)
+    }
+
     /// Number of the current generation.
     pub fn generation(&self) -> u64 {
         self.catalog.load().tools().generation()

@@ -48,6 +48,12 @@ pub struct Difference {
     pub discovery: bool,
     /// Others are operators at the console, or may do otherwise there.
     pub console: bool,
+    /// Results begin or cease to say what their calls used.
+    pub usage: bool,
+    /// Components that are left out now and were not, or were so for another reason.
+    pub left_out: Vec<String>,
+    /// Components that were left out, and are not any more.
+    pub mended: Vec<String>,
 }
 
 impl Change {
@@ -90,7 +96,16 @@ impl Difference {
         let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
         let discovery = old.searching != new.searching;
         let console = old.console != new.console;
-        let mut difference = Self { components, callers, discovery, console, ..Self::default() };
+        let usage = old.tells_usage != new.tells_usage;
+        let names = |of: &Catalog, but: &Catalog| {
+            let news = of.left_out().iter().filter(|component| !but.left_out().contains(component));
+            news.map(|component| component.name.clone()).collect::<Vec<_>>()
+        };
+        let left_out = names(new, old);
+        let mut mended = names(old, new);
+        mended.retain(|name| !left_out.contains(name));
+        let mut difference =
+            Self { components, callers, discovery, console, usage, left_out, mended, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
@@ -132,7 +147,7 @@ impl Difference {
     }
 
     /// True if both have the very same components in the same order, for the same callers, who list
-    /// or search them alike.
+    /// or search them alike and get the same parts of results.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
         let same_callers = old.callers().canonical() == new.callers().canonical()
             && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
@@ -143,6 +158,8 @@ impl Difference {
         if !same_callers
             || old.searching != new.searching
             || old.console != new.console
+            || old.tells_usage != new.tells_usage
+            || old.left_out() != new.left_out()
             || !old.texts.is_like(&new.texts)
             || !old.skills.is_like(&new.skills)
             || !old.apps.is_like(&new.apps)
@@ -168,6 +185,8 @@ impl Difference {
             (&self.tools_removed, "tools removed"),
             (&self.tools_changed, "tools defined otherwise"),
             (&self.apps, "other views"),
+            (&self.left_out, "left out"),
+            (&self.mended, "no longer left out"),
         ] {
             if !names.is_empty() {
                 parts.push(format!("{what}: {}", listed(names)));
@@ -178,6 +197,9 @@ impl Difference {
         }
         if self.console {
             parts.push("other rights at the console".to_owned());
+        }
+        if self.usage {
+            parts.push("usage in results otherwise".to_owned());
         }
         if !parts.is_empty() {
             return parts.join("; ");
@@ -190,7 +212,7 @@ impl Difference {
 /// Rules for callers of each tool of a component, in words.
 fn called_by(catalog: &Catalog, component: &Arc<LoadedComponent>) -> Vec<(String, Option<Vec<String>>)> {
     let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
-    own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by().map(<[String]>::to_vec))).collect()
+    own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by())).collect()
 }
 
 fn listed(names: &[String]) -> String {
@@ -217,10 +239,13 @@ mod tests {
             apps: names("ui://", 1),
             discovery: true,
             console: true,
+            usage: true,
+            left_out: names("o", 1),
+            mended: names("m", 1),
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; tools are listed and searched otherwise; other rights at the console"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; left out: o1; no longer left out: m1; tools are listed and searched otherwise; other rights at the console; usage in results otherwise"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }

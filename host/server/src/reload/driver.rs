@@ -218,6 +218,9 @@ impl Inbox {
             if !batch.reads && !batch.approved {
                 continue;
             }
+            if batch.hangup || !batch.asked.is_empty() {
+                reloader.forget_ends();
+            }
             let mut outcome = attempt(&mut reloader, batch.trigger());
             if matches!(outcome, ReloadOutcome::Failed(_)) && !batch.is_deliberate() {
                 outcome = self.settle(&mut reloader, &mut batch, outcome);

@@ -15,7 +15,7 @@ mod restart;
 mod watch;
 
 pub use announcements::Announcements;
-pub use attempt::{ReloadOutcome, Reloader, Setup};
+pub use attempt::{LOCK_UNWRITABLE, ReloadOutcome, Reloader, Setup};
 pub use current::Current;
 pub use driver::{Driver, Orders};
 pub use files::WatchedFiles;

@@ -112,5 +112,6 @@ mod tests {
         assert_eq!(waiting(&started, &server(state)), ["[state]"]);
         assert_eq!(waiting(&started, &server("[alerts]\nrefusals = 5")), ["[alerts]"]);
         assert_eq!(waiting(&started, &server("log = \"warn\"")), [""; 0]);
+        assert_eq!(waiting(&started, &server("usage = true")), [""; 0]);
     }
 }

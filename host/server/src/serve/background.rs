@@ -4,14 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use tokio::runtime::Handle;
 use toolcell_mcp::Host as _;
 use toolcell_policy::Manifest;
 
 use super::{ServerOptions, Serving};
 use crate::boards::BoardName;
 use crate::catalog::{Builder, folder_of};
-use crate::control::{Control, ControlSocket, StatusSources};
+use crate::control::{Control, ControlSocket, StatusSources, load};
 use crate::dev;
 use crate::error::{StartError, StepExt as _};
 use crate::folders::{FolderChanges, FolderWatch};
@@ -67,14 +66,15 @@ impl Background {
         serving.current.wake(folders.waker());
         folders.waker().wake();
         // A change during the read would go unseen: this reload examines the files again.
-        if files.changed_since(began) {
+        // What differs from the lock is noted as quarantined by the same attempt.
+        if files.changed_since(began) || serving.opened.differs {
             orders.files();
         }
         let control = control(&options, serving, began, &orders)?;
         let build = options.build.map(|build| dev::Driver::start(build.job, build.built, orders.clone()));
         let build = build.transpose().step("no thread to build on")?;
         if options.signals {
-            heed_signals(serving.machine.runtime.handle(), stop, orders.clone())?;
+            heed_signals(serving, stop, orders.clone())?;
         }
         Ok((Self { _control: control, _build: build, _watcher: watcher, _folders: folders, _driver: driver }, orders))
     }
@@ -106,6 +106,7 @@ fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &Watche
         files: files.clone(),
         lock: serving.opened.given.is_none().then(|| lock::path_beside(path)),
         locked: serving.opened.locked,
+        warned: serving.opened.warned.iter().cloned().collect(),
     }
 }
 
@@ -126,6 +127,7 @@ fn control(
         log: Arc::clone(&serving.log),
         build: options.build.as_ref().map(|build| build.job.last_build.clone()),
         doorman: serving.doorman.clone(),
+        health: Arc::clone(&serving.health),
         views: serving.views.clone(),
     };
     let runtime = serving.machine.runtime.handle();
@@ -143,17 +145,25 @@ fn control(
 
 /// SIGTERM and SIGINT end the serving after running calls are finished; a second one ends the
 /// notice before. SIGHUP reloads.
-fn heed_signals(runtime: &Handle, stop: Arc<dyn Fn() + Send + Sync>, orders: Orders) -> Result<(), StartError> {
+fn heed_signals(serving: &Serving, stop: Arc<dyn Fn() + Send + Sync>, orders: Orders) -> Result<(), StartError> {
     use tokio::signal::unix::{SignalKind, signal};
+    let runtime = serving.machine.runtime.handle();
     let _inside = runtime.enter();
+    let (ending, current) = (Arc::clone(&serving.ending), Arc::clone(&serving.current));
+    let end = move |signal| {
+        let catalogs = [current.held(), vec![current.snapshot()]].concat();
+        let (running, _) = load(catalogs.iter());
+        ending.begin(signal, running);
+        stop();
+    };
     let mut terminated = signal(SignalKind::terminate()).step("SIGTERM cannot be handled")?;
     let mut interrupted = signal(SignalKind::interrupt()).step("SIGINT cannot be handled")?;
     let mut hung_up = signal(SignalKind::hangup()).step("SIGHUP cannot be handled")?;
     drop(runtime.spawn(async move {
         loop {
             tokio::select! {
-                _ = terminated.recv() => stop(),
-                _ = interrupted.recv() => stop(),
+                _ = terminated.recv() => end("SIGTERM"),
+                _ = interrupted.recv() => end("SIGINT"),
                 _ = hung_up.recv() => orders.hangup(),
             }
         }

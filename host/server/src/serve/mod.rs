@@ -2,13 +2,14 @@
 mod audit;
 mod background;
 mod identity;
+mod memory;
 mod operators;
 mod transport;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
@@ -26,16 +27,18 @@ use crate::control::ControlSocket;
 use crate::dev::ProjectBuild;
 use crate::error::{StartError, StepExt as _};
 use crate::file::plain;
+use crate::health::Health;
 use crate::http::{Authenticator, HttpAddress, TokenFile};
 use crate::lock::{self, Lock};
 use crate::log::{NoLog, OperatorLog};
 use crate::machine::Machine;
-use crate::metrics::{BoundPage, MetricSources, Page, RequestCounters, ServedPage};
+use crate::metrics::{BoundPage, MetricSources, NamedTools, Page, RequestCounters, ServedPage};
 use crate::observation::Observation;
 use crate::open::{OpenedAs, Ready};
-use crate::readiness::Readiness;
+use crate::readiness::StateReach;
 use crate::refusals::{RefusalRecords, Refusals};
 use crate::reload::{Announcements, Current, Journal, Orders, Watch};
+use crate::service_manager::ServiceManager;
 use crate::shared::{self, Shared};
 use crate::shell;
 use crate::tasks::KeptTasks;
@@ -43,6 +46,7 @@ use crate::traces::Traces;
 use crate::updates::Updates;
 pub(crate) use audit::{open_audit, record_components};
 use background::{Background, InitialState};
+use memory::MemoryReturn;
 use transport::Transport;
 
 /// Time left for a guest's blocking operations once all calls are answered. Then the process ends
@@ -125,6 +129,16 @@ struct Serving {
     views: Option<Arc<Sources>>,
     /// Gives links into the console.
     doorman: Option<Arc<Doorman>>,
+    health: Arc<Health>,
+    ending: Arc<Ending>,
+    _memory: MemoryReturn,
+}
+
+/// The end of the server, for the log and the service manager.
+struct Ending {
+    manager: ServiceManager,
+    /// The signal that came first, and when.
+    signal: OnceLock<(&'static str, Instant)>,
 }
 
 /// Records of denied attempts with their file, if the operator asked for one.
@@ -140,6 +154,9 @@ impl Server {
         let log = options.log.clone().unwrap_or_else(|| Arc::new(NoLog));
         let Ready { opened, manifest, catalog, machine, sink, builder } = ready;
         audit::record_start(&sink, &opened, &catalog)?;
+        for component in catalog.left_out() {
+            tracing::error!("left out: {}", component.problem);
+        }
         look_at_lock(&opened, &catalog, log.as_ref());
         raise_walls(&manifest, &catalog, &machine, log.as_ref())?;
         let observed = ObservationFile::open(options.observe.clone())?;
@@ -147,11 +164,10 @@ impl Server {
         let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
         let shared = manifest.state().map(|policy| shared::open(policy, &folder_of(&opened.path))).transpose()?;
         let state_key = identity::state_key(&opened.path, &manifest)?;
+        let mut state_reach = None;
         let (catalog, builder, replicas) = match shared.flatten().zip(state_key.clone()) {
             Some((Shared { state, bus, resources }, key)) => {
-                if let Some(readiness) = manifest.state().and_then(|policy| Readiness::of(policy, &state)) {
-                    transport.ready_with(Arc::new(readiness));
-                }
+                state_reach = manifest.state().and_then(|policy| StateReach::of(policy, &state));
                 transport.reach_replicas(&state, Arc::clone(&bus), &machine)?;
                 let boards = Boards::start(key, Arc::clone(&state), Arc::clone(&bus), machine.runtime.handle());
                 let boards =
@@ -163,6 +179,8 @@ impl Server {
             }
             None => (catalog, builder, None),
         };
+        let health = Arc::new(Health::new(&sink, machine.walls.as_ref(), state_reach));
+        transport.ready_with(Arc::<Health>::clone(&health));
         let alerts = manifest
             .alerts()
             .map(|policy| Alerts::start(policy, &folder_of(&opened.path), &sink, machine.runtime.handle()))
@@ -197,6 +215,7 @@ impl Server {
         resources.into_iter().for_each(|resources| server.keep_resources_in(resources));
         let heard = bus.clone().unwrap_or_else(|| Arc::<EmbeddedBus>::default());
         let updates = Updates::start(&server, Arc::clone(&heard), runtime);
+        health.watch(&current);
         current.snapshot().tell_by(&updates);
         server.carry_news_by(updates);
         let tasks = KeptTasks::start(&server, &manifest, &folder_of(&opened.path), (heard, runtime))?;
@@ -205,8 +224,16 @@ impl Server {
         let journal = Arc::new(Journal::default());
         let written = refusals.start(machine.runtime.handle());
         let shown = ShownManifest::of(&manifest);
-        let seen = Seen { current: &current, journal: &journal, sink: &sink, refusals: &refusals, authenticator };
+        let seen = Seen {
+            current: &current,
+            journal: &journal,
+            sink: &sink,
+            refusals: &refusals,
+            health: &health,
+            authenticator,
+        };
         let views = activity.map(|activity| Arc::new(shown.views(&opened, activity, seen)));
+        let memory = MemoryReturn::start(machine.runtime.handle());
         let serving = Serving {
             opened,
             machine,
@@ -224,7 +251,11 @@ impl Server {
             alerts,
             views,
             doorman,
+            health,
+            ending: Arc::new(Ending { manager: ServiceManager::of_environment(), signal: OnceLock::new() }),
+            _memory: memory,
         };
+        serving.ending.manager.keep_watched(serving.machine.runtime.handle());
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;
         let stop = transport.stop();
         let beginning = InitialState { manifest, builder, began };
@@ -258,7 +289,9 @@ impl Running {
     /// Stdin or stdout failed.
     pub fn serve(self) -> Result<End, StartError> {
         let Self { serving, transport, background, metrics, console, .. } = self;
+        serving.ending.manager.ready();
         let end = transport.serve(&serving);
+        serving.ending.manager.stopping();
         drop(background);
         drop((metrics, console));
         serving.end(end)
@@ -271,6 +304,7 @@ struct Seen<'a> {
     journal: &'a Arc<Journal>,
     sink: &'a Arc<Sink>,
     refusals: &'a Arc<Refusals>,
+    health: &'a Arc<Health>,
     /// Checks tokens; `None` where nobody shows one.
     authenticator: Option<Arc<Authenticator>>,
 }
@@ -299,6 +333,7 @@ impl ShownManifest {
             journal: Arc::clone(seen.journal),
             sink: Arc::clone(seen.sink),
             refusals: Arc::clone(seen.refusals),
+            health: Arc::clone(seen.health),
             authenticator: seen.authenticator,
             activity,
             tokens: self.tokens.as_ref().map(|file| TokenFile::at(folder_of(&opened.path).join(file))),
@@ -400,8 +435,10 @@ impl Serving {
             traffic: transport.traffic(),
             refusals: Arc::clone(&self.refusals.0),
             alerts: self.alerts.clone(),
+            tools: Arc::new(NamedTools::new(bound.tools())),
             log: Arc::clone(&self.log),
             traces: self.traces.as_ref().map(|traces| Arc::clone(traces.sent())),
+            health: Arc::clone(&self.health),
             started,
         });
         let listening = bound.serve(page, self.machine.runtime.handle()).step("the metrics cannot be served")?;
@@ -450,7 +487,28 @@ impl Serving {
             traces.end();
         }
         self.machine.runtime.shutdown_timeout(IO_ENDS_WITHIN);
+        self.ending.say(&reason);
         Ok(end?)
+    }
+}
+
+impl Ending {
+    /// A signal ends the server, with this many calls running.
+    fn begin(&self, signal: &'static str, running: usize) {
+        if self.signal.set((signal, Instant::now())).is_ok() {
+            self.manager.stopping();
+            tracing::info!("{signal}: the server stops; calls that run: {running}");
+        }
+    }
+
+    /// The server has ended, for this reason.
+    fn say(&self, reason: &str) {
+        match self.signal.get() {
+            Some((signal, began)) => {
+                tracing::info!("stopped by {signal}, which took {} ms", began.elapsed().as_millis());
+            }
+            None => tracing::info!("stopped: {reason}"),
+        }
     }
 }
 

@@ -16,7 +16,9 @@
 //! after another stays there.
 //!
 //! A call that keeps one of these threads for long sends the next ones straight to the workers, for
-//! a while. A call about to do something long (files, state) moves to the workers, and stays there.
+//! a while. A call about to do something long (files, state, large values) moves to workers of its
+//! own kind, as many as there are cores, and stays there: the kernel shares the cores out between
+//! short work and long work, and neither waits for the other's threads.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -73,14 +75,35 @@ impl Backoff {
 #[derive(Default)]
 struct Queue {
     ready: VecDeque<Arc<Task>>,
+    /// Tasks that do something long.
+    long: VecDeque<Arc<Task>>,
     /// Tasks for when nothing is ready, run by a thread that is awake: no thread is woken for them.
     later: VecDeque<Arc<Task>>,
     /// Threads with nothing to do. The last to become idle is woken first: its cache is warm.
     idle: Vec<Thread>,
+    /// Those for long work.
+    idle_long: Vec<Thread>,
     closed: bool,
 }
 
+/// The kinds of work that a worker does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// Short work, and guests.
+    Short,
+    /// Work that has left its thread once because it takes long.
+    Long,
+}
+
 impl Queue {
+    /// The tasks of a lane, and its idle threads.
+    fn lane(&mut self, lane: Lane) -> (&mut VecDeque<Arc<Task>>, &mut Vec<Thread>) {
+        match lane {
+            Lane::Short => (&mut self.ready, &mut self.idle),
+            Lane::Long => (&mut self.long, &mut self.idle_long),
+        }
+    }
+
     /// True if no task is ready, and some may be.
     fn is_free(&self) -> bool {
         self.ready.is_empty() && !self.closed
@@ -108,18 +131,21 @@ const RUNNING: u8 = 2;
 const AGAIN: u8 = 3;
 
 impl Workers {
-    /// Starts `threads` workers. `io` drives the guests' timers and sockets.
+    /// Starts `threads` workers, and as many for long work. `io` drives the guests' timers and
+    /// sockets.
     pub fn start(threads: usize, io: Handle) -> std::io::Result<Self> {
         let queue = Mutex::default();
         let (reader, driver) = Default::default();
         let shared = Arc::new(Shared { queue, io, started: Instant::now(), reader, driver });
         // Marks the driving thread. Runtime threads that block do not drive connections.
         drop(shared.io.spawn(async { DRIVES.set(true) }));
-        let start = |_| {
+        let start = |(name, lane): (&str, Lane)| {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new().name("toolcell-guest".to_owned()).spawn(move || shared.work())
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || shared.work(lane))
         };
-        let threads = (0..threads.max(1)).map(start).collect::<Result<_, _>>()?;
+        let lanes = [("toolcell-guest", Lane::Short), ("toolcell-long", Lane::Long)];
+        let threads = lanes.into_iter().flat_map(|lane| std::iter::repeat_n(lane, threads.max(1)));
+        let threads = threads.map(start).collect::<Result<_, _>>()?;
         Ok(Self { shared, threads })
     }
 
@@ -135,7 +161,8 @@ impl Drop for Workers {
             let mut queue = self.shared.queue();
             queue.closed = true;
             queue.idle.drain(..).for_each(|thread| thread.unpark());
-            (std::mem::take(&mut queue.ready), std::mem::take(&mut queue.later))
+            queue.idle_long.drain(..).for_each(|thread| thread.unpark());
+            [std::mem::take(&mut queue.ready), std::mem::take(&mut queue.long), std::mem::take(&mut queue.later)]
         };
         drop(abandoned);
         for thread in self.threads.drain(..) {
@@ -366,8 +393,9 @@ impl Shared {
             drop(queue);
             return drop(task);
         }
-        queue.ready.push_back(task);
-        let idle = queue.idle.pop();
+        let (tasks, idle) = queue.lane(task.lane());
+        tasks.push_back(task);
+        let idle = idle.pop();
         drop(queue);
         if let Some(thread) = idle {
             thread.unpark();
@@ -379,7 +407,7 @@ impl Shared {
     fn push_own(&self, task: Arc<Task>) {
         let mut queue = self.queue();
         if !queue.closed {
-            return queue.ready.push_back(task);
+            return queue.lane(task.lane()).0.push_back(task);
         }
         drop(queue);
         drop(task);
@@ -402,34 +430,44 @@ impl Shared {
     }
 
     /// Loop of a worker.
-    fn work(&self) {
+    fn work(&self, lane: Lane) {
         let _io = self.io.enter();
-        while let Some(task) = self.next() {
-            if let Some(task) = task.begin() {
-                self.push_own(task);
+        while let Some(task) = self.next(lane) {
+            let again = match lane {
+                // What takes long leaves.
+                Lane::Short => with_other_duties(|| task.begin()),
+                Lane::Long => task.begin(),
+            };
+            match again {
+                Some(task) if task.lane() == lane => self.push_own(task),
+                Some(task) => self.push(task),
+                None => {}
             }
         }
     }
 
-    /// The next task; waits for one. `None` once closed.
-    fn next(&self) -> Option<Arc<Task>> {
+    /// The next task of a lane; waits for one. `None` once closed.
+    fn next(&self, lane: Lane) -> Option<Arc<Task>> {
         loop {
             {
                 let mut queue = self.queue();
                 if queue.closed {
                     return None;
                 }
-                if let Some(task) = queue.ready.pop_front() {
+                if let Some(task) = queue.lane(lane).0.pop_front() {
                     return Some(task);
                 }
-                if let Some(task) = queue.later.pop_front() {
+                if lane == Lane::Short
+                    && let Some(task) = queue.later.pop_front()
+                {
                     drop(queue);
                     std::thread::yield_now();
                     return Some(task);
                 }
                 let this = std::thread::current();
-                if !queue.idle.iter().any(|thread| thread.id() == this.id()) {
-                    queue.idle.push(this);
+                let (_, idle) = queue.lane(lane);
+                if !idle.iter().any(|thread| thread.id() == this.id()) {
+                    idle.push(this);
                 }
             }
             std::thread::park();
@@ -455,6 +493,10 @@ impl Task {
         self.long.load(Ordering::Relaxed)
     }
 
+    fn lane(&self) -> Lane {
+        if self.is_long() { Lane::Long } else { Lane::Short }
+    }
+
     /// Takes it out of a queue and polls it; see [`Task::poll`].
     fn begin(self: Arc<Self>) -> Option<Arc<Self>> {
         self.state.store(RUNNING, Ordering::Release);
@@ -476,7 +518,8 @@ impl Task {
         POLLS.set(true);
         let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
         POLLS.set(false);
-        if toolcell_sandbox::leaves() {
+        // Both are asked: asking takes the answer.
+        if toolcell_sandbox::leaves() | toolcell_mcp::leaves_thread() {
             self.long.store(true, Ordering::Relaxed);
         }
         let left = LEFT.take();

@@ -296,3 +296,24 @@ fn dropping_the_workers_ends_what_waits() {
     drop(workers);
     ended.recv().unwrap();
 }
+
+#[test]
+fn long_work_keeps_no_short_work_waiting() {
+    let (_io, workers) = workers(1);
+    let (began, long_began) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    workers.executor().run(Box::pin(async move {
+        toolcell_mcp::leave_thread().await;
+        began.send(std::thread::current().id()).unwrap();
+        released.recv().unwrap();
+    }));
+    let long = long_began.recv().unwrap();
+    let (done, ended) = mpsc::channel();
+    for _ in 0..10 {
+        let done = done.clone();
+        workers.executor().run(Box::pin(async move { done.send(std::thread::current().id()).unwrap() }));
+    }
+    let threads: Vec<ThreadId> = ended.iter().take(10).collect();
+    assert!(threads.iter().all(|thread| *thread != long), "the one worker for short work is free");
+    release.send(()).unwrap();
+}

@@ -5,6 +5,7 @@ mod cluster;
 mod connection;
 mod keys;
 mod keyvalue;
+mod later;
 mod line;
 mod operation;
 mod options;
@@ -29,6 +30,7 @@ use crate::{AllowanceName, Away, Begun, Claim, Place, Posted, Request, SharedSta
 use bus::Listening;
 use keys::Keys;
 pub use keyvalue::{Bucket, Kept, NotKept, Quota};
+use later::{Later, Owned};
 use operation::Operation;
 pub use options::{Arrangement, BadAddress, ValkeyOptions};
 use places::Places;
@@ -40,12 +42,20 @@ pub use tasks::SharedTasks;
 /// data centre; after a second a person would ask why.
 pub const OPERATION_WITHIN: Duration = Duration::from_secs(1);
 
+/// Times that something is taken back which may be on its way to the server still.
+const TAKEN_BACK: u32 = 2;
+
+/// Time for which a server is waited for that could not be told of an end. Requests run no longer
+/// than their limits allow, which are minutes as a rule.
+const LATER_FOR: Duration = Duration::from_secs(3_600);
+
 /// Shared state on a Valkey server. Connects with the first operation, and again after a loss.
 #[derive(Debug)]
 pub struct Valkey {
     servers: Arc<Servers>,
     /// Connections for writes that wait for copies, where some do: they hold up no others.
     copied: Arc<Servers>,
+    later: Later,
     listening: Listening,
     keys: Keys,
     places: Arc<Places>,
@@ -75,11 +85,13 @@ impl Valkey {
         let keys = Keys::new(&options.prefix);
         let copied = (options.copies > 0).then(|| Servers::new(options.clone())).transpose()?;
         let servers = Arc::new(Servers::new(ValkeyOptions { copies: 0, ..options })?);
+        let copied = copied.map_or_else(|| Arc::clone(&servers), Arc::new);
         Ok(Self {
             listening: Listening::new(&servers, keys.channel("")),
             keys,
             places: Places::new(Arc::clone(&servers), process.clone()),
-            copied: copied.map_or_else(|| Arc::clone(&servers), Arc::new),
+            later: Later::new(Arc::clone(&copied)),
+            copied,
             servers,
             rates: Script::new(include_str!("rates.lua")),
             claim: Script::new(include_str!("claim.lua")),
@@ -107,6 +119,28 @@ impl Valkey {
 
     async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Away> {
         self.servers.run(Operation::Script(script)).await
+    }
+
+    /// The operation that gives a name back, if this is who used it.
+    fn giving_back(&self, name: &str, holder: &str) -> Owned {
+        Owned { script: self.give_back.clone(), keys: vec![self.keys.used(name)], arguments: vec![holder.to_owned()] }
+    }
+
+    /// The operation that ends a request with this answer. An empty one forgets that it began.
+    fn ending(&self, request: &Claim, answer: &str, time: Duration) -> Owned {
+        let (what, who) = request.holder.split_at_checked(DIGEST_CHARS).unwrap_or_default();
+        let keys = self.keys.asked(&request.caller, &request.name);
+        Owned {
+            script: self.end.clone(),
+            keys: vec![keys.request, keys.all, keys.bytes],
+            arguments: vec![
+                what.to_owned(),
+                who.to_owned(),
+                millis(time).to_string(),
+                answer.to_owned(),
+                digest(&request.name),
+            ],
+        }
     }
 
     /// Writes what somebody is told of: copies must have it, where the manifest wants some.
@@ -149,9 +183,12 @@ impl SharedState for Valkey {
     }
 
     async fn give_back(&self, claim: Claim) -> Result<(), Away> {
-        let mut script = self.give_back.prepare_invoke();
-        script.key(self.keys.used(&claim.name)).arg(&claim.holder);
-        self.write(Operation::Script(&script)).await
+        let back = self.giving_back(&claim.name, &claim.holder);
+        let given = self.write(Operation::Script(&back.invocation())).await;
+        if given.is_err() {
+            self.later.run(back, TAKEN_BACK, LATER_FOR);
+        }
+        given
     }
 
     async fn begin(&self, request: &Request<'_>, time: Duration) -> Result<Begun, Away> {
@@ -161,10 +198,16 @@ impl SharedState for Valkey {
         script.key(&keys.request).key(&keys.all).key(&keys.bytes);
         script.arg(&what).arg(&who).arg(millis(time)).arg(digest(request.name));
         script.arg(OF_CALLER_MAX).arg(OF_CALLER_BYTES_MAX);
-        let (state, answer): (String, String) = self.write(Operation::Script(&script)).await?;
+        let begun = self.write(Operation::Script(&script)).await;
         let (caller, name) = (request.caller.to_owned(), request.name.to_owned());
+        let claim = Claim { caller, name, holder: what + &who };
+        if begun.is_err() {
+            // It may have begun, and never runs.
+            self.later.run(self.ending(&claim, "", time), TAKEN_BACK, time);
+        }
+        let (state, answer): (String, String) = begun?;
         Ok(match state.as_str() {
-            "begun" => Begun::Now(Claim { caller, name, holder: what + &who }),
+            "begun" => Begun::Now(claim),
             "runs" => Begun::Runs,
             "done" => Begun::Ended(answer),
             "full" => Begun::NoRoom,
@@ -173,12 +216,13 @@ impl SharedState for Valkey {
     }
 
     async fn end(&self, request: Claim, answer: &str, time: Duration) -> Result<(), Away> {
-        let (what, who) = request.holder.split_at_checked(DIGEST_CHARS).unwrap_or_default();
-        let keys = self.keys.asked(&request.caller, &request.name);
-        let mut script = self.end.prepare_invoke();
-        script.key(&keys.request).key(&keys.all).key(&keys.bytes);
-        script.arg(what).arg(who).arg(millis(time)).arg(answer).arg(digest(&request.name));
-        self.write(Operation::Script(&script)).await
+        let ending = self.ending(&request, answer, time);
+        let ended = self.write(Operation::Script(&ending.invocation())).await;
+        if ended.is_err() {
+            let times = if answer.is_empty() { TAKEN_BACK } else { 1 };
+            self.later.run(ending, times, LATER_FOR);
+        }
+        ended
     }
 
     async fn note(&self, name: &str, time: Duration) -> Result<(), Away> {

@@ -1,4 +1,4 @@
--- toolcell tasks 1. Tasks of all replicas: calls whose results are asked for later.
+-- toolcell tasks 2. Tasks of all replicas: calls whose results are asked for later.
 -- KEYS: the last number given; all others begin as it does. ARGV: that beginning, the operation, then what it needs.
 -- A status is a letter: w runs, i waits for answers, d has a result, f has an error, x was cancelled.
 local P, op = ARGV[1], ARGV[2]
@@ -8,6 +8,11 @@ local PIECE = 1000
 local LONGER = 60000
 -- A result for which there is always room.
 local SMALL = 1024
+-- Processes say every three seconds that they run. Where none was heard for this long, the server was away, or its clock
+-- leaped: none counts as ended until each had the time to say so again. It has that once for each silence.
+local SILENCE, GRACE, DAY = 6000, 15000, 86400000
+-- What a process says: that it runs, or that it ends.
+local RUNS, ENDS = '1', '0'
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
@@ -15,6 +20,16 @@ local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local function whole(number)
     return string.format('%.0f', number)
 end
+
+local heard = redis.call('GET', P .. 'heard') or '0'
+local is_silent = now < tonumber(heard) or now > tonumber(heard) + SILENCE
+local grace_of, grace_until = string.match(redis.call('GET', P .. 'grace') or '', '^(%d+) (%d+)$')
+grace_until = tonumber(grace_until or '0')
+if is_silent and grace_of ~= heard then
+    grace_until = now + GRACE
+    redis.call('SET', P .. 'grace', heard .. ' ' .. whole(grace_until), 'PX', DAY)
+end
+local in_grace = now < grace_until and grace_until <= now + GRACE
 
 local function one(id)
     return P .. 'one:' .. id
@@ -92,13 +107,22 @@ local function finish(id, letter, body, message)
     charge(id, #body)
 end
 
+-- True once a process has said that it ends, or has said nothing for too long.
+local function has_ended(process)
+    local said = redis.call('GET', P .. 'process:' .. process)
+    if said then
+        return said == ENDS
+    end
+    return not in_grace
+end
+
 -- A task of this caller, whose process may have ended without a word.
 local function own(id, caller, body, message)
     local of = about(id)
     if of ~= caller or not status(id) then
         return false
     end
-    if runs(id) and redis.call('EXISTS', P .. 'process:' .. redis.call('HGET', one(id), 'process')) == 0 then
+    if runs(id) and has_ended(redis.call('HGET', one(id), 'process')) then
         finish(id, 'f', body, message)
     end
     return true
@@ -120,11 +144,21 @@ for _, id in ipairs(redis.call('ZRANGE', P .. 'all', '-inf', now, 'BYSCORE', 'LI
     remove(id)
 end
 
-if op == 'create' then
+if op == 'runs' or op == 'create' then
+    redis.call('SET', P .. 'heard', whole(now), 'PX', DAY)
+end
+
+if op == 'runs' then
+    redis.call('SET', P .. 'process:' .. ARGV[3], RUNS, 'PX', ARGV[4])
+    return 'done'
+elseif op == 'leaves' then
+    redis.call('SET', P .. 'process:' .. ARGV[3], ENDS, 'PX', ARGV[4])
+    return 'done'
+elseif op == 'create' then
     local id, caller, ttl, bytes = ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
     local caller_max, all_max = tonumber(ARGV[7]), tonumber(ARGV[8])
     local caller_bytes, all_bytes = tonumber(ARGV[9]), tonumber(ARGV[10])
-    redis.call('SET', P .. 'process:' .. ARGV[11], '1', 'PX', ARGV[12])
+    redis.call('SET', P .. 'process:' .. ARGV[11], RUNS, 'PX', ARGV[12])
     if about(id) then
         return 'created'
     end

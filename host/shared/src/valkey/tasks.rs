@@ -19,12 +19,16 @@ use crate::Away;
 use crate::digest::digest;
 use crate::tasks::{Changed, Creation, LostTask, NewTask, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks};
 
-/// Time after which the tasks of a process that says nothing count as lost: a server that is away
-/// for a moment ends none.
-const PROCESS_TIME: Duration = Duration::from_secs(15);
+/// Time after which the tasks of a process that says nothing count as lost, while others are heard:
+/// a process that alone does not reach the server for as long has none lost. Where the server was
+/// away for all, each has time to say so again (`GRACE` in the script), however long that was.
+const PROCESS_TIME: Duration = Duration::from_secs(30);
 
 /// A process says this often that it runs.
 const SAID_EVERY: Duration = Duration::from_secs(3);
+
+/// Pause before it is said again where the server did not hear it.
+const SAID_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Bytes for which an operation has a second more: a network of 64 Mbit/s.
 const BYTES_PER_SECOND: usize = 8 << 20;
@@ -90,14 +94,19 @@ impl Inner {
     }
 
     async fn say_without_end(self: Arc<Self>) {
+        let mut pause = SAID_EVERY;
         loop {
-            tokio::time::sleep(SAID_EVERY).await;
-            let mut command = redis::cmd("SET");
-            command.arg(self.keys.task(&format!("process:{}", self.process))).arg(1);
-            command.arg("PX").arg(millis(PROCESS_TIME));
-            // Who cannot say it now says it again soon.
-            let _: Result<(), Away> = self.servers.run(Operation::Command(&command)).await;
+            tokio::time::sleep(pause).await;
+            pause = if self.say("runs").await.is_ok() { SAID_EVERY } else { SAID_AGAIN_AFTER };
         }
+    }
+
+    /// Says that this process `runs`, or that it `leaves`.
+    async fn say(&self, word: &str) -> Result<(), Away> {
+        let mut script = self.script(word);
+        script.arg(&self.process).arg(millis(PROCESS_TIME));
+        let _: String = self.run(&script, 0).await?;
+        Ok(())
     }
 }
 
@@ -195,9 +204,7 @@ impl Tasks for SharedTasks {
     async fn leave(&self) -> Result<(), Away> {
         let Some(said) = self.said.get() else { return Ok(()) };
         said.abort();
-        let mut command = redis::cmd("DEL");
-        command.arg(self.inner.keys.task(&format!("process:{}", self.inner.process)));
-        self.inner.servers.run(Operation::Command(&command)).await
+        self.inner.say("leaves").await
     }
 }
 

@@ -1,5 +1,5 @@
 //! A cluster of three nodes and a copy of the first. Must not hold: what is asked of it.
-use super::{Engine, Kind, in_time};
+use super::{Engine, Kind, OPERATOR, in_time};
 
 /// Slots of a cluster.
 const SLOTS: usize = 16_384;
@@ -70,7 +70,8 @@ impl Cluster {
         loop {
             let keys = from.whole_answer(&["CLUSTER", "GETKEYSINSLOT", &slot, "1"]);
             let Some(key) = keys.lines().nth(2) else { break };
-            let moved = from.ask(&["MIGRATE", "127.0.0.1", &to.port().to_string(), key, "0", "5000"]);
+            let port = to.port().to_string();
+            let moved = from.ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000", "AUTH2", OPERATOR, "any"]);
             assert_eq!(moved, "+OK");
         }
         for node in [to, from] {

@@ -1,6 +1,7 @@
 //! A Valkey or Redis server for tests, on a loopback port, with a folder of its own; alone, watched
 //! by sentinels, or as a cluster; and a way to it that tests can disturb.
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
+mod access;
 mod cluster;
 mod disturbed;
 #[path = "../../../../tests/harness/patience.rs"]
@@ -14,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+pub use access::Access;
 pub use cluster::Cluster;
 pub use disturbed::{Disturbance, DisturbedWay};
 use patience::patience;
@@ -25,6 +27,9 @@ const PROGRAM: &str = "TEST_VALKEY_SERVER";
 
 /// Lines of the log of a server and of a sentinel once it answers.
 const READY: [&str; 2] = ["Ready to accept connections", "Sentinel ID is"];
+
+/// The user of an operator, whatever the password.
+pub const OPERATOR: &str = "operator";
 
 /// Tries of a port that another process takes meanwhile.
 const PORTS_TRIED: usize = 5;
@@ -78,6 +83,11 @@ impl Engine {
         self.process.lock().unwrap().as_ref().unwrap().id()
     }
 
+    /// Its address, for a test that asks it as an operator.
+    pub fn operator_url(&self) -> String {
+        format!("redis://{OPERATOR}:any@127.0.0.1:{}", self.port)
+    }
+
     /// Its folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -124,15 +134,20 @@ impl Engine {
         self.whole_answer(command).lines().next().unwrap_or_default().to_owned()
     }
 
-    /// Sends one command, and returns its answer as the protocol writes it.
+    /// Sends one command as an operator, and returns its answer as the protocol writes it.
     pub fn whole_answer(&self, command: &[&str]) -> String {
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        let mut text = format!("*{}\r\n", command.len());
-        command.iter().for_each(|part| text.push_str(&format!("${}\r\n{part}\r\n", part.len())));
-        connection.write_all(text.as_bytes()).unwrap();
         connection.set_read_timeout(Some(patience())).unwrap();
+        let mut answers = BufReader::new(connection.try_clone().unwrap());
         let mut answer = String::new();
-        read_answer(&mut BufReader::new(connection), &mut answer);
+        if self.has_operator() {
+            connection.write_all(&as_wire(&["AUTH", OPERATOR, "any"])).unwrap();
+            read_answer(&mut answers, &mut answer);
+            assert_eq!(answer, "+OK\r\n");
+            answer.clear();
+        }
+        connection.write_all(&as_wire(command)).unwrap();
+        read_answer(&mut answers, &mut answer);
         answer
     }
 
@@ -157,13 +172,22 @@ impl Engine {
         ready
     }
 
+    /// False for a sentinel, and for a server whose users are those of a test.
+    fn has_operator(&self) -> bool {
+        let has_own_users = self.options.iter().any(|option| option == "--aclfile");
+        !matches!(self.kind, Kind::Sentinel(_)) && !has_own_users
+    }
+
     fn arguments(&self) -> Vec<String> {
         let port = self.port.to_string();
         let server = ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--logfile", ""];
         let server = server.map(str::to_owned).to_vec();
         match &self.kind {
-            Kind::Server => server,
+            Kind::Server if !self.has_operator() => server,
+            Kind::Server => [server, users(&Access::documented().alone)].concat(),
             Kind::Node => {
+                let Access { alone, further_in_cluster, .. } = Access::documented();
+                let server = [server, users(&[alone, further_in_cluster].concat())].concat();
                 let bus = free_port().to_string();
                 let node = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", &bus];
                 [server, node.map(str::to_owned).to_vec()].concat()
@@ -178,6 +202,25 @@ impl Engine {
             }
         }
     }
+}
+
+/// Options for the users of a server. Replicas and tests are its default user, who may do what the
+/// documentation lists, and nothing more. The operator may do all; copies come as the operator.
+fn users(rules: &[String]) -> Vec<String> {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    [
+        words(&format!("--user {OPERATOR} on nopass ~* &* +@all --masteruser {OPERATOR} --masterauth any")),
+        words("--user default on nopass"),
+        rules.to_vec(),
+    ]
+    .concat()
+}
+
+/// A command as the protocol writes it.
+fn as_wire(command: &[&str]) -> Vec<u8> {
+    let mut text = format!("*{}\r\n", command.len());
+    command.iter().for_each(|part| text.push_str(&format!("${}\r\n{part}\r\n", part.len())));
+    text.into_bytes()
 }
 
 /// Reads one answer: a line, and as many bytes or further answers as that says.

@@ -1,6 +1,6 @@
 //! A main server, a copy of it, and three sentinels that make the copy the main server when the
 //! first fails. Must not hold: what is asked of them.
-use super::{Engine, Kind, in_time};
+use super::{Engine, Kind, OPERATOR, in_time};
 
 /// Name by which the sentinels know the main server.
 pub const MAIN: &str = "tools";
@@ -24,7 +24,8 @@ impl Watched {
         let copy = Engine::start(&[options, &["--replicaof", "127.0.0.1", &port]].concat());
         let lines = format!(
             "sentinel monitor {MAIN} 127.0.0.1 {port} 2\nsentinel down-after-milliseconds {MAIN} 500\n\
-             sentinel failover-timeout {MAIN} 3000\n"
+             sentinel failover-timeout {MAIN} 3000\nsentinel auth-user {MAIN} {OPERATOR}\n\
+             sentinel auth-pass {MAIN} any\n"
         );
         let sentinels = [(); 3].map(|()| Engine::start_as(Kind::Sentinel(lines.clone()), &[]));
         let watched = Self { main, copy, sentinels };

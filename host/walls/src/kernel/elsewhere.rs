@@ -36,3 +36,19 @@ pub fn close_inherited() -> std::io::Result<()> {
 pub fn end_on_abort() -> std::io::Result<()> {
     Ok(())
 }
+
+/// Changes nothing: the system's allocator decides.
+pub fn free_large_blocks() {}
+
+/// Nothing: the system's allocator does not say.
+pub fn heap_bytes() -> Option<u32> {
+    None
+}
+
+/// Changes nothing: the system's allocator decides.
+pub fn trim_heap() {}
+
+/// True: what the system has is found by reserving it.
+pub fn has_address_space(_: u64) -> bool {
+    true
+}

@@ -22,9 +22,13 @@ mod rights;
 mod wall;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Entered, close_inherited, end_on_abort, enter};
+pub use elsewhere::{
+    Entered, close_inherited, end_on_abort, enter, free_large_blocks, has_address_space, heap_bytes, trim_heap,
+};
 #[cfg(target_os = "linux")]
-pub use linux::{Entered, close_inherited, end_on_abort, enter};
+pub use linux::{
+    Entered, close_inherited, end_on_abort, enter, free_large_blocks, has_address_space, heap_bytes, trim_heap,
+};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{FirstProcess, start_first};
 pub use probe::{PROBE_TIME_MAX, ProbeError, answer_probe, probe};

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use tokio::sync::Notify;
 
 use super::Child;
@@ -246,6 +246,17 @@ impl Memory {
         };
         let own = [bytes("RssAnon:"), bytes("RssShmem:"), bytes("VmSwap:"), bytes("VmPTE:")];
         Some(Self { resident: bytes("VmRSS:")?, own: own.into_iter().flatten().sum() })
+    }
+}
+
+impl End {
+    /// True if a signal ended it that no process gets for what it does itself: a person sent it, or
+    /// the kernel for want of memory. Whoever killed the process from here knows better.
+    #[must_use]
+    pub fn is_from_outside(&self) -> bool {
+        let sent = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
+        let signal = self.status.and_then(|status| status.signal());
+        self.made_room.is_none() && signal.is_some_and(|signal| sent.contains(&signal))
     }
 }
 

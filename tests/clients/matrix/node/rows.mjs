@@ -48,7 +48,7 @@ function check(holds, claim, ...details) {
 
 /** The audit's records of this event about the endless tool, from each process. The last line may be half written. */
 function records(event, tool) {
-    const files = readdirSync(options.folder).filter(name => /^audit.*\.jsonl$/.test(name));
+    const files = readdirSync(options.folder).filter(name => /^audit\.jsonl(-\d+)?$/.test(name));
     const lines = files.flatMap(name => readFileSync(join(options.folder, name), 'utf8').split('\n').slice(0, -1));
     return lines.map(line => JSON.parse(line)).filter(record => record.event === event && (tool === undefined || record.tool === tool));
 }

@@ -409,6 +409,14 @@ fn another_server_s_metadata_redirect_or_answer_is_no_login() {
     let url = format!("{}?error=access_denied&state={}&iss={iss}", login.redirect(), login.part("state"));
     browser.get(&url);
     assert!(login.fails().contains("the server refuses: access_denied"));
+
+    // What others write acts on no terminal.
+    let login = Login::begin(&scene.folder, &[]);
+    let hostile = "a%E2%80%AEb%1B%5B2J%E2%80%8Bc%C2%9B31m";
+    browser.get(&format!("{}?error={hostile}&state={}&iss={iss}", login.redirect(), login.part("state")));
+    let said = login.fails();
+    assert!(!said.contains(['\u{202e}', '\u{1b}', '\u{200b}', '\u{9b}']), "{said:?}");
+    assert!(said.contains("the server refuses: a"), "{said:?}");
     assert!(!scene.folder.path().join(STORED).exists());
 }
 

@@ -139,7 +139,7 @@ impl Addition {
         if let Some(prefix) = &args.prefix {
             entry.set("prefix", prefix.as_str().into());
         }
-        if !inspected.found.left_out.is_empty() {
+        if inspected.found.skips_functions() {
             entry.set("skip_unsupported", true.into());
         }
         Ok(Self { name, found, inspected, entry })

@@ -8,13 +8,18 @@ mod tail;
 mod verify;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use toolcell_audit::Archive;
+use toolcell_audit::{Archive, Chain};
+use toolcell_server::ManifestFile;
+use toolcell_server::catalog::folder_of;
 
-use crate::args::{AuditArgs, AuditCommand};
-use crate::exit::Exit;
+use crate::args::{AUDIT, AuditArgs, AuditCommand, AuditFileArg};
+use crate::exit::{Exit, Failure};
 use crate::terminal;
+
+/// The most bytes that a record has up to the end of its time: its number, a hash and the time.
+const HEAD_BYTES_MAX: usize = 192;
 
 /// Runs one of its commands.
 pub fn run(args: &AuditArgs) -> anyhow::Result<Exit> {
@@ -34,24 +39,56 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Does this with each chain of an audit: those of processes that ran at once. Returns the worst
-/// exit.
-fn each_chain(file: &Path, mut work: impl FnMut(&Path, Archive) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+/// The audit that a command is about: the one that it names, or the manifest's. Without a manifest,
+/// or where that names none, it is the one of the usual name.
+fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
+    let path = &arg.manifest.manifest;
+    if let Some(file) = &arg.file {
+        return Ok(file.clone());
+    }
+    if !path.exists() {
+        return Ok(PathBuf::from(AUDIT));
+    }
+    let problems = |problem: String| Failure::at_fault(problem, "name the audit itself: `toolcell audit verify FILE`");
+    let file = ManifestFile::read(path).map_err(problems)?;
+    let parsed = toolcell_policy::parse(&file.source())
+        .map_err(|_| problems(format!("{} has problems; `toolcell check` shows them", path.display())))?;
+    let audit = parsed.manifest.audit().file().map(|file| folder_of(path).join(file));
+    Ok(audit.unwrap_or_else(|| PathBuf::from(AUDIT)))
+}
+
+/// A file of an audit that cannot be read.
+struct UnreadableFile {
+    path: PathBuf,
+    error: io::Error,
+}
+
+/// Does this with each chain of an audit: those of processes that ran at once. Returns the first
+/// exit that is not `Done`.
+fn each_chain(file: &Path, mut work: impl FnMut(&Chain, Archive) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
     let chains = match toolcell_audit::chains(file) {
         Ok(chains) => chains,
         Err(error) => return Ok(unreadable(file, &error)),
     };
-    let mut worst = Exit::Done;
-    for path in &chains {
-        let exit = match Archive::open(path) {
-            Ok(archive) => work(path, archive)?,
-            Err(error) => unreadable(path, &error),
+    let mut exit = Exit::Done;
+    for chain in &chains {
+        let next = match Archive::open(&chain.path) {
+            Ok(archive) => work(chain, archive)?,
+            Err(error) => unreadable(&chain.path, &error),
         };
-        if exit != Exit::Done {
-            worst = exit;
-        }
+        exit = exit.or(next);
     }
-    Ok(worst)
+    Ok(exit)
+}
+
+/// The time of a record; empty where there is none. Times of one form sort as text.
+fn time_of(line: Option<&[u8]>) -> &[u8] {
+    const KEY: &[u8] = b"\"time\":\"";
+    let head = line.unwrap_or_default();
+    let head = head.get(..HEAD_BYTES_MAX).unwrap_or(head);
+    let begin = head.windows(KEY.len()).position(|window| window == KEY).map(|at| at + KEY.len());
+    let rest = begin.and_then(|begin| head.get(begin..)).unwrap_or_default();
+    rest.split(|byte| *byte == b'"').next().unwrap_or_default()
 }
 
 /// Reports that the audit cannot be read.

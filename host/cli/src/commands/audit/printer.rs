@@ -1,5 +1,5 @@
-//! Prints records to stdout: filters them, joins start and end of a call, and draws them or passes
-//! them through. Must not hold: their source.
+//! Prints records of all chains to stdout: filters them, joins start and end of a call, and draws
+//! them or passes them through. Must not hold: their source.
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
@@ -20,43 +20,44 @@ pub struct Printer {
     filter: Filter,
     is_json: bool,
     style: Style,
+    chains: BTreeMap<u32, ChainState>,
+    headed: bool,
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+/// Facts about one chain.
+#[derive(Default)]
+struct ChainState {
     started: BTreeMap<u64, StartedCall>,
     loads: Loads,
-    headed: bool,
+    /// Lines that are no records.
     unreadable: u64,
-    out: BufWriter<StdoutLock<'static>>,
 }
 
 impl Printer {
     pub fn new(filter: Filter, is_json: bool) -> Self {
         let (style, out) = (terminal::stdout_style(), BufWriter::new(io::stdout().lock()));
-        let (started, loads) = (BTreeMap::new(), Loads::default());
-        Self { filter, is_json, style, started, loads, headed: false, unreadable: 0, out }
+        Self { filter, is_json, style, chains: BTreeMap::new(), headed: false, out }
     }
 
-    /// Its filter.
-    pub const fn filter(&self) -> &Filter {
-        &self.filter
-    }
-
-    /// Takes the next record.
-    pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
+    /// Takes the next record of a chain.
+    pub fn line(&mut self, chain: u32, line: &[u8]) -> io::Result<()> {
         let Ok(record) = serde_json::from_slice::<Value>(line) else {
-            self.unreadable += 1;
+            self.of(chain).unreadable += 1;
             return Ok(());
         };
         if !self.is_json {
-            return self.row(&record);
+            return self.row(chain, &record);
         }
         let (id, event) = (id(&record), row::text(&record, "event"));
         if event == "host.started" {
             // Numbers of calls begin anew.
-            self.started.clear();
+            self.of(chain).started.clear();
         }
-        let takes = self.takes(&record, id);
+        let takes = self.takes(chain, &record, id);
         match event.as_str() {
-            "call.started" => self.start(id, &record, takes),
-            "call.finished" => drop(self.started.remove(&id)),
+            "call.started" => self.of(chain).start(id, &record, takes),
+            "call.finished" => drop(self.of(chain).started.remove(&id)),
             _ => {}
         }
         if takes {
@@ -66,10 +67,14 @@ impl Printer {
         Ok(())
     }
 
-    fn takes(&self, record: &Value, id: u64) -> bool {
+    fn of(&mut self, chain: u32) -> &mut ChainState {
+        self.chains.entry(chain).or_default()
+    }
+
+    fn takes(&self, chain: u32, record: &Value, id: u64) -> bool {
         // A number says which call a record belongs to; others have none.
-        let caller = self.started.get(&id).map(|started| started.caller.as_str());
-        self.filter.takes(record, caller)
+        let started = self.chains.get(&chain).and_then(|chain| chain.started.get(&id));
+        self.filter.takes(record, started.map(|started| started.caller.as_str()))
     }
 
     /// Flushes the output.
@@ -78,23 +83,24 @@ impl Printer {
         self.out.flush()
     }
 
-    /// Prints calls without an end; returns the number of lines that are no records.
-    pub fn end(mut self) -> io::Result<u64> {
+    /// Prints calls without an end; returns the number of lines that are no records, by chain.
+    pub fn end(mut self) -> io::Result<BTreeMap<u32, u64>> {
         self.loaded()?;
         if !self.is_json {
-            self.unfinished()?;
+            let chains: Vec<u32> = self.chains.keys().copied().collect();
+            chains.into_iter().try_for_each(|chain| self.unfinished(chain))?;
         }
         self.out.flush()?;
-        Ok(self.unreadable)
+        Ok(self.chains.iter().map(|(number, chain)| (*number, chain.unreadable)).collect())
     }
 
-    fn row(&mut self, record: &Value) -> io::Result<()> {
+    fn row(&mut self, chain: u32, record: &Value) -> io::Result<()> {
         let id = id(record);
-        let takes = self.takes(record, id);
+        let takes = self.takes(chain, record, id);
         let event = record.get("event").and_then(Value::as_str).unwrap_or_default();
         if event == "component.loaded" {
             if takes && !self.filter.is_about_calls() {
-                self.loads.add(record);
+                self.of(chain).loads.add(record);
             }
             return Ok(());
         }
@@ -102,22 +108,23 @@ impl Printer {
         let row = match record.get("event").and_then(Value::as_str).unwrap_or_default() {
             "call.started" => {
                 // Its end may pass the filter though its start does not.
-                self.start(id, record, takes);
+                self.of(chain).start(id, record, takes);
                 return Ok(());
             }
             "call.finished" => {
-                let started = self.started.remove(&id);
+                let started = self.of(chain).started.remove(&id);
                 takes.then(|| row::finished(record, started.as_ref(), self.style))
             }
             "call.refused" => takes.then(|| row::refused(record, self.style)),
             "call.denied" => {
-                let caller = self.started.get(&id).map_or("", |started| &started.caller);
+                let started = self.chains.get(&chain).and_then(|chain| chain.started.get(&id));
+                let caller = started.map_or("", |started| &started.caller);
                 takes.then(|| row::denied(record, caller, self.style))
             }
             "request.refused" => takes.then(|| row::refused_requests(record, self.style)),
             event => {
                 if event == "host.started" {
-                    self.unfinished()?;
+                    self.unfinished(chain)?;
                 }
                 (takes && !self.filter.is_about_calls()).then(|| row::other(record, self.style))
             }
@@ -125,26 +132,16 @@ impl Printer {
         row.map_or(Ok(()), |row| self.print(&row))
     }
 
-    fn start(&mut self, id: u64, record: &Value, takes: bool) {
-        let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
-        let [time, tool, caller] = ["time", "tool", "caller"].map(|key| row::text(record, key));
-        self.started.insert(id, StartedCall { time, tool, caller, arguments_bytes, is_asked_for: takes });
-        if self.started.len() > STARTED_MAX {
-            self.started.pop_first();
-        }
-    }
-
     /// Prints the components that were loaded since the last other record.
     fn loaded(&mut self) -> io::Result<()> {
-        for row in self.loads.rows(self.style) {
-            self.print(&row)?;
-        }
-        Ok(())
+        let style = self.style;
+        let rows: Vec<String> = self.chains.values_mut().flat_map(|chain| chain.loads.rows(style)).collect();
+        rows.iter().try_for_each(|row| self.print(row))
     }
 
-    /// Prints calls that started and did not end.
-    fn unfinished(&mut self) -> io::Result<()> {
-        for (id, started) in std::mem::take(&mut self.started) {
+    /// Prints calls of a chain that started and did not end.
+    fn unfinished(&mut self, chain: u32) -> io::Result<()> {
+        for (id, started) in std::mem::take(&mut self.of(chain).started) {
             if started.is_asked_for {
                 self.print(&row::unfinished(id, &started, self.style))?;
             }
@@ -157,6 +154,17 @@ impl Printer {
             self.out.write_all(row::heading(self.style).as_bytes())?;
         }
         self.out.write_all(row.as_bytes())
+    }
+}
+
+impl ChainState {
+    fn start(&mut self, id: u64, record: &Value, takes: bool) {
+        let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
+        let [time, tool, caller] = ["time", "tool", "caller"].map(|key| row::text(record, key));
+        self.started.insert(id, StartedCall { time, tool, caller, arguments_bytes, is_asked_for: takes });
+        if self.started.len() > STARTED_MAX {
+            self.started.pop_first();
+        }
     }
 }
 

@@ -1,14 +1,56 @@
-//! `toolcell audit show`: the records, those of a call where it ended.
-use std::io;
-use std::path::Path;
+//! `toolcell audit show`: the records of all chains by their times, those of a call where it ended.
+use std::io::{self, BufReader};
+use std::path::PathBuf;
 
-use toolcell_audit::{Archive, ArchivedFile, Filter};
+use toolcell_audit::{Archive, ArchivedFile, Between, Filter, Lines};
 
 use super::filter;
 use super::printer::Printer;
-use super::{each_chain, say_unreadable, unreadable, wrong_filter};
+use super::{UnreadableFile, each_chain, named, say_unreadable, time_of, unreadable, wrong_filter};
 use crate::args::AuditShowArgs;
 use crate::exit::Exit;
+
+/// One chain, opened.
+struct OpenChain {
+    number: u32,
+    path: PathBuf,
+    archive: Archive,
+}
+
+/// The records of one chain, one after the other.
+struct ChainReader<'a> {
+    chain: &'a OpenChain,
+    /// Files that are left to read.
+    files: std::slice::Iter<'a, ArchivedFile>,
+    reading: Option<(&'a ArchivedFile, Lines<BufReader<Between<'a>>>)>,
+    /// The next line.
+    next: Option<Vec<u8>>,
+}
+
+impl ChainReader<'_> {
+    /// Reads the next line.
+    fn advance(&mut self, filter: &Filter) -> Result<(), UnreadableFile> {
+        loop {
+            if let Some((file, lines)) = &mut self.reading {
+                let line = lines.next_line().map(|line| line.map(<[u8]>::to_vec));
+                let problem = |error| io::Error::other(format!("line {}: {error}", lines.number()));
+                self.next =
+                    line.map_err(|error| UnreadableFile { path: file.path().to_owned(), error: problem(error) })?;
+                if self.next.is_some() {
+                    return Ok(());
+                }
+            }
+            let Some(file) = self.files.next() else {
+                self.next = None;
+                return Ok(());
+            };
+            // A file ends before the first record of the next.
+            let over = self.files.as_slice().first().and_then(begins);
+            let reaches = over.is_none_or(|time| filter.reaches(&time));
+            self.reading = reaches.then(|| (file, file.lines()));
+        }
+    }
+}
 
 /// Prints the records.
 pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
@@ -16,33 +58,46 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };
-    each_chain(&args.file, |path, archive| print(args, filter.clone(), path, &archive))
+    let file = match named(&args.file) {
+        Ok(file) => file,
+        Err(failure) => return failure.tell(false),
+    };
+    let mut chains = Vec::new();
+    let mut exit = each_chain(&file, |chain, archive| {
+        chains.push(OpenChain { number: chain.number, path: chain.path.clone(), archive });
+        Ok(Exit::Done)
+    })?;
+    let mut printer = Printer::new(filter.clone(), args.filter.json);
+    if let Err(problem) = print(&chains, &filter, &mut printer)? {
+        printer.flush()?;
+        return Ok(unreadable(&problem.path, &problem.error));
+    }
+    let left_out = printer.end()?;
+    for chain in &chains {
+        let lines = left_out.get(&chain.number).copied().unwrap_or_default();
+        exit = exit.or(say_unreadable(&chain.path, lines));
+    }
+    Ok(exit)
 }
 
-/// Prints the records of one chain.
-fn print(args: &AuditShowArgs, filter: Filter, path: &Path, archive: &Archive) -> anyhow::Result<Exit> {
-    let mut printer = Printer::new(filter, args.filter.json);
-    let files = archive.files();
-    for (place, file) in files.iter().enumerate() {
-        // A file ends before the first record of the next.
-        let over = files.get(place + 1).and_then(begins);
-        if over.is_some_and(|time| !printer.filter().reaches(&time)) {
-            continue;
-        }
-        let mut lines = file.lines();
-        loop {
-            match lines.next_line() {
-                Ok(Some(line)) => printer.line(line)?,
-                Ok(None) => break,
-                Err(error) => {
-                    printer.flush()?;
-                    let problem = io::Error::other(format!("line {}: {error}", lines.number()));
-                    return Ok(unreadable(file.path(), &problem));
-                }
-            }
+/// Prints what is oldest, until nothing is left.
+fn print(chains: &[OpenChain], filter: &Filter, printer: &mut Printer) -> io::Result<Result<(), UnreadableFile>> {
+    let reader = |chain| ChainReader { chain, files: chain.archive.files().iter(), reading: None, next: None };
+    let mut readers: Vec<ChainReader<'_>> = chains.iter().map(reader).collect();
+    for reader in &mut readers {
+        if let Err(problem) = reader.advance(filter) {
+            return Ok(Err(problem));
         }
     }
-    Ok(say_unreadable(path, printer.end()?))
+    loop {
+        let left = readers.iter_mut().filter(|reader| reader.next.is_some());
+        let oldest = left.min_by(|one, other| time_of(one.next.as_deref()).cmp(time_of(other.next.as_deref())));
+        let Some(reader) = oldest else { return Ok(Ok(())) };
+        printer.line(reader.chain.number, reader.next.as_deref().unwrap_or_default())?;
+        if let Err(problem) = reader.advance(filter) {
+            return Ok(Err(problem));
+        }
+    }
 }
 
 /// Time of the file's first record.

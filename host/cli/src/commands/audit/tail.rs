@@ -1,33 +1,71 @@
-//! `toolcell audit tail`: the last records, and new ones.
+//! `toolcell audit tail`: the last records of all chains, and new ones.
+use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolcell_audit::Follower;
+use toolcell_audit::{Archive, Chain, Follower};
 
 use super::filter;
 use super::printer::Printer;
-use super::{each_chain, say_unreadable, unreadable, wrong_filter};
+use super::{UnreadableFile, each_chain, named, say_unreadable, time_of, unreadable, wrong_filter};
 use crate::args::AuditTailArgs;
 use crate::exit::Exit;
 
 /// Interval of checks for new records: soon for a person, and rare enough to cost nothing.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// Checks for new records until the next one for new chains, which begin with a process.
+const LOOKS_PER_CHAINS: u32 = 5;
+
 /// A chain whose records are printed.
 struct Followed {
+    number: u32,
     path: PathBuf,
     follower: Follower,
-    printer: Printer,
+    /// The next line, once it was read.
+    next: Option<Vec<u8>>,
 }
 
+/// A line and the number of its chain.
+struct ChainLine {
+    chain: u32,
+    line: Vec<u8>,
+}
+
+/// All chains, whose lines come by their times.
+struct Merged(Vec<Followed>);
+
 impl Followed {
-    /// Prints the records that have come.
-    fn print(&mut self) -> io::Result<()> {
-        while let Some(line) = self.follower.next_line()? {
-            self.printer.line(line)?;
+    fn new(chain: &Chain, archive: Archive, last: u64) -> io::Result<Self> {
+        let follower = archive.follow(&chain.path, last)?;
+        Ok(Self { number: chain.number, path: chain.path.clone(), follower, next: None })
+    }
+}
+
+impl Merged {
+    /// The oldest line that has not come yet.
+    fn next(&mut self) -> Result<Option<ChainLine>, UnreadableFile> {
+        for chain in self.0.iter_mut().filter(|chain| chain.next.is_none()) {
+            let line = chain.follower.next_line().map(|line| line.map(<[u8]>::to_vec));
+            chain.next = line.map_err(|error| UnreadableFile { path: chain.path.clone(), error })?;
         }
-        self.printer.flush()
+        let left = self.0.iter_mut().filter(|chain| chain.next.is_some());
+        let oldest = left.min_by(|one, other| time_of(one.next.as_deref()).cmp(time_of(other.next.as_deref())));
+        Ok(oldest.and_then(|chain| Some(ChainLine { chain: chain.number, line: chain.next.take()? })))
+    }
+
+    /// Follows chains that have begun since, from their beginning.
+    fn look_for_chains(&mut self, audit: &Path) {
+        // What cannot be looked at now is looked at again.
+        let Ok(chains) = toolcell_audit::chains(audit) else { return };
+        for chain in chains {
+            if self.0.iter().any(|followed| followed.number == chain.number) {
+                continue;
+            }
+            let followed = Archive::open(&chain.path).and_then(|archive| Followed::new(&chain, archive, u64::MAX));
+            self.0.extend(followed);
+        }
     }
 }
 
@@ -37,36 +75,69 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };
-    let mut followed = Vec::new();
-    let exit = each_chain(&args.file, |path, archive| {
-        let follower = archive.follow(path, args.records)?;
-        followed.push(Followed {
-            path: path.to_owned(),
-            follower,
-            printer: Printer::new(filter.clone(), args.filter.json),
-        });
+    let file = match named(&args.file) {
+        Ok(file) => file,
+        Err(failure) => return failure.tell(false),
+    };
+    let mut merged = Merged(Vec::new());
+    let mut exit = each_chain(&file, |chain, archive| {
+        merged.0.push(Followed::new(chain, archive, args.records)?);
         Ok(Exit::Done)
     })?;
-    if followed.is_empty() {
+    if merged.0.is_empty() {
         return Ok(exit);
     }
+    let mut printer = Printer::new(filter, args.filter.json);
+    if let Err(problem) = last(&mut merged, args.records, &mut printer)? {
+        return Ok(unreadable(&problem.path, &problem.error));
+    }
+    if args.follow {
+        return follow(&mut merged, &file, &mut printer);
+    }
+    let left_out = printer.end()?;
+    for chain in &merged.0 {
+        exit = exit.or(say_unreadable(&chain.path, left_out.get(&chain.number).copied().unwrap_or_default()));
+    }
+    Ok(exit)
+}
+
+/// Prints lines as they are written, and those of chains that begin meanwhile. It ends where a
+/// chain cannot be read any more.
+fn follow(merged: &mut Merged, file: &Path, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let mut looks = 0_u32;
     loop {
-        for chain in &mut followed {
-            if let Err(error) = chain.print() {
-                return Ok(unreadable(&chain.path, &error));
+        std::thread::sleep(LOOK_AGAIN_AFTER);
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS_PER_CHAINS) {
+            merged.look_for_chains(file);
+        }
+        loop {
+            match merged.next() {
+                Ok(Some(ChainLine { chain, line })) => printer.line(chain, &line)?,
+                Ok(None) => break,
+                Err(problem) => return Ok(unreadable(&problem.path, &problem.error)),
             }
         }
-        if !args.follow {
-            break;
-        }
-        std::thread::sleep(LOOK_AGAIN_AFTER);
+        printer.flush()?;
     }
-    let mut worst = exit;
-    for chain in followed {
-        let exit = say_unreadable(&chain.path, chain.printer.end()?);
-        if exit != Exit::Done {
-            worst = exit;
+}
+
+/// Prints the last of the lines that are there.
+fn last(merged: &mut Merged, records: u64, printer: &mut Printer) -> io::Result<Result<(), UnreadableFile>> {
+    let mut lines = VecDeque::new();
+    loop {
+        match merged.next() {
+            Ok(Some(line)) => lines.push_back(line),
+            Ok(None) => break,
+            Err(problem) => return Ok(Err(problem)),
+        }
+        if lines.len() as u64 > records {
+            lines.pop_front();
         }
     }
-    Ok(worst)
+    for ChainLine { chain, line } in lines {
+        printer.line(chain, &line)?;
+    }
+    printer.flush()?;
+    Ok(Ok(()))
 }

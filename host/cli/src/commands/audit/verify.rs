@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolcell_audit::{Archive, ArchivedFile, Break, Summary, Verifier};
 
-use super::unreadable;
+use super::{named, unreadable};
 use crate::args::AuditVerifyArgs;
 use crate::exit::Exit;
 use crate::terminal;
@@ -15,23 +15,33 @@ const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
 
 /// Checks every file of every chain.
 pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
-    let chains = match toolcell_audit::chains(&args.file) {
+    let file = match named(&args.file) {
+        Ok(file) => file,
+        Err(failure) => return failure.tell(args.json),
+    };
+    let chains = match toolcell_audit::chains(&file) {
         Ok(chains) => chains,
-        Err(error) => return Ok(unreadable(&args.file, &error)),
+        Err(error) => return Ok(unreadable(&file, &error)),
     };
     let mut worst = Exit::Done;
     let mut is_head_found = false;
-    for file in chains {
-        let chain = AuditVerifyArgs { file, ..args.clone() };
-        match check(&chain)? {
+    for chain in chains {
+        match check(&Asked { file: &chain.path, head: args.head.as_deref(), json: args.json })? {
             Checked::Whole { has_head } => is_head_found |= has_head,
             Checked::Not(exit) => worst = exit,
         }
     }
     if let Some(head) = args.head.as_deref().filter(|_| worst == Exit::Done && !is_head_found) {
-        return head_missing(args, head);
+        return head_missing(&Asked { file: &file, head: Some(head), json: args.json }, head);
     }
     Ok(worst)
+}
+
+/// A question about one chain.
+struct Asked<'a> {
+    file: &'a Path,
+    head: Option<&'a str>,
+    json: bool,
 }
 
 /// Result of checking one chain.
@@ -46,12 +56,12 @@ enum Checked {
 }
 
 /// Checks every file of one chain.
-fn check(args: &AuditVerifyArgs) -> anyhow::Result<Checked> {
-    let (archive, strays) = match Archive::open_with_strays(&args.file) {
+fn check(args: &Asked<'_>) -> anyhow::Result<Checked> {
+    let (archive, strays) = match Archive::open_with_strays(args.file) {
         Ok(opened) => opened,
-        Err(error) => return Ok(Checked::Not(unreadable(&args.file, &error))),
+        Err(error) => return Ok(Checked::Not(unreadable(args.file, &error))),
     };
-    let verifier = args.head.as_deref().map_or_else(Verifier::new, Verifier::looking_for);
+    let verifier = args.head.map_or_else(Verifier::new, Verifier::looking_for);
     let found = archive.verify_with(verifier);
     let summary = match found {
         Ok(summary) => summary,
@@ -80,7 +90,7 @@ fn is_torn(file: &ArchivedFile) -> bool {
     file.is_unchanged().unwrap_or(true)
 }
 
-fn broken_at(args: &AuditVerifyArgs, file: &ArchivedFile, broken: &Break) -> anyhow::Result<Exit> {
+fn broken_at(args: &Asked<'_>, file: &ArchivedFile, broken: &Break) -> anyhow::Result<Exit> {
     let Break { line, record, reason } = broken;
     let place = file.path().display();
     if args.json {
@@ -95,7 +105,7 @@ fn broken_at(args: &AuditVerifyArgs, file: &ArchivedFile, broken: &Break) -> any
 }
 
 /// Reports files beyond a gap in the numbers, which no rotation leaves.
-fn beyond_gap(args: &AuditVerifyArgs, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
+fn beyond_gap(args: &Asked<'_>, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
     let reason = format!("{} beyond a gap, where nothing is checked", files(strays.len()));
     let place = first.display();
     if args.json {
@@ -114,7 +124,7 @@ fn files(count: usize) -> String {
     if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
-fn torn_at(args: &AuditVerifyArgs, file: &ArchivedFile, summary: &Summary) -> anyhow::Result<Exit> {
+fn torn_at(args: &Asked<'_>, file: &ArchivedFile, summary: &Summary) -> anyhow::Result<Exit> {
     let reason = format!("the last record is torn: {} bytes of it are there", file.torn_bytes());
     let place = file.path().display();
     if args.json {
@@ -129,7 +139,7 @@ fn torn_at(args: &AuditVerifyArgs, file: &ArchivedFile, summary: &Summary) -> an
     Ok(Exit::AtFault)
 }
 
-fn head_missing(args: &AuditVerifyArgs, head: &str) -> anyhow::Result<Exit> {
+fn head_missing(args: &Asked<'_>, head: &str) -> anyhow::Result<Exit> {
     let reason = format!("no record has the hash {head}");
     if args.json {
         terminal::print(&format!("{}\n", json!({"ok": false, "reason": reason})))?;
@@ -151,7 +161,7 @@ fn as_json(archive: &Archive, summary: &Summary) -> String {
     format!("{found}\n")
 }
 
-fn as_text(args: &AuditVerifyArgs, archive: &Archive, summary: &Summary) -> String {
+fn as_text(args: &Asked<'_>, archive: &Archive, summary: &Summary) -> String {
     let Summary { records, first, last, head, times, found } = summary;
     let mut text = format!("{}: ok; records: {records}, files: {}\n", args.file.display(), archive.files().len());
     if let Some((from, to)) = times {

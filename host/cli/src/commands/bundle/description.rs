@@ -15,17 +15,17 @@ const FORM: &str = "0.3";
 const FOLDER: &str = "${__dirname}";
 
 /// The text of `manifest.json`.
-pub fn of(args: &BundleArgs, ready: &Ready, contents: &Contents, locked: bool) -> String {
+pub fn of(args: &BundleArgs, name: &str, ready: &Ready, contents: &Contents, locked: bool) -> String {
     let server = ready.manifest.server();
-    let shown = server.title().unwrap_or(server.name());
+    let shown = server.title().unwrap_or(name);
     let asked = contents.variables().keys().map(|name| (name.clone(), asked(name)));
     let required = json!({
         "manifest_version": FORM,
-        "name": server.name(),
+        "name": name,
         "display_name": shown,
         "version": args.bundle_version,
         "description": server.instructions().map_or_else(|| shown.to_owned(), first_line),
-        "author": {"name": args.author.as_deref().unwrap_or(server.name())},
+        "author": {"name": args.author.as_deref().unwrap_or(name)},
         "server": {
             "type": "binary",
             "entry_point": PROGRAM,

@@ -8,6 +8,7 @@ mod zip;
 use std::path::{Path, PathBuf};
 
 use toolcell_mcp::Catalog as _;
+use toolcell_policy::{Manifest, Server};
 use toolcell_server::file::{read_bounded, write_whole};
 use toolcell_server::{OpenOptions, lock};
 
@@ -49,6 +50,22 @@ impl From<TooLarge> for Problem {
     }
 }
 
+/// The name of the bundle: the server's, or that of the manifest's folder where the manifest gives
+/// none. Clients keep bundles by their names.
+fn bundle_name(manifest: &Manifest, path: &Path) -> String {
+    let name = manifest.server().name();
+    if name != Server::default().name() {
+        return name.to_owned();
+    }
+    let folder = path.canonicalize().ok().and_then(|path| Some(path.parent()?.file_name()?.to_str()?.to_owned()));
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+    let folder: String = folder.unwrap_or_default().chars().map(plain).collect();
+    match folder.trim_matches(|c: char| !c.is_ascii_alphanumeric()) {
+        "" => name.to_owned(),
+        folder => folder.to_owned(),
+    }
+}
+
 /// Writes the bundle.
 pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     let path = &args.manifest.manifest;
@@ -56,10 +73,11 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     let locked = lock::path_beside(path).exists();
     let options = OpenOptions { code: args.code.options(), locked, ..OpenOptions::default() };
     let Some((file, ready)) = open_with_or_say(path, options)? else { return Ok(Exit::AtFault) };
-    let output = args.output.clone().unwrap_or_else(|| file_name(ready.manifest.server().name()));
+    let name = bundle_name(&ready.manifest, path);
+    let output = args.output.clone().unwrap_or_else(|| file_name(&name));
     let bundled = Contents::of(&file, &ready.manifest, &output).and_then(|contents| {
         let program = program(args.program.as_deref())?;
-        let description = description::of(args, &ready, &contents, locked);
+        let description = description::of(args, &name, &ready, &contents, locked);
         let bytes = packed(&description, &program, &contents)?;
         Ok((contents, bytes))
     });

@@ -1,19 +1,45 @@
-//! Denials of a call, for the person who made it: the command and the lines that would allow each.
-//! Must not hold: decisions.
+//! Denials of a call, for the person who made it: the command or option that would allow each, and
+//! the lines of a manifest. Must not hold: decisions.
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolcell_mcp::sanitize;
-use toolcell_policy::{Ask, Capability, Denial, FileAccess};
-use toolcell_server::shell;
+use toolcell_policy::edit::{ManifestEdit, ManifestEntry};
+use toolcell_policy::{ANY_FOLDER, Ask, Capability, Denial, Reason, Source, parse};
+use toolcell_server::catalog::folder_of;
+use toolcell_server::{ManifestFile, shell};
+
+use crate::commands::grant::grant;
+use crate::edit::rights;
+use crate::sketch;
 
 /// The manifest that commands take by themselves.
 const MANIFEST_DEFAULT: &str = "toolcell.toml";
 
+/// The place of the rights of a call.
+pub enum RightsPlace<'a> {
+    /// A manifest, with its text by now.
+    Manifest { path: &'a Path, text: String },
+    /// The command line, which names a component in place of a manifest.
+    CommandLine,
+}
+
+impl<'a> RightsPlace<'a> {
+    /// The place that `--manifest` names.
+    pub fn of(path: &'a Path) -> Self {
+        if sketch::is_component(path) {
+            return Self::CommandLine;
+        }
+        // Without a text no command is known to work, and none is shown.
+        let text = ManifestFile::read(path).map(|file| file.text().to_owned()).unwrap_or_default();
+        Self::Manifest { path, text }
+    }
+}
+
 /// The hints on what was denied; `""` if nothing was. A failed call is also told that its
 /// environment was empty, if nothing else was denied.
-pub fn hints(denials: &[Denial], manifest: &Path, failed: bool) -> String {
+pub fn hints(denials: &[Denial], place: &RightsPlace<'_>, failed: bool) -> String {
     let named: Vec<&Denial> = denials.iter().filter(|denial| denial.capability() != Capability::Env).collect();
     let of_env = denials.iter().filter(|denial| failed && named.is_empty() && denial.capability() == Capability::Env);
     let mut told = BTreeSet::new();
@@ -28,7 +54,7 @@ pub fn hints(denials: &[Denial], manifest: &Path, failed: bool) -> String {
         denial.capability() == Capability::Lookup && named.iter().any(connects)
     };
     for denial in named.iter().copied().filter(|denial| !is_covered(denial)).chain(of_env) {
-        let hint = hint(denial, manifest);
+        let hint = hint(denial, place);
         if told.insert(hint.clone()) {
             text.push_str(&hint);
         }
@@ -42,51 +68,133 @@ pub fn untold(text: &str, hints: &str) -> String {
     text.lines().filter(|line| !told.contains(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-fn hint(denial: &Denial, manifest: &Path) -> String {
+fn hint(denial: &Denial, place: &RightsPlace<'_>) -> String {
     let mut text = format!("\n{}\n", sanitize::line(&denial.to_string()));
-    if let Some(command) = command(denial, manifest) {
+    let advice = match place {
+        RightsPlace::Manifest { path, text } => command(denial, path, text),
+        RightsPlace::CommandLine => option(denial).map(|option| format!("call it with {option}")),
+    };
+    if let Some(advice) = &advice {
         // Writing into a String cannot fail.
-        let _ = writeln!(text, "hint: {command}");
+        let _ = writeln!(text, "hint: {advice}");
     }
-    for allow in denial.allows() {
-        let _ = writeln!(text, "hint: add to [{}]: {}", allow.section(), sanitize::line(allow.line()));
+    // Who has no manifest needs its lines only where there is no option.
+    if advice.is_none() || matches!(place, RightsPlace::Manifest { .. }) {
+        for allow in denial.allows() {
+            let _ = writeln!(text, "hint: add to [{}]: {}", allow.section(), sanitize::line(allow.line()));
+        }
     }
     text
 }
 
-/// The command that grants it; none where a tool's own table takes it away, or a shell would read
-/// the text as something else.
-fn command(denial: &Denial, manifest: &Path) -> Option<String> {
+/// The right that would allow it, as the command line names rights.
+struct WantedRight {
+    right: String,
+    /// Where it is a mount, which has an option of its own.
+    mount: Option<WantedMount>,
+}
+
+/// The mount that would allow it.
+struct WantedMount {
+    guest: String,
+    /// Relative to the manifest.
+    host: String,
+    writes: bool,
+    /// True if the guest's path is that of a file: a folder does not stand in for it.
+    is_file: bool,
+}
+
+/// The right; none where a tool's own table takes it away, where the name or port is not known, or
+/// where a shell would read the text as something else.
+fn wanted(denial: &Denial) -> Option<WantedRight> {
     let tables = denial.allows();
     if tables.is_empty() || tables.iter().any(|allow| allow.section().contains(".tools.")) {
         return None;
     }
+    let mut mount = None;
     let right = match Ask::parse(denial.asked()).ok()? {
-        Ask::File { want, path } => {
-            let verb = if want == FileAccess::Read { "read" } else { "write" };
-            let folder = path.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty());
-            let guest = folder.unwrap_or(&path);
-            format!("{verb} {guest} = .{guest}")
+        Ask::File { path, .. } => {
+            let wanted = wanted_mount(denial, &path)?;
+            let verb = if wanted.writes { "write" } else { "read" };
+            let right = format!("{verb} {} = {}", wanted.guest, wanted.host);
+            mount = Some(wanted);
+            right
         }
         Ask::Config(key) => format!("config {key} = VALUE"),
-        Ask::Lookup(name) => format!("tcp {name}:PORT"),
-        Ask::Secret(_) | Ask::Env(_) => return None,
+        Ask::Lookup(_) | Ask::Secret(_) | Ask::Env(_) => return None,
         Ask::Http(_) | Ask::Tcp(..) | Ask::Udp(..) | Ask::KeyValue => denial.asked().to_owned(),
     };
-    let path = manifest.to_str()?;
     // A guest made up what it asked for, and quotes in it are there to mislead who reads it.
-    if right.contains('\'') || !sanitize::is_plain_line(&right) || !sanitize::is_plain_line(path) {
-        return None;
+    let is_plain = !right.contains('\'') && sanitize::is_plain_line(&right);
+    is_plain.then_some(WantedRight { right, mount })
+}
+
+/// The mount that is there and can only be read, or a new one.
+fn wanted_mount(denial: &Denial, asked: &str) -> Option<WantedMount> {
+    let entry = ManifestEntry::of_line("filesystem", denial.allow()?.line())?;
+    let host = entry.text("path")?;
+    let host = if host == ANY_FOLDER { format!(".{}", entry.key) } else { host.to_owned() };
+    let writes = entry.text("access") == Some("write");
+    let is_file = entry.key == asked;
+    Some(WantedMount { guest: entry.key, host, writes, is_file })
+}
+
+impl WantedMount {
+    /// The command that makes the folder of the host, if there is none; `None` where a file is
+    /// missing, which no command makes.
+    fn made_in(&self, base: &Path) -> Option<String> {
+        let host = if base == Path::new(".") { PathBuf::from(&self.host) } else { base.join(&self.host) };
+        if host.exists() {
+            return Some(String::new());
+        }
+        let host = host.to_str().filter(|host| !self.is_file && sanitize::is_plain_line(host))?;
+        Some(format!("mkdir -p {}", shell::word(host)))
     }
-    let manifest = if path == MANIFEST_DEFAULT { String::new() } else { format!(" -m {}", shell::word(path)) };
-    Some(format!("toolcell grant {}{manifest} {}", denial.subject().component(), shell::word(&right)))
+}
+
+/// The command that grants it: one that leaves a manifest without errors.
+fn command(denial: &Denial, path: &Path, text: &str) -> Option<String> {
+    let wanted = wanted(denial)?;
+    let component = denial.subject().component();
+    let entry = rights::read(&wanted.right).ok()?;
+    let mut edit = ManifestEdit::of(text).ok()?;
+    grant(&mut edit, component, &wanted.right, &entry).ok()?;
+    let (name, edited) = (path.to_str().filter(|path| sanitize::is_plain_line(path))?, edit.text());
+    parse(&Source { name, text: &edited }).ok()?;
+    let make = wanted.mount.as_ref().map_or(Some(String::new()), |mount| mount.made_in(&folder_of(path)))?;
+    let make = if make.is_empty() { make } else { format!("{make} && ") };
+    let manifest = if name == MANIFEST_DEFAULT { String::new() } else { format!(" -m {}", shell::word(name)) };
+    Some(format!("{make}toolcell grant {component}{manifest} {}", shell::word(&wanted.right)))
+}
+
+/// The option that gives the right to a component of the command line.
+fn option(denial: &Denial) -> Option<String> {
+    if denial.capability() == Capability::Env {
+        return Some("--env NAME=VALUE".to_owned());
+    }
+    let wanted = wanted(denial)?;
+    let Some(mount) = wanted.mount else { return Some(format!("--allow {}", shell::word(&wanted.right))) };
+    let make = mount.made_in(Path::new("."))?;
+    let make = if make.is_empty() { make } else { format!(" (before: {make})") };
+    let given = format!("{}={}", mount.guest, mount.host);
+    let access = if mount.writes { ":rw" } else { "" };
+    let option = format!("--mount {}{make}", shell::word(&format!("{given}{access}")));
+    // Two options for one path are an error.
+    let is_there = *denial.reason() == Reason::ReadOnly;
+    Some(if is_there { format!("{option} in place of --mount {}", shell::word(&given)) } else { option })
 }
 
 #[cfg(test)]
 mod tests {
-    use toolcell_policy::Grants;
+    use toolcell_policy::{FileAccess, Grants};
 
     use super::*;
+
+    const MANIFEST: &str = "version = 1\n[components.fetch]\nsource = \"fetch.wasm\"\n";
+
+    fn manifest(path: &str) -> RightsPlace<'_> {
+        RightsPlace::Manifest { path: Path::new(path), text: MANIFEST.to_owned() }
+    }
 
     fn denied(url: &str) -> Denial {
         let grants = Grants::sealed("fetch", Some("fetch"));
@@ -104,31 +212,63 @@ hint: toolcell grant fetch 'GET http://127.0.0.1:8080/x'
 hint: add to [components.fetch.network]: http = [\"GET http://127.0.0.1:8080/x\"]
 hint: add to [components.fetch.network]: private = [\"127.0.0.1:8080\"]
 ";
-        assert_eq!(hints(&twice, Path::new("toolcell.toml"), false), expected);
+        assert_eq!(hints(&twice, &manifest("toolcell.toml"), false), expected);
         let answer = format!("no answer\n{}\ndenied: lookup example.com\n", twice[0]);
         assert_eq!(untold(&answer, expected), "no answer\ndenied: lookup example.com\n");
-        let other = hints(&twice, Path::new("my tools.toml"), false);
+        let other = hints(&twice, &manifest("my tools.toml"), false);
         assert!(other.contains("toolcell grant fetch -m 'my tools.toml' 'GET "), "{other}");
-        let quoted = hints(&twice, Path::new("it's a clone/toolcell.toml"), false);
+        let quoted = hints(&twice, &manifest("it's a clone/toolcell.toml"), false);
         assert!(quoted.contains(r"toolcell grant fetch -m 'it'\''s a clone/toolcell.toml' 'GET "), "{quoted}");
     }
 
     #[test]
+    fn who_has_no_manifest_is_told_the_option_and_no_lines() {
+        let grants = Grants::sealed("fetch", Some("fetch"));
+        let file = grants.file(FileAccess::Write, "/no such folder/a.txt").unwrap_err();
+        let text = hints(&[denied("http://127.0.0.1:8080/x"), file], &RightsPlace::CommandLine, false);
+        let advice: Vec<&str> = text.lines().filter(|line| line.starts_with("hint: ")).collect();
+        let mount = "'/no such folder=./no such folder:rw' (before: mkdir -p './no such folder')";
+        let expected = [
+            "hint: call it with --allow 'GET http://127.0.0.1:8080/x'".to_owned(),
+            format!("hint: call it with --mount {mount}"),
+        ];
+        assert_eq!(advice, expected);
+        let env = hints(&[grants.no_environment()], &RightsPlace::CommandLine, true);
+        assert!(env.ends_with("\nhint: call it with --env NAME=VALUE\n"), "{env}");
+        // A missing file is not made by a command.
+        let file = grants.file(FileAccess::Read, "/no-such-file.txt").unwrap_err();
+        let text = hints(&[file], &RightsPlace::CommandLine, false);
+        assert!(text.contains("hint: add to [") && !text.contains("--mount"), "{text}");
+    }
+
+    #[test]
     fn a_text_that_a_shell_would_read_as_something_else_is_in_no_command() {
-        let denial = denied("https://example.com/'$(reboot)'");
-        let told = hints(&[denial], Path::new("toolcell.toml"), false);
-        assert!(!told.contains("toolcell grant"), "{told}");
-        assert!(told.contains("add to [components.fetch.network]"), "{told}");
+        for place in [manifest("toolcell.toml"), RightsPlace::CommandLine] {
+            let told = hints(&[denied("https://example.com/'$(reboot)'")], &place, false);
+            assert!(!told.contains("toolcell grant") && !told.contains("--allow"), "{told}");
+            assert!(told.contains("add to [components.fetch.network]"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_would_not_work_is_not_told() {
+        let denial = [denied("https://example.com/x")];
+        for text in ["", "not = toml = 1", "version = 1\n[components.fetch]\nsource = \"f.wasm\"\nnetwork = 1\n"] {
+            let place = RightsPlace::Manifest { path: Path::new("toolcell.toml"), text: text.to_owned() };
+            let told = hints(&denial, &place, false);
+            assert!(!told.contains("toolcell grant") && told.contains("add to ["), "{told}");
+        }
     }
 
     #[test]
     fn an_empty_environment_is_told_after_a_failure_without_other_denials() {
         let grants = Grants::sealed("fetch", Some("fetch"));
         let (env, file) = (grants.no_environment(), grants.file(FileAccess::Read, "/data/a.txt").unwrap_err());
-        assert_eq!(hints(std::slice::from_ref(&env), Path::new("toolcell.toml"), false), "");
-        assert!(hints(std::slice::from_ref(&env), Path::new("toolcell.toml"), true).contains("fetch.env]: NAME = "));
-        let told = hints(&[env, file], Path::new("toolcell.toml"), true);
-        assert!(told.contains("toolcell grant fetch 'read /data = ./data'"), "{told}");
+        let place = manifest("toolcell.toml");
+        assert_eq!(hints(std::slice::from_ref(&env), &place, false), "");
+        assert!(hints(std::slice::from_ref(&env), &place, true).contains("fetch.env]: NAME = "));
+        let told = hints(&[env, file], &place, true);
+        assert!(told.contains("hint: mkdir -p ./data && toolcell grant fetch 'read /data = ./data'"), "{told}");
         assert!(!told.contains("NAME"), "{told}");
     }
 }

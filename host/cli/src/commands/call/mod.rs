@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use toolcell_audit::Usage;
 use toolcell_mcp::{
     Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, Patience, ResourceBody, Revision, sanitize,
 };
@@ -51,8 +52,15 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     if args.json && !printed.is_empty() {
         result.meta.insert(printed::KEY.to_owned(), printed.clone().into());
     }
-    let hints = denied::hints(&beside.denials, &args.manifest.manifest, result.is_error);
+    if let Some(usage) = beside.usage_json().filter(|_| args.json && args.usage) {
+        result.meta.insert(USAGE_KEY.to_owned(), usage);
+    }
+    let place = denied::RightsPlace::of(&args.manifest.manifest);
+    let hints = denied::hints(&beside.denials, &place, result.is_error);
     show(args, &result, &hints)?;
+    if let Some(usage) = beside.usage.filter(|_| args.usage) {
+        terminal::say(&used(&usage));
+    }
     if !args.json && result.is_error {
         terminal::say(&printed::beside(&printed, &result));
     }
@@ -86,18 +94,14 @@ fn show(args: &CallArgs, result: &CallResult, hints: &str) -> anyhow::Result<()>
             terminal::print(&text)?;
         }
     }
-    if args.usage
-        && let Some(usage) = result.meta.get(USAGE_KEY)
-    {
-        let number = |key: &str| usage.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
-        terminal::say(&format!(
-            "fuel {}, peak memory {} KiB, time {:.3} ms\n",
-            number("fuel"),
-            number("memory_peak_bytes").div_ceil(1024),
-            std::time::Duration::from_micros(number("duration_us")).as_secs_f64() * 1e3,
-        ));
-    }
     Ok(())
+}
+
+/// A line on the usage of the call.
+fn used(usage: &Usage) -> String {
+    let Usage { fuel, memory_peak_bytes, duration, .. } = usage;
+    let kibibytes = memory_peak_bytes.div_ceil(1024);
+    format!("fuel {fuel}, peak memory {kibibytes} KiB, time {:.3} ms\n", duration.as_secs_f64() * 1e3)
 }
 
 /// A piece of content, safe for a terminal: text without escapes, the rest described.

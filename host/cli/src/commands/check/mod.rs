@@ -1,18 +1,18 @@
 //! `toolcell check`: every problem of a manifest and its components at once.
-mod advice;
 mod capabilities;
 mod components;
+mod pages;
 
 use std::path::Path;
 
 use serde_json::json;
 use toolcell_mcp::sanitize;
-use toolcell_server::{ManifestFile, OpenOptions, Opened, login};
+use toolcell_server::{ManifestFile, OpenOptions, Opened, Ready, login};
 
-use advice::Advice;
-
+use super::warnings::ToolWarnings;
 use crate::args::{CheckArgs, SketchRights};
 use crate::exit::Exit;
+use crate::logging::escaped;
 use crate::manifest;
 use crate::sketch::{self, Sketch};
 use crate::terminal;
@@ -32,10 +32,14 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let opened = manifest::open(file, OpenOptions { code: args.code.options(), ..OpenOptions::default() })?;
-    let advice = opened.ready.as_ref().map(|ready| advice::of_all(&ready.catalog)).unwrap_or_default();
+    let options = OpenOptions { code: args.code.options(), certificates: true, ..OpenOptions::default() };
+    let opened = manifest::open(file, options)?;
+    let warnings = opened.ready.as_ref().map(warnings).unwrap_or_default();
+    let pages = opened.ready.as_ref().map_or(1, pages::of);
     if args.json {
-        terminal::print(&format!("{:#}\n", report(&opened, &advice)))?;
+        // Names of properties may hold characters that terminals heed.
+        let text = format!("{:#}\n", report(&opened, &warnings, pages));
+        terminal::print(escaped(&text, false).as_deref().unwrap_or(&text))?;
     } else {
         if sketch::is_component(path) {
             opened.problems.iter().for_each(|problem| sketch::say(None, problem));
@@ -49,13 +53,19 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
             terminal::print(&logins(&login::in_use()))?;
         }
-        if !advice.is_empty() {
-            terminal::print(&format!("\n{}", advice::shown(&advice, terminal::stdout_style())))?;
+        if !warnings.is_empty() {
+            terminal::print(&format!("\n{}", warnings.text(terminal::stdout_style())))?;
         }
+        terminal::print(&pages::shown(pages, terminal::stdout_style()))?;
     }
-    let is_clean = opened.problems.is_empty() && advice.is_empty();
+    let is_clean = opened.problems.is_empty() && warnings.is_empty() && pages <= 1;
     let passes = opened.ready.is_some() && (is_clean || !args.strict);
     Ok(if passes { Exit::Done } else { Exit::AtFault })
+}
+
+/// The warnings about the tools that would be served.
+fn warnings(ready: &Ready) -> ToolWarnings {
+    ToolWarnings::of_catalog(&ready.catalog, ready.manifest.server().name())
 }
 
 /// One line for each login that tools use; nothing where there is none.
@@ -90,7 +100,7 @@ fn sum_up(opened: &Opened, path: &Path) -> String {
     }
 }
 
-fn report(opened: &Opened, advice: &[Advice]) -> serde_json::Value {
+fn report(opened: &Opened, warnings: &ToolWarnings, pages: usize) -> serde_json::Value {
     let source = opened.file.source();
     let problems: Vec<_> = opened.problems.iter().map(|problem| problem.to_json(&source)).collect();
     let components = opened.ready.as_ref().map_or_else(|| json!([]), |ready| components::to_json(&ready.catalog));
@@ -101,5 +111,15 @@ fn report(opened: &Opened, advice: &[Advice]) -> serde_json::Value {
         .map(|tool| tool.definition().name.clone())
         .collect();
     let capabilities = opened.ready.as_ref().map(|ready| capabilities::to_json(&ready.catalog, &source));
-    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": capabilities, "logins": login::in_use(), "advice": advice::to_json(advice)})
+    json!({
+        "ok": opened.ready.is_some(),
+        "problems": problems,
+        "components": components,
+        "tools": tools,
+        "reach": capabilities,
+        "logins": login::in_use(),
+        "pages": pages,
+        "warnings": warnings.to_json(),
+        "warnings_left_out": warnings.left_out(),
+    })
 }

@@ -12,11 +12,10 @@ use toolcell_server::registries::{LeftOut, Registries};
 use toolcell_server::secrets::Fault;
 use toolcell_server::trust::{Signed, claimed_kind};
 
-use super::inspect;
+use super::{inspect, json_text};
 use crate::args::InspectArgs;
 use crate::commands::registries::{beside, failed, fetch, left_out_json, left_out_lines, manifest_if_any};
 use crate::exit::{Exit, Failure};
-use crate::logging::escaped;
 use crate::manifest::say_note;
 use crate::sandbox_process;
 use crate::terminal;
@@ -75,13 +74,7 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
         format!("{}\n{}", artifact.text(), inspected.text("component"))
     };
     terminal::print(&text)?;
-    Ok(if inspected.found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
-}
-
-/// JSON for terminals, which heed some characters that JSON does not escape.
-fn json_text(json: &Value) -> String {
-    let text = format!("{json:#}\n");
-    escaped(&text, false).unwrap_or(text)
+    Ok(inspected.exit(args.strict))
 }
 
 fn named((name, value): (&str, Value)) -> (String, Value) {

@@ -24,13 +24,13 @@ const GRANTS: [Need; 6] = [
     Need {
         imports: &["wasi:http/outgoing-handler@"],
         what: "HTTP requests",
-        grant: "network = { http = [\"GET https://api.example.com/*\"] }",
+        grant: "network.http = [\"GET https://api.example.com/*\"]",
         right: "GET https://api.example.com/*",
     },
     Need {
         imports: &["wasi:sockets/tcp", "wasi:sockets/udp"],
         what: "sockets",
-        grant: "network = { tcp = [\"db.example.com:5432\"] }",
+        grant: "network.tcp = [\"db.example.com:5432\"]",
         right: "tcp db.example.com:5432",
     },
     Need {
@@ -58,14 +58,31 @@ pub fn needs(imports: &[String]) -> impl Iterator<Item = &'static Need> {
 /// Longest name of a component in a manifest.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The entry, to paste. `skips`: some functions of the component cannot be tools.
-pub fn entry(file: &Path, imports: &[String], skips: bool) -> String {
-    let mut text = format!("[components.{}]\nsource = {}\n", name(file), quoted(&file.display().to_string()));
+/// The component of an entry.
+#[derive(Clone, Copy)]
+pub struct Described<'a> {
+    /// Its file, or its place in a registry.
+    pub file: &'a Path,
+    pub imports: &'a [String],
+    /// Some of its functions cannot be tools.
+    pub skips: bool,
+    /// It is a program, of which the manifest makes tools.
+    pub is_program: bool,
+}
+
+/// The entry, to paste.
+pub fn entry(component: Described<'_>) -> String {
+    let Described { file, imports, skips, is_program } = component;
+    let name = name(file);
+    let mut text = format!("[components.{name}]\nsource = {}\n", quoted(&file.display().to_string()));
     if skips {
         text.push_str("skip_unsupported = true\n");
     }
     for need in needs(imports) {
-        text.push_str(&format!("# It can ask for {}: {}\n", need.what, need.grant));
+        text.push_str(&format!("# {}:\n# {}\n", need.what, need.grant));
+    }
+    if is_program {
+        text.push_str(&format!("[components.{name}.tools.{name}]\ndescription = \"What it does.\"\n"));
     }
     text
 }
@@ -90,11 +107,18 @@ mod tests {
     #[test]
     fn an_entry_is_as_short_as_will_do_and_names_what_can_be_granted() {
         let imports = ["wasi:filesystem/types@0.2.3".to_owned(), "wasi:io/poll@0.2.3".to_owned()];
+        let units =
+            Described { file: Path::new("out/My Units.wasm"), imports: &imports, skips: true, is_program: false };
         assert_eq!(
-            entry(Path::new("out/My Units.wasm"), &imports, true),
+            entry(units),
             "[components.my_units]\nsource = \"out/My Units.wasm\"\nskip_unsupported = true\n\
-             # It can ask for files: filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }\n"
+             # files:\n# filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }\n"
         );
-        assert_eq!(entry(Path::new("_.wasm"), &[], false), "[components.component]\nsource = \"_.wasm\"\n");
+        let program = Described { file: Path::new("_.wasm"), imports: &[], skips: false, is_program: true };
+        assert_eq!(
+            entry(program),
+            "[components.component]\nsource = \"_.wasm\"\n[components.component.tools.component]\n\
+             description = \"What it does.\"\n"
+        );
     }
 }

@@ -13,9 +13,11 @@ use toolcell_server::inspect::{Inspected as Found, inspect as look};
 use toolcell_server::machine::Machine;
 use toolcell_server::wishes::read as read_wishes;
 
+use super::warnings::ToolWarnings;
 use super::wishes::{self, ReadWishes};
 use crate::args::InspectArgs;
 use crate::exit::Exit;
+use crate::logging::escaped;
 use crate::manifest::say_note;
 use crate::sandbox_process;
 use crate::terminal;
@@ -32,6 +34,8 @@ pub(super) struct Inspected {
     pub(super) found: Found,
     /// Its wishes, read.
     pub(super) wishes: ReadWishes,
+    /// Warnings about its tools.
+    warnings: ToolWarnings,
     /// The entry of a manifest that serves it.
     entry: String,
 }
@@ -59,27 +63,62 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let text = if args.json { format!("{:#}\n", found.json()) } else { found.text(&name) };
+    let text = if args.json { json_text(&found.json()) } else { found.text(&name) };
     terminal::print(&text)?;
-    Ok(if found.found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
+    Ok(found.exit(args.strict))
 }
 
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
 pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
     let found = look(machine, &file.display().to_string(), bytes)?;
-    let entry = entry::entry(file, found.inspection.imports(), !found.left_out.is_empty());
+    let entry = entry::entry(entry::Described {
+        file,
+        imports: found.inspection.imports(),
+        skips: found.skips_functions(),
+        is_program: found.shape == Some(ShapeName::Program),
+    });
     let wishes = read_wishes(&found.wishes);
-    Ok(Inspected { found, wishes, entry })
+    let warnings = match (&found.tools, found.shape) {
+        (Ok(tools), Some(shape)) => ToolWarnings::of_component(&component_name(file), shape, tools),
+        _ => ToolWarnings::default(),
+    };
+    Ok(Inspected { found, wishes, warnings, entry })
+}
+
+/// JSON for terminals, which heed some characters that JSON does not escape.
+fn json_text(json: &Value) -> String {
+    let text = format!("{json:#}\n");
+    escaped(&text, false).unwrap_or(text)
 }
 
 impl Inspected {
+    /// A component that cannot be served is at fault; with `strict`, one with warnings is.
+    fn exit(&self, strict: bool) -> Exit {
+        let passes = self.found.tools.is_ok() && (self.warnings.is_empty() || !strict);
+        if passes { Exit::Done } else { Exit::AtFault }
+    }
+
+    /// The tools, each with the function behind it, if one is.
+    fn with_functions<'a>(
+        &'a self,
+        tools: &'a [contract::Tool],
+    ) -> impl Iterator<Item = (&'a contract::Tool, Option<&'a str>)> {
+        let functions = self.found.functions.iter().map(|function| Some(function.as_str()));
+        let functions = functions.chain(std::iter::repeat(None));
+        tools.iter().zip(functions)
+    }
+
     fn json(&self) -> Value {
-        let tools = self.found.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
+        let tools = self.found.tools.as_ref().ok();
+        let tools = tools.map(|tools| {
+            self.with_functions(tools).map(|(tool, function)| tool_json(tool, function)).collect::<Vec<_>>()
+        });
         let mut json = json!({
             "ok": self.found.tools.is_ok(),
             "digest": self.found.inspection.digest().to_string(),
             "size_bytes": self.found.inspection.size_bytes(),
             "shape": self.found.shape.map(ShapeName::as_str),
+            "program": self.found.is_program,
             "adapted": self.found.inspection.is_adapted(),
             "contract": self.found.inspection.contract_version(),
             "exports": self.found.inspection.exports(),
@@ -89,6 +128,8 @@ impl Inspected {
             "prompts": self.found.beside.prompts.iter().map(prompt_json).collect::<Vec<_>>(),
             "resources": self.found.beside.resources.iter().map(resource_json).collect::<Vec<_>>(),
             "left_out": self.found.left_out.iter().map(left_out_json).collect::<Vec<_>>(),
+            "warnings": self.warnings.to_json(),
+            "warnings_left_out": self.warnings.left_out(),
             "manifest": self.found.tools.is_ok().then_some(&self.entry),
             "problem": self.found.tools.as_ref().err(),
         });
@@ -111,8 +152,12 @@ impl Inspected {
             .map_or("none".to_owned(), |version| format!("toolcell:mcp {version}"));
         text.push_str(&format!("  contract  {}\n", sanitize::line(&contract)));
         if let Some(shape) = self.found.shape {
-            let adapted = if self.found.inspection.is_adapted() { " (a preview-1 module, adapted)" } else { "" };
-            text.push_str(&format!("  shape     {}{adapted}\n", shape.as_str()));
+            let more = match (self.found.inspection.is_adapted(), shape) {
+                (true, _) => " (a preview-1 module, adapted)",
+                (false, ShapeName::Typed) if self.found.is_program => ", and a program",
+                _ => "",
+            };
+            text.push_str(&format!("  shape     {}{more}\n", shape.as_str()));
         }
         for (title, names) in
             [("exports", self.found.inspection.exports()), ("imports", self.found.inspection.imports())]
@@ -136,7 +181,9 @@ impl Inspected {
             Ok(_) if self.found.shape == Some(ShapeName::Program) => {
                 text.push_str("  those that a manifest makes of it: [components.NAME.tools.TOOL]\n");
             }
-            Ok(tools) => tools.iter().for_each(|tool| text.push_str(&tool_text(tool))),
+            Ok(tools) => {
+                self.with_functions(tools).for_each(|(tool, function)| text.push_str(&tool_text(tool, function)))
+            }
             Err(problem) => text.push_str(&format!("  none: {}\n", sanitize::line(problem))),
         }
         if !self.found.beside.prompts.is_empty() {
@@ -149,6 +196,9 @@ impl Inspected {
         }
         for left_out in &self.found.left_out {
             text.push_str(&format!("  not {}\n", sanitize::line(&left_out.to_string())));
+        }
+        if !self.warnings.is_empty() {
+            text.push_str(&format!("\n{}\n{}", heading("warnings"), self.warnings.text(style)));
         }
         if self.found.tools.is_ok() {
             text.push_str(&format!("\n{}\n", heading("manifest")));
@@ -224,11 +274,14 @@ fn prompt_json(prompt: &contract::Prompt) -> Value {
     })
 }
 
-fn tool_text(tool: &contract::Tool) -> String {
+fn tool_text(tool: &contract::Tool, function: Option<&str>) -> String {
     let description = sanitize::text(&tool.description).into_owned();
     let mut text = format!("  {}\n", sanitize::line(&tool.name));
     for line in description.lines() {
         text.push_str(&format!("      {line}\n"));
+    }
+    if let Some(function) = function {
+        text.push_str(&format!("      function  {}\n", sanitize::line(function)));
     }
     text.push_str(&format!("      arguments {}\n", sanitize::line(&tool.input_schema_json)));
     if let Some(schema) = &tool.output_schema_json {
@@ -237,10 +290,11 @@ fn tool_text(tool: &contract::Tool) -> String {
     text
 }
 
-fn tool_json(tool: &contract::Tool) -> Value {
+fn tool_json(tool: &contract::Tool, function: Option<&str>) -> Value {
     let schema = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
     json!({
         "name": tool.name,
+        "function": function,
         "title": tool.title,
         "description": tool.description,
         "inputSchema": schema(&tool.input_schema_json),

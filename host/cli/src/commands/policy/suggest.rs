@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toolcell_policy::edit::ManifestEdit;
-use toolcell_policy::{ATTEMPTS_MAX, Attempt, suggest};
+use toolcell_policy::{ATTEMPTS_MAX, Attempt, Source, parse, suggest};
 use toolcell_server::ManifestFile;
 use toolcell_server::file::plain;
 
@@ -17,6 +17,13 @@ use crate::terminal;
 
 /// Most bytes of one line: more than an audit record may have.
 const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// Tries of lines that a manifest cannot have. Each reads it whole; sixty odd attempts among a
+/// hundred thousand are found one by one.
+const TRIES_MAX: usize = 1_000;
+
+/// Attempts that are named one by one where they are left out.
+const LEFT_OUT_SHOWN: usize = 20;
 
 /// Fields of a line of an audit or an observation.
 #[derive(Deserialize)]
@@ -43,26 +50,112 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
     }
     let attempts: Vec<Attempt> = attempts.into_iter().collect();
     if args.apply {
-        return apply(args, &suggest(&attempts));
+        return apply(args, &attempts);
     }
     terminal::print(&suggest(&attempts))?;
     Ok(Exit::Done)
 }
 
-/// Merges the tables into the manifest.
-fn apply(args: &SuggestArgs, tables: &str) -> anyhow::Result<Exit> {
+/// Merges the tables into the manifest. What it cannot have is left out and said, and so is what no
+/// table is proposed for.
+fn apply(args: &SuggestArgs, attempts: &[Attempt]) -> anyhow::Result<Exit> {
     let merged = ManifestFile::read(&args.manifest.manifest).and_then(|file| {
-        let mut edit = ManifestEdit::of(file.text()).map_err(|problem| format!("{}: {problem}", file.name()))?;
-        edit.merge(tables)?;
-        Ok((file, edit.text()))
+        let fitting = Fitting::of(&file, attempts)?;
+        Ok((file, fitting))
     });
-    match merged {
-        Ok((file, text)) => apply_or_say(&file, &text, args.consent.consent()),
+    let (file, fitting) = match merged {
+        Ok(merged) => merged,
         Err(problem) => {
             terminal::error(&problem, Some("name the manifest with --manifest, or merge the tables by hand"));
-            Ok(Exit::AtFault)
+            return Ok(Exit::AtFault);
+        }
+    };
+    let unproposed = suggest(&fitting.taken);
+    let remarks = unproposed.lines().filter_map(|line| line.strip_prefix("# "));
+    for remark in remarks.filter(|remark| remark.contains(": nothing allows ")) {
+        terminal::warning(&format!("not written: {remark}"));
+    }
+    for (attempt, problem) in fitting.left_out.iter().take(LEFT_OUT_SHOWN) {
+        terminal::warning(&format!("not written: {}: {}: {problem}", attempt.component(), attempt.asked()));
+    }
+    if let Some(more) = fitting.left_out.len().checked_sub(LEFT_OUT_SHOWN).filter(|more| *more > 0) {
+        terminal::warning(&format!("not written: {more} more like these"));
+    }
+    apply_or_say(&file, &fitting.text, args.consent.consent())
+}
+
+/// Attempts whose lines a manifest can have, and those whose lines it cannot.
+struct Fitting<'a> {
+    original: &'a ManifestFile,
+    taken: Vec<Attempt>,
+    /// The manifest with the lines of these.
+    text: String,
+    left_out: Vec<(Attempt, String)>,
+    tries: usize,
+}
+
+impl<'a> Fitting<'a> {
+    fn of(original: &'a ManifestFile, attempts: &[Attempt]) -> Result<FittingLines, String> {
+        let text = original.text();
+        let mut edit = ManifestEdit::of(text).map_err(|problem| format!("{}: {problem}", original.name()))?;
+        if parse(&Source { name: original.name(), text }).is_err() {
+            // Its own problems are shown with what it would be.
+            edit.merge(&suggest(attempts))?;
+            return Ok(FittingLines { taken: attempts.to_vec(), text: edit.text(), left_out: Vec::new() });
+        }
+        let text = text.to_owned();
+        let mut fitting = Fitting { original, taken: Vec::new(), text, left_out: Vec::new(), tries: 0 };
+        fitting.take(attempts);
+        let Fitting { taken, text, left_out, .. } = fitting;
+        Ok(FittingLines { taken, text, left_out })
+    }
+
+    /// Takes these attempts: all of them, or else those of each half that fit.
+    fn take(&mut self, attempts: &[Attempt]) {
+        let problem = match self.with(attempts) {
+            Ok(text) => {
+                self.text = text;
+                self.taken.extend_from_slice(attempts);
+                return;
+            }
+            Err(problem) => problem,
+        };
+        self.tries += 1;
+        match attempts {
+            [] => {}
+            _ if self.tries > TRIES_MAX => {
+                self.left_out.extend(attempts.iter().map(|attempt| (attempt.clone(), problem.clone())));
+            }
+            [attempt] => self.left_out.push((attempt.clone(), problem)),
+            many => {
+                let (first, second) = many.split_at(many.len() / 2);
+                self.take(first);
+                self.take(second);
+            }
         }
     }
+
+    /// The manifest with the lines of those taken so far, and of these.
+    fn with(&self, attempts: &[Attempt]) -> Result<String, String> {
+        let all = [&self.taken, attempts].concat();
+        let mut edit = ManifestEdit::of(self.original.text())?;
+        edit.merge(&suggest(&all))?;
+        let text = edit.text();
+        match parse(&Source { name: self.original.name(), text: &text }) {
+            Ok(_) => Ok(text),
+            Err(problems) => {
+                let problem = problems.first().map(|problem| problem.message().to_owned());
+                Err(problem.unwrap_or_else(|| "the manifest would not be one".to_owned()))
+            }
+        }
+    }
+}
+
+/// The outcome of [`Fitting`].
+struct FittingLines {
+    taken: Vec<Attempt>,
+    text: String,
+    left_out: Vec<(Attempt, String)>,
 }
 
 /// Denied attempts, each once and sorted, so that the same file gives the same suggestion.

@@ -175,7 +175,7 @@ impl Search {
             if before > 0 {
                 definitions.push(b',');
             }
-            push_definition(&mut definitions, tool.definition(), TaskPlan::Never, &features);
+            push_definition(&mut definitions, tool.served(), TaskPlan::Never, &features);
             if definitions.len() > result_bytes_max {
                 definitions.truncate(before);
                 too_large += 1;

@@ -17,6 +17,10 @@ limits! {
     /// Bodies that are being read, all together.
     Bodies bodies_bytes: usize = "bodies" Bytes { min: 4 * KIB, default: 256 * MIB, max: 64 * GIB }, like ["1GiB"],
         "Sixteen of the longest. Past it a client is told to come again.";
+    /// Answers and events that clients have not read, all together. Past it a request is refused,
+    /// and its client told to come again. Only one answer may go past it.
+    Answers answers_bytes: usize = "answers" Bytes { min: 4 * KIB, default: 128 * MIB, max: 64 * GIB }, like ["32MiB"],
+        "The process keeps them in memory. With 512 MiB it has room for these, the default of bodies, and itself.";
     /// The longest head of a request, its line and headers.
     Head head_bytes: usize = "head" Bytes { min: 8 * KIB, default: 32 * KIB, max: MIB }, like ["64KiB"],
         "Room for the largest tokens in use and the headers of some proxies.";
@@ -59,6 +63,16 @@ limits! {
     BodiesPerCaller bodies_per_caller_bytes: usize =
         "bodies_per_caller" Bytes { min: 4 * KIB, default: 64 * MIB, max: 64 * GIB }, like ["32MiB"],
         "Four of the longest.";
+    /// Requests that one caller sends in a minute, all at once or little by little. Past it, the
+    /// caller is told when to come again. At least `body`.
+    SentPerCaller sent_per_minute_bytes: usize =
+        "sent_per_minute" Bytes { min: 4 * KIB, default: 64 * MIB, max: 64 * GIB }, like ["1GiB"],
+        "Reading and checking them takes a core some seconds. People and models write far less.";
+    /// Answers and events that one caller has not read, all together. Past it, its requests are
+    /// refused until it has read. Less where `answers` is set lower, in the same proportion.
+    AnswersPerCaller answers_per_caller_bytes: usize =
+        "answers_per_caller" Bytes { min: 4 * KIB, default: 32 * MIB, max: 64 * GIB }, like ["8MiB"],
+        "A quarter of all: as many results as there are of the longest that tools give by default.";
     /// Time for the head of a request to arrive, and for a TLS handshake.
     HeadTime head_time: Duration = "head_time" Millis { min: TENTH, default: 10 * SECOND, max: 10 * MINUTE },
         like ["5s"],
@@ -100,11 +114,12 @@ limits! {
 
 impl HttpLimit {
     /// The shares of one caller, and the limit that each is a share of.
-    pub(crate) const SHARES: [(Self, Self); 5] = [
+    pub(crate) const SHARES: [(Self, Self); 6] = [
         (Self::ConnectionsPerCaller, Self::Connections),
         (Self::RequestsPerCaller, Self::Requests),
         (Self::StreamsPerCaller, Self::Streams),
         (Self::SessionsPerCaller, Self::Sessions),
         (Self::BodiesPerCaller, Self::Bodies),
+        (Self::AnswersPerCaller, Self::Answers),
     ];
 }

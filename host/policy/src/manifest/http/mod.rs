@@ -6,10 +6,11 @@ mod limits;
 pub use limits::{HttpLimit, HttpLimits};
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::oauth::{self, OAUTH, OauthPolicy};
 use crate::diagnostic::Diagnostic;
+use crate::grants::HostPort;
 use crate::read::{Entry, Problems, Section, paths};
 use crate::settings::settings;
 use crate::table::{Definition, ONE_OR_SEVERAL};
@@ -225,21 +226,22 @@ pub(super) struct Names {
     code: &'static str,
     what: &'static str,
     hint: &'static str,
-    fits: fn(&str) -> bool,
+    /// The normal form; `None` for a text that is no such name.
+    normal: fn(&str) -> Option<String>,
 }
 
 pub(super) const HOSTS: Names = Names {
     code: "http::host",
     what: "no host",
     hint: "write \"tools.example.com\", or \"tools.example.com:8443\" where only that port is meant",
-    fits: is_host,
+    normal: normal_host,
 };
 
 const ORIGINS: Names = Names {
     code: "http::origin",
     what: "no origin of a web page",
     hint: "write \"https://app.example.com\", with its port where it has one and without a path; there is no \"*\"",
-    fits: is_origin,
+    normal: normal_origin,
 };
 
 fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
@@ -253,8 +255,8 @@ fn origins(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
 pub(super) fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Option<Vec<String>> {
     let mut read = Vec::new();
     for (text, span) in entry.strings(NAMES_MAX, problems)? {
-        if (names.fits)(text) {
-            read.push(text.to_owned());
+        if let Some(normal) = (names.normal)(text) {
+            read.push(normal);
         } else {
             let message = format!("{text:?} is {}", names.what);
             problems.add(Diagnostic::error(names.code, message).at(span).hint(names.hint));
@@ -263,27 +265,20 @@ pub(super) fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -
     Some(read)
 }
 
-pub(in crate::manifest) fn is_host(text: &str) -> bool {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, rest)) => {
-            if address.parse::<Ipv6Addr>().is_err() {
-                return false;
-            }
-            ("address", rest.strip_prefix(':').or(rest.is_empty().then_some("1")))
-        }
-        None => match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, Some("1")),
-        },
-    };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    !host.is_empty()
-        && host.bytes().all(plain)
-        && port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+fn normal_host(text: &str) -> Option<String> {
+    HostPort::parse(text).map(|host| host.to_string())
 }
 
-fn is_origin(text: &str) -> bool {
-    let Some((scheme, host)) = text.split_once("://") else { return false };
+/// As browsers write it.
+fn normal_origin(text: &str) -> Option<String> {
+    let (scheme, host) = text.split_once("://")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    !scheme.is_empty() && scheme.bytes().all(plain) && is_host(host)
+    let scheme = Some(scheme.to_ascii_lowercase()).filter(|text| !text.is_empty() && text.bytes().all(plain))?;
+    let host = HostPort::parse(host)?;
+    let host = match scheme.as_str() {
+        "https" => host.without_port(443),
+        "http" => host.without_port(80),
+        _ => host,
+    };
+    Some(format!("{scheme}://{host}"))
 }

@@ -2,6 +2,7 @@
 //! Must not hold: running.
 mod exit;
 mod memory;
+mod paths;
 mod sections;
 
 use wasi_preview1_component_adapter_provider::{
@@ -62,7 +63,7 @@ pub(crate) fn is_module(bytes: &[u8]) -> bool {
 }
 
 /// Bump when adapted components change in a way that the adapter's own bytes do not show.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 
 /// The inputs that adapted code depends on beside the module.
 pub(crate) const fn adapter() -> (u8, &'static [u8]) {
@@ -114,9 +115,10 @@ pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
     let module = widened.as_deref().unwrap_or(module);
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);
+    let adapter = paths::with_looks(ADAPTER).ok_or_else(|| wasmtime::Error::msg("the adapter cannot be read"))?;
     // Validated where it is compiled.
     let encoder = ComponentEncoder::default().validate(false).module(module);
-    let ready = encoder.and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER));
+    let ready = encoder.and_then(|encoder| encoder.adapter(PREVIEW1, &adapter));
     let component = ready.and_then(|mut encoder| encoder.encode());
     component.map_err(|error| wasmtime::Error::msg(format!("{error:#}")))
 }

@@ -1,6 +1,9 @@
-//! Replacing one section of a module; every other byte is kept. Must not hold: the content of
-//! sections.
+//! Reading and replacing sections of a module; every other byte is kept. Must not hold: the meaning
+//! of what is replaced.
 use std::ops::Range;
+
+use wasm_encoder::Encode;
+use wasmparser::{BinaryReader, ImportSectionReader, TypeRef, TypeSectionReader};
 
 /// The module with another body for this section, whose old one lies between `start` and `end`.
 pub(super) fn replace(module: &[u8], section: Range<usize>, number: u8, body: &[u8]) -> Option<Vec<u8>> {
@@ -33,4 +36,42 @@ pub(super) fn leb(mut number: usize) -> Vec<u8> {
         }
         bytes.push(low | 0x80);
     }
+}
+
+/// An item as a section holds it.
+pub(super) fn encoded<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    value.encode(&mut bytes);
+    bytes
+}
+
+/// A section with more items at its end.
+pub(super) fn longer(section: &[u8], items: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let mut reader = BinaryReader::new(section, 0);
+    let count = reader.read_var_u32().ok()?;
+    let mut longer = Vec::with_capacity(section.len());
+    count.checked_add(u32::try_from(items.len()).ok()?)?.encode(&mut longer);
+    longer.extend(section.get(reader.current_position()..)?);
+    longer.extend(items.concat());
+    Some(longer)
+}
+
+/// The number of types; a section counts groups of them.
+pub(super) fn count_types(section: TypeSectionReader<'_>) -> Option<u32> {
+    let mut count = 0_usize;
+    for group in section {
+        count = count.checked_add(group.ok()?.types().len())?;
+    }
+    u32::try_from(count).ok()
+}
+
+/// The number of imported functions, which come before the module's own.
+pub(super) fn count_functions(section: ImportSectionReader<'_>) -> Option<u32> {
+    let mut count = 0_u32;
+    for import in section.into_imports() {
+        if matches!(import.ok()?.ty, TypeRef::Func(_)) {
+            count = count.checked_add(1)?;
+        }
+    }
+    Some(count)
 }

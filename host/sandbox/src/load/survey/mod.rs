@@ -78,6 +78,11 @@ impl Survey {
         self.parts.table_elements_max <= TABLE_ELEMENTS as u64
     }
 
+    /// Linear memories of one instance.
+    pub(crate) fn memories(&self) -> u64 {
+        self.parts.memories
+    }
+
     /// Bytes of the host's own memory that one instance takes, beside its memories and tables.
     pub(crate) fn host_bytes(&self) -> u64 {
         self.parts.host_bytes

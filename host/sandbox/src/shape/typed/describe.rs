@@ -10,9 +10,12 @@ use super::texts::{TypeText, WitTexts};
 use super::ty::{Ty, TyId, Types};
 use super::wit::{WitError, WitFile};
 
-/// Texts that are not the component's own.
+/// Texts and names that are not the component's own.
 #[derive(Debug, Clone, Default)]
 pub struct Descriptions {
+    /// The functions that are tools, as in WIT with interface, and the tools' names. Where there
+    /// are none, each function is a tool by the name that it has by itself.
+    pub exports: Vec<(String, String)>,
     /// By names as in WIT: `get-forecast`, `get-forecast.city`, `place`, `place.lat`. They win.
     pub given: BTreeMap<String, String>,
     /// The texts of `.wit` files.
@@ -22,6 +25,8 @@ pub struct Descriptions {
 /// [`Descriptions`] that nobody has read yet: the `.wit` files are texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenDescriptions {
+    /// As in [`Descriptions`].
+    pub exports: Vec<(String, String)>,
     /// As in [`Descriptions`].
     pub given: BTreeMap<String, String>,
     /// The files of each package; none where no files are named.
@@ -35,7 +40,7 @@ impl WrittenDescriptions {
     /// [`WitError`] for the first text that is not WIT.
     pub fn read(self) -> Result<Descriptions, WitError> {
         let texts = self.wit.map(|packages| WitTexts::parse(&packages).map(Arc::new)).transpose()?;
-        Ok(Descriptions { given: self.given, wit: texts })
+        Ok(Descriptions { exports: self.exports, given: self.given, wit: texts })
     }
 }
 

@@ -10,8 +10,9 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
 
 use super::describe::{TypeName, part_names};
+use super::names::{self, WitName};
 use super::texts::WitTexts;
-use super::ty::{Field, TyId, Types, Unsupported, json_name};
+use super::ty::{Field, TyId, Types, Unsupported};
 use super::{decode, encode, section};
 use crate::bindings::contract;
 use crate::failure::LimitReached;
@@ -27,8 +28,12 @@ const NAMES_PER_TYPE_MAX: usize = 64;
 /// it.
 const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The separator between the name of an interface and that of a function where both are needed.
-const SEPARATOR: char = '_';
+/// The interfaces that runtimes and this host call, by what their names begin with: those of WASI
+/// (`wasi:cli/run`, `wasi:http/incoming-handler`), and the tool contract.
+const OF_RUNTIMES: [&str; 2] = ["wasi:", "toolcell:mcp/"];
+
+/// The interface through which componentize-py prepares its components.
+const OF_PYTHON: &str = "exports";
 
 /// The functions of one component, ready to be called.
 pub(crate) struct Functions {
@@ -45,10 +50,12 @@ pub(crate) struct Functions {
 
 /// One function that is a tool.
 pub(super) struct Function {
-    /// The tool's name.
+    /// The tool's name, where the manifest gives it no other.
     pub(super) tool: String,
     /// Without version, such as `acme:weather/forecasts`.
     pub(super) interface: Option<String>,
+    /// Of the interface, such as `1.0.0`.
+    version: Option<String>,
     /// As in WIT: `get-forecast`.
     pub(super) name: String,
     export: ComponentExportIndex,
@@ -64,10 +71,10 @@ pub(super) enum Returns {
     Result(Option<TyId>, Option<TyId>),
 }
 
-/// A function that is no tool.
+/// A function that is not a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// As in WIT.
+    /// As in WIT, with its interface and version.
     pub function: String,
     /// Why: "its parameter \"at\" has a resource".
     pub reason: String,
@@ -91,7 +98,12 @@ impl From<TooLong> for ShapeError {
 impl Function {
     /// As in WIT, with its interface: `acme:weather/forecasts.get-forecast`.
     pub(super) fn wit_name(&self) -> String {
-        full_name(self.interface.as_deref(), &self.name)
+        WitName { version: None, ..self.names() }.to_string()
+    }
+
+    /// Its names in WIT.
+    pub(super) fn names(&self) -> WitName<'_> {
+        WitName { interface: self.interface.as_deref(), version: self.version.as_deref(), name: &self.name }
     }
 }
 
@@ -107,27 +119,8 @@ impl Functions {
             texts: section::texts(bytes),
             names_left: NAMES_BYTES_MAX,
         };
-        let (ty, engine) = (component.component_type(), component.engine());
-        for (name, export) in ty.exports(engine) {
-            match export.ty {
-                ComponentItem::ComponentFunc(function) => {
-                    if let Some(index) = component.get_export_index(None, name) {
-                        found.add(None, name, &function, index)?;
-                    }
-                }
-                ComponentItem::ComponentInstance(instance) if !is_of_runtime(name) => {
-                    let Some(parent) = component.get_export_index(None, name) else { continue };
-                    for (inner, export) in instance.exports(engine) {
-                        let ComponentItem::ComponentFunc(function) = export.ty else { continue };
-                        if let Some(index) = component.get_export_index(Some(&parent), inner) {
-                            found.add(Some(name), inner, &function, index)?;
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        found.tell_apart()?;
+        each(component, &mut |names, function, export| found.add(names, function, export))?;
+        found.name_tools();
         if !found.functions.is_empty() {
             found.name_types(component)?;
         }
@@ -181,30 +174,57 @@ impl Functions {
 
     fn add(
         &mut self,
-        interface: Option<&str>,
-        name: &str,
+        names: WitName<'_>,
         function: &ComponentFunc,
         export: ComponentExportIndex,
     ) -> Result<(), TooLong> {
-        let interface = interface.map(unversioned);
+        let name = names.name;
         // A parameter's name is kept as in WIT and as in JSON, and described behind that of its
         // function.
         let parameters: usize = function.params().map(|(part, _)| name.len() + 3 * part.len()).sum();
-        let own = size_of::<Function>() + 2 * name.len() + interface.map_or(0, str::len);
-        self.count(own + parameters)?;
+        self.count(size_of::<Function>() + name.len() + names.bytes() + parameters)?;
         match self.signature(name, function) {
-            Ok((parameters, returns)) => {
-                let (tool, interface, name) = (json_name(name), interface.map(str::to_owned), name.to_owned());
-                self.functions.push(Function { tool, interface, name, export, parameters, returns });
-            }
-            Err(reason) => self.left_out.push(LeftOut { function: full_name(interface, name), reason }),
+            Ok((parameters, returns)) => self.functions.push(Function {
+                // Known once all functions are.
+                tool: String::new(),
+                interface: names.interface.map(str::to_owned),
+                version: names.version.map(str::to_owned),
+                name: name.to_owned(),
+                export,
+                parameters,
+                returns,
+            }),
+            Err(reason) => self.left_out.push(LeftOut { function: names.to_string(), reason }),
         }
         Ok(())
     }
 
+    /// Gives each function the name of its tool. A function that shares each of its names with
+    /// another one is left out.
+    fn name_tools(&mut self) {
+        let names: Vec<WitName<'_>> = self.functions.iter().map(Function::names).collect();
+        let tools = names::of_tools(&names);
+        for (mut function, tool) in std::mem::take(&mut self.functions).into_iter().zip(tools) {
+            match tool {
+                Some(tool) => {
+                    function.tool = tool;
+                    self.functions.push(function);
+                }
+                None => {
+                    let reason = "another function has its name".to_owned();
+                    self.left_out.push(LeftOut { function: function.names().to_string(), reason });
+                }
+            }
+        }
+    }
+
     fn signature(&mut self, name: &str, function: &ComponentFunc) -> Result<(Vec<Field>, Returns), String> {
-        if name.starts_with('[') {
-            return Err("it belongs to a resource".to_owned());
+        if let Some((kind, _)) = name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            return Err(match kind {
+                "constructor" => "it makes a resource".to_owned(),
+                "static" => "it is a static function of a resource".to_owned(),
+                _ => format!("it is a {kind} of a resource"),
+            });
         }
         if function.async_() {
             return Err("it is async, as in WASI 0.3".to_owned());
@@ -230,45 +250,28 @@ impl Functions {
         Ok((parameters, returns))
     }
 
-    /// Puts the interface's name before those of functions that share theirs.
-    fn tell_apart(&mut self) -> Result<(), ShapeError> {
-        let mut uses: HashMap<String, usize> = HashMap::new();
-        for function in &self.functions {
-            *uses.entry(function.tool.clone()).or_default() += 1;
-        }
-        for function in &mut self.functions {
-            let Some(interface) = function.interface.as_deref() else { continue };
-            if uses.get(&function.tool).is_some_and(|uses| *uses > 1) {
-                let short = interface.rsplit_once('/').map_or(interface, |(_, short)| short);
-                function.tool = format!("{}{SEPARATOR}{}", json_name(short), function.tool);
-            }
-        }
-        let mut first: HashMap<&str, &Function> = HashMap::new();
-        for function in &self.functions {
-            if let Some(other) = first.insert(&function.tool, function) {
-                let functions = [other.wit_name(), function.wit_name()];
-                return Err(ShapeError::SameName { tool: function.tool.clone(), functions });
-            }
-        }
-        Ok(())
-    }
-
-    /// The number of functions.
-    pub(crate) fn len(&self) -> usize {
-        self.functions.len()
-    }
-
     /// True if there is nothing to serve.
     pub(crate) fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    /// The functions that are no tools.
-    pub(crate) fn left_out(&self) -> &[LeftOut] {
-        &self.left_out
+    /// Each function that is a tool, as in WIT with interface and version.
+    pub(crate) fn served(&self) -> Vec<String> {
+        self.functions.iter().map(|function| function.names().to_string()).collect()
     }
 
-    /// Calls the function that is this tool.
+    /// The functions that are not tools.
+    pub(crate) fn take_left_out(&mut self) -> Vec<LeftOut> {
+        std::mem::take(&mut self.left_out)
+    }
+
+    /// The function of this tool, or of this name in WIT.
+    fn find(&self, tool: &str) -> Option<&Function> {
+        let by_tool = self.functions.iter().find(|function| function.tool == tool);
+        by_tool.or_else(|| self.functions.iter().find(|function| function.names().is(tool)))
+    }
+
+    /// Calls a function, by the name of its tool or by its own in WIT.
     ///
     /// # Errors
     /// The engine's: a trap, or a limit. A failure that the guest itself reports is a result.
@@ -278,7 +281,7 @@ impl Functions {
         instance: &Instance,
         ask: ToolCall<'_>,
     ) -> wasmtime::Result<ToolAnswer> {
-        let Some(function) = self.functions.iter().find(|function| function.tool == ask.tool) else {
+        let Some(function) = self.find(ask.tool) else {
             return Ok(Err(contract::Failure::InvalidInput(format!("there is no tool {:?}", ask.tool))));
         };
         let arguments = match decode::arguments(
@@ -323,24 +326,54 @@ impl Functions {
     }
 }
 
-/// The functions of a component that has any, even where JSON serves none of them.
-///
-/// # Errors
-/// Two of them would have the same name, or their names take too much.
-pub(crate) fn detect(component: &Component, bytes: &[u8]) -> Result<Option<Functions>, ShapeError> {
-    let functions = Functions::of(component, bytes)?;
-    Ok((!functions.is_empty() || !functions.left_out().is_empty()).then_some(functions))
+/// Each function of a component that only this host could call, as left out for this reason.
+pub(crate) fn left_out_all(component: &Component, reason: &str) -> Vec<LeftOut> {
+    let mut left_out = Vec::new();
+    let mut bytes_left = NAMES_BYTES_MAX;
+    // Past the bound some are not told: they are not tools, and nothing is kept of them.
+    let _ = each(component, &mut |names, _, _| {
+        let bytes = size_of::<LeftOut>() + names.bytes() + reason.len();
+        bytes_left = bytes_left.checked_sub(bytes).ok_or(TooLong)?;
+        left_out.push(LeftOut { function: names.to_string(), reason: reason.to_owned() });
+        Ok(())
+    });
+    left_out
 }
 
-/// True for interfaces that runtimes call, not models: those of WASI (`wasi:cli/run`,
-/// `wasi:http/incoming-handler`), and the one through which componentize-py prepares its
-/// components.
+/// Takes one function of a component.
+type Visit<'v> = dyn FnMut(WitName<'_>, &ComponentFunc, ComponentExportIndex) -> Result<(), TooLong> + 'v;
+
+/// Visits each function that a component exports for models to call.
+fn each(component: &Component, visit: &mut Visit<'_>) -> Result<(), TooLong> {
+    let ty = component.component_type();
+    let engine = component.engine();
+    for (name, export) in ty.exports(engine) {
+        match export.ty {
+            ComponentItem::ComponentFunc(function) => {
+                if let Some(index) = component.get_export_index(None, name) {
+                    visit(WitName { interface: None, version: None, name }, &function, index)?;
+                }
+            }
+            ComponentItem::ComponentInstance(instance) if !is_of_runtime(name) => {
+                let Some(parent) = component.get_export_index(None, name) else { continue };
+                let version = name.split_once('@').map(|(_, version)| version);
+                for (inner, export) in instance.exports(engine) {
+                    let ComponentItem::ComponentFunc(function) = export.ty else { continue };
+                    if let Some(index) = component.get_export_index(Some(&parent), inner) {
+                        let names = WitName { interface: Some(unversioned(name)), version, name: inner };
+                        visit(names, &function, index)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// True for interfaces that runtimes and this host call, not models.
 fn is_of_runtime(interface: &str) -> bool {
-    interface.starts_with("wasi:") || interface == "exports"
-}
-
-fn full_name(interface: Option<&str>, name: &str) -> String {
-    interface.map_or_else(|| name.to_owned(), |interface| format!("{interface}.{name}"))
+    interface == OF_PYTHON || OF_RUNTIMES.iter().any(|begin| interface.starts_with(begin))
 }
 
 /// `acme:weather/forecasts@1.0.0` without its version.

@@ -18,10 +18,20 @@ impl Functions {
         let types = Described::new(&self.types, &self.type_names, &sources);
         let mut weights = Weights::new(&self.types, &types);
         let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(LISTED_BYTES_MAX);
-        for function in &self.functions {
+        let named = self.named(&descriptions.exports);
+        for (_, function) in &named {
             left = left.checked_sub(self.weigh(function, &sources, &mut weights))?;
         }
-        Some(self.functions.iter().map(|function| self.tool(function, &sources, &types)).collect())
+        Some(named.into_iter().map(|(tool, function)| self.tool(tool, function, &sources, &types)).collect())
+    }
+
+    /// The functions that are tools, and the tools' names: those of the manifest, or all.
+    fn named<'a>(&'a self, exports: &'a [(String, String)]) -> Vec<(&'a str, &'a Function)> {
+        if exports.is_empty() {
+            return self.functions.iter().map(|function| (function.tool.as_str(), function)).collect();
+        }
+        let find = |written: &str| self.functions.iter().find(|function| function.names().is(written));
+        exports.iter().filter_map(|(function, tool)| Some((tool.as_str(), find(function)?))).collect()
     }
 
     /// The size of a tool's definition as text, in bytes, roughly.
@@ -38,7 +48,7 @@ impl Functions {
         own.saturating_add(input).saturating_add(weights.of(result.into_iter()))
     }
 
-    fn tool(&self, function: &Function, sources: &Sources<'_>, types: &dyn Docs) -> contract::Tool {
+    fn tool(&self, tool: &str, function: &Function, sources: &Sources<'_>, types: &dyn Docs) -> contract::Tool {
         let name = &function.name;
         let description = sources.function(function.interface.as_deref(), name);
         let parameters: Vec<_> =
@@ -46,7 +56,7 @@ impl Functions {
         let input = schema::of_fields(&self.types, types, &function.parameters, &parameters);
         let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;
         contract::Tool {
-            name: function.tool.clone(),
+            name: tool.to_owned(),
             title: None,
             description: description.unwrap_or_else(|| format!("Calls {} of the component.", function.wit_name())),
             input_schema_json: input.to_string(),

@@ -6,6 +6,7 @@ mod encode;
 mod fields;
 mod functions;
 mod listing;
+mod names;
 mod path;
 mod schema;
 mod section;
@@ -16,7 +17,7 @@ mod wit;
 
 pub use describe::{Descriptions, WrittenDescriptions};
 pub use functions::LeftOut;
-pub(crate) use functions::{Functions, detect};
+pub(crate) use functions::{Functions, left_out_all};
 pub use section::annotate;
 pub use texts::WitTexts;
 pub use wit::{WitError, WitFile};

@@ -1,5 +1,5 @@
-//! Types → JSON Schema (2020-12) that accepts exactly the JSON that converts. Must not hold: the
-//! conversion.
+//! Types → JSON Schema in the portable form. It accepts exactly the JSON that converts, but for the
+//! ranges of floats of 32 bits and of integers of 64. Must not hold: the conversion.
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
@@ -168,10 +168,7 @@ impl<'a> Writer<'a> {
         let schema = match types.get(ty) {
             Ty::Bool => json!({"type": "boolean"}),
             Ty::Int(int) => integer(*int),
-            Ty::F32 => {
-                json!({"anyOf": [{"type": "number", "minimum": -f64::from(f32::MAX), "maximum": f64::from(f32::MAX)}, special()]})
-            }
-            Ty::F64 => json!({"anyOf": [{"type": "number"}, special()]}),
+            Ty::F32 | Ty::F64 => json!({"anyOf": [{"type": "number"}, special()]}),
             Ty::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
             Ty::Text => json!({"type": "string"}),
             Ty::Bytes => json!({"type": "string", "contentEncoding": "base64", "pattern": BASE64_PATTERN}),
@@ -182,7 +179,7 @@ impl<'a> Writer<'a> {
             Ty::Tuple(items) => {
                 let schemas: Vec<Value> = items.iter().map(|item| self.schema(*item)).collect();
                 let length = schemas.len();
-                json!({"type": "array", "prefixItems": schemas, "items": false, "minItems": length, "maxItems": length})
+                json!({"type": "array", "prefixItems": schemas, "items": {}, "minItems": length, "maxItems": length})
             }
             Ty::Record(fields) => self.object(fields, known.members),
             Ty::Variant(cases) => {
@@ -192,13 +189,13 @@ impl<'a> Writer<'a> {
                     .map(|(at, case)| {
                         let text = known.members.get(at).and_then(Option::as_deref);
                         let schema = match case.payload {
-                            None => json!({"const": case.name}),
+                            None => json!({"type": "string", "enum": [case.name]}),
                             Some(payload) => self.tagged(&case.name, Some(payload)),
                         };
                         described(schema, text)
                     })
                     .collect();
-                json!({"oneOf": schemas})
+                json!({"anyOf": schemas})
             }
             Ty::Enum(labels) => {
                 let texts = member_texts(labels, known.members);
@@ -213,7 +210,7 @@ impl<'a> Writer<'a> {
                 json!({"anyOf": [self.tagged("some", Some(*inner)), {"type": "null"}]})
             }
             Ty::Option(inner) => json!({"anyOf": [self.schema(*inner), {"type": "null"}]}),
-            Ty::Result(ok, err) => json!({"oneOf": [self.tagged("ok", *ok), self.tagged("err", *err)]}),
+            Ty::Result(ok, err) => json!({"anyOf": [self.tagged("ok", *ok), self.tagged("err", *err)]}),
         };
         described(schema, known.text)
     }
@@ -280,55 +277,24 @@ fn count(types: &Types, ty: TyId, uses: &mut HashMap<TyId, usize>) {
     }
 }
 
+/// The range of an integer of 64 bits is left to the conversion: some model APIs refuse bounds past
+/// 2^53, and every request pays for a long pattern.
 fn integer(int: Int) -> Value {
     let (least, greatest) = int.range();
-    // The bounds of 64 bits are no numbers of every JSON parser; they are of this host's.
-    let number = match int {
-        Int::U64 => json!({"type": "integer", "minimum": 0, "maximum": u64::MAX}),
-        Int::S64 => json!({"type": "integer", "minimum": i64::MIN, "maximum": i64::MAX}),
+    match int {
+        Int::U64 => json!({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": U64_PATTERN}]}),
+        Int::S64 => json!({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": S64_PATTERN}]}),
         _ => json!({"type": "integer", "minimum": least as i64, "maximum": greatest as i64}),
-    };
-    if !int.is_wide() {
-        return number;
     }
-    json!({"anyOf": [number, {"type": "string", "pattern": digits_pattern(least.unsigned_abs(), greatest.unsigned_abs())}]})
 }
 
+/// Decimal digits without leading zeros or `-0`, as many as 64 bits may take.
+const U64_PATTERN: &str = "^(0|[1-9][0-9]{0,19})$";
+const S64_PATTERN: &str = "^(0|-?[1-9][0-9]{0,18})$";
+
 fn special() -> Value {
-    json!({"enum": ["NaN", "Infinity", "-Infinity"]})
+    json!({"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]})
 }
 
 /// Base64 of the standard alphabet, with padding.
 const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
-
-/// Decimal digits of a whole number from `-negative_max` to `positive_max`, without leading zeros
-/// or `-0`.
-fn digits_pattern(negative_max: u128, positive_max: u128) -> String {
-    let positive = up_to(positive_max);
-    match negative_max {
-        0 => format!("^(?:0|{positive})$"),
-        _ => format!("^(?:0|{positive}|-(?:{}))$", up_to(negative_max)),
-    }
-}
-
-/// A pattern of the numbers from 1 to `max`.
-fn up_to(max: u128) -> String {
-    let digits: Vec<u32> = max.to_string().chars().filter_map(|digit| digit.to_digit(10)).collect();
-    let length = digits.len();
-    let mut ways = Vec::new();
-    if length > 1 {
-        // Fewer digits than `max` has.
-        ways.push(format!("[1-9][0-9]{{0,{}}}", length - 2));
-    }
-    let mut prefix = String::new();
-    for (at, digit) in digits.iter().enumerate() {
-        let least = u32::from(at == 0);
-        // Equal up to here, then a lower digit, then any.
-        if *digit > least {
-            ways.push(format!("{prefix}[{least}-{}][0-9]{{{}}}", digit - 1, length - at - 1));
-        }
-        prefix.push_str(&digit.to_string());
-    }
-    ways.push(prefix);
-    ways.join("|")
-}

@@ -16,7 +16,7 @@ const PLAIN_WEIGHT_MAX: usize = 4;
 const FRAME_BYTES: usize = 120;
 
 /// An integer of 64 bits, with the pattern of its digits.
-const WIDE_BYTES: usize = 1_200;
+const WIDE_BYTES: usize = 120;
 
 /// A reference, without the name in it.
 const REFERENCE_BYTES: usize = 40;

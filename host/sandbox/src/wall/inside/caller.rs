@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use toolcell_policy::{Denial, Limit, Limits};
@@ -16,7 +17,7 @@ use crate::bindings::contract::CallResult;
 use crate::caller::asking::{Asked, Inquiry, Kind};
 use crate::caller::outside::Outside;
 use crate::caller::{Caller, LogLevel, Trace};
-use crate::encoding::{self, EncodingError};
+use crate::encoding;
 use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::wall::message::{
@@ -33,6 +34,9 @@ use crate::wall::rate::Rate;
 const TOLD_AT_ONCE: u64 = 50_000;
 const TOLD_PER_SECOND: u64 = 50_000;
 
+/// Interval at which a full link is tried again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
 /// The caller of one call, on the other side of the link.
 pub(super) struct RemoteCaller {
     call: CallId,
@@ -43,6 +47,8 @@ pub(super) struct RemoteCaller {
     told: Rate,
     /// Bytes of a log line: what the call may log in all.
     log_bytes_max: usize,
+    /// Bytes of a message about the call that the host takes.
+    message_bytes_max: u64,
     /// Where the answers to its questions go.
     asking: Mutex<Option<oneshot::Sender<WireAsked>>>,
     doors: Arc<Doors>,
@@ -78,7 +84,8 @@ impl RemoteCaller {
         let told = Rate::new(TOLD_AT_ONCE.saturating_add(logged), TOLD_PER_SECOND);
         let log_bytes_max = usize::try_from(limits.log_bytes()).unwrap_or(usize::MAX);
         let cancelled = watch::Sender::new(false);
-        Self { call, facts, link, cancelled, told, log_bytes_max, asking: Mutex::default(), doors }
+        let message_bytes_max = message::bytes_max(limits);
+        Self { call, facts, link, cancelled, told, log_bytes_max, message_bytes_max, asking: Mutex::default(), doors }
     }
 
     /// A door has come, or none will.
@@ -106,48 +113,71 @@ impl RemoteCaller {
 
     /// Tells the host how the call ended. Without that the call would hang. Where the host cannot
     /// be told, this process ends, which the host sees.
-    pub(super) fn end(&self, report: CallReport<CallResult>) {
+    pub(super) async fn end(&self, report: CallReport<CallResult>) {
         let mut report = report;
         let spent = std::mem::take(&mut report.spent);
         let (usage, kept) = (report.usage, report.kept);
-        let mut sent = self.give(report);
-        if matches!(sent, Ok(Err(SendError::TooLarge(_)))) {
-            // A frame does not take what the limits allow. That is the call's own end.
+        let mut given = self.give(report).await;
+        if matches!(given, Err(NotGiven::TooMuch)) {
+            // A message does not take what the limits allow. That is the call's own end.
             // The host names the limit's value.
             let failure = Failure::OverLimit { limit: Limit::Output, value: String::new() };
-            sent = self.give(CallReport { usage, kept, ..CallReport::not_run(failure) });
+            given = self.give(CallReport { usage, kept, ..CallReport::not_run(failure) }).await;
         }
-        if !matches!(sent, Ok(Ok(()))) {
+        if given.is_err() {
             std::process::abort();
         }
         drop(spent);
     }
 
-    fn give(&self, report: CallReport<CallResult>) -> Result<Result<(), SendError>, EncodingError> {
+    /// Gives a report to the host, once it has taken enough of what was said before.
+    async fn give(&self, report: CallReport<CallResult>) -> Result<(), NotGiven> {
         let ended = FromSandbox::Ended(self.call, Box::new(WireReport::from(report)));
-        encoding::encode(&ended).map(|bytes| self.link.send(&bytes, &[]))
+        let bytes = self.taken(&ended).ok_or(NotGiven::TooMuch)?;
+        loop {
+            match self.link.send(&bytes, &[]) {
+                Ok(()) => return Ok(()),
+                Err(SendError::TooLarge(_)) => return Err(NotGiven::TooMuch),
+                Err(SendError::Full) => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(_) => return Err(NotGiven::Gone),
+            }
+        }
+    }
+
+    /// The bytes of a message, if the host takes it: it ends a process that sends another one.
+    fn taken(&self, message: &FromSandbox) -> Option<Vec<u8>> {
+        let bytes = encoding::encode_fitting(message).ok()?;
+        (bytes.len() as u64 <= self.message_bytes_max).then_some(bytes)
     }
 
     /// Tells the host of something on the way, which is lost where there is too much of it.
     fn mention(&self, message: &FromSandbox) {
-        if let Ok(bytes) = encoding::encode(message)
+        if let Some(bytes) = self.taken(message)
             && self.told.take(message::counted(bytes.len() as u64))
         {
             self.send(&bytes);
         }
     }
 
-    /// Tells the host.
-    fn tell(&self, message: &FromSandbox) {
-        if let Ok(bytes) = encoding::encode(message) {
-            self.send(&bytes);
-        }
+    /// Tells the host. Returns false, and tells nothing, where it is more than the host takes.
+    fn tell(&self, message: &FromSandbox) -> bool {
+        let bytes = self.taken(message);
+        bytes.iter().for_each(|bytes| self.send(bytes));
+        bytes.is_some()
     }
 
     /// Sends a message. The host may not take it, as a client may not read: then it is lost.
     fn send(&self, bytes: &[u8]) {
         let _ = self.link.send(bytes, &[]);
     }
+}
+
+/// Why a report was not given to the host.
+enum NotGiven {
+    /// It is more than the host takes.
+    TooMuch,
+    /// The host is gone, or takes nothing more.
+    Gone,
 }
 
 /// Takes questions back that nobody waits for any more.
@@ -232,7 +262,10 @@ impl Caller for RemoteCaller {
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
         let (answer, answered) = oneshot::channel();
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-        self.tell(&FromSandbox::Ask(self.call, asks));
+        if !self.tell(&FromSandbox::Ask(self.call, asks)) {
+            let refused = "the questions are more than the host takes at once".to_owned();
+            return Box::pin(std::future::ready(Asked::Ended(Some(refused))));
+        }
         let waiting = Waiting { caller: self, answered: false };
         Box::pin(async move {
             // All of it, to be dropped with this future.

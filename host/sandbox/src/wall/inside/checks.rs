@@ -50,11 +50,34 @@ struct SchemasOnce {
     compiled: OnceCell<Arc<Schemas>>,
 }
 
-/// The schemas of a check.
-type Picked = fn(&Schemas) -> Option<&Schema>;
+/// The schema that a check is done by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Picked {
+    Input,
+    Output,
+}
 
-fn input(schemas: &Schemas) -> Option<&Schema> {
-    Some(schemas.input())
+impl Picked {
+    fn of(self, schemas: &Schemas) -> Option<&Schema> {
+        match self {
+            Self::Input => Some(schemas.input()),
+            Self::Output => schemas.output(),
+        }
+    }
+
+    /// Checks a text, and gives it back. The guest gets arguments as their schema means them.
+    fn check(self, schema: &Schema, text: String, patience: &Patience) -> Checked {
+        let rewritten = (self == Self::Input).then(|| schema.rewritten(&text)).flatten();
+        let text = rewritten.unwrap_or(text);
+        let verdict = schema.check(&text, patience);
+        Checked { text, verdict }
+    }
+}
+
+/// A text, and what was found about it.
+struct Checked {
+    text: String,
+    verdict: Result<(), ArgumentProblems>,
 }
 
 /// The reason why there is no verdict.
@@ -123,9 +146,9 @@ impl ToolChecks {
             return Ok(text);
         }
         let within = limits.deadline().min(limits.queue_wait().max(ARGUMENTS_WITHIN));
-        match self.check(input, text, within, caller).await {
-            Ok((text, Ok(()))) => Ok(text),
-            Ok((_, Err(problems))) => Err(Failure::Unfit { problems: problems.to_string() }),
+        match self.check(Picked::Input, text, within, caller).await {
+            Ok(Checked { text, verdict: Ok(()) }) => Ok(text),
+            Ok(Checked { verdict: Err(problems), .. }) => Err(Failure::Unfit { problems: problems.to_string() }),
             Err(reason) => Err(reason.failure(within, limits)),
         }
     }
@@ -143,8 +166,8 @@ impl ToolChecks {
         }
         let Some(text) = answer.structured_json.take() else { return };
         let within = limits.deadline().saturating_sub(report.usage.duration).max(RESULT_WITHIN);
-        match self.check(Schemas::output, text, within, caller).await {
-            Ok((text, verdict)) => {
+        match self.check(Picked::Output, text, within, caller).await {
+            Ok(Checked { text, verdict }) => {
                 answer.structured_json = Some(text);
                 report.unfit = verdict.err().map(|problems| problems.to_string());
             }
@@ -160,7 +183,7 @@ impl ToolChecks {
         text: String,
         within: Duration,
         caller: &Arc<RemoteCaller>,
-    ) -> Result<(String, Result<(), ArgumentProblems>), Unchecked> {
+    ) -> Result<Checked, Unchecked> {
         let until = Instant::now().checked_add(within);
         let schemas = match self.schemas.compiled.get() {
             Some(schemas) => Arc::clone(schemas),
@@ -170,26 +193,23 @@ impl ToolChecks {
                 in_time(tokio::spawn(async move { schemas.compiled().await }), within, caller).await??
             }
         };
-        let Some(schema) = pick(&schemas) else { return Ok((text, Ok(()))) };
-        let (text, verdict) = if schema.is_long(&text) {
+        let Some(schema) = pick.of(&schemas) else { return Ok(Checked { text, verdict: Ok(()) }) };
+        let Checked { text, verdict } = if schema.is_long(&text) {
             let patience = Patience { until, given_up: Some(Arc::<RemoteCaller>::clone(caller)) };
-            let text = Arc::new(text);
-            let checked = Arc::clone(&text);
-            let work = tokio::task::spawn_blocking(move || {
-                pick(&schemas).map_or(Ok(()), |schema| schema.check(&checked, &patience))
+            let work = tokio::task::spawn_blocking(move || match pick.of(&schemas) {
+                Some(schema) => pick.check(schema, text, &patience),
+                None => Checked { text, verdict: Ok(()) },
             });
             let left = until.map_or(within, |until| until.saturating_duration_since(Instant::now()));
-            let verdict = in_time(work, left, caller).await?;
-            (Arc::unwrap_or_clone(text), verdict)
+            in_time(work, left, caller).await?
         } else {
-            let verdict = schema.check(&text, &Patience { until, given_up: None });
-            (text, verdict)
+            pick.check(schema, text, &Patience { until, given_up: None })
         };
         match verdict {
-            Err(problems) if problems.is_verdict() => Ok((text, Err(problems))),
+            Err(problems) if problems.is_verdict() => Ok(Checked { text, verdict: Err(problems) }),
             Err(_) if caller.is_cancelled() => Err(Unchecked::Cancelled),
             Err(_) => Err(Unchecked::Late),
-            Ok(()) => Ok((text, Ok(()))),
+            Ok(()) => Ok(Checked { text, verdict: Ok(()) }),
         }
     }
 }

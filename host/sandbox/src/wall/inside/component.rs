@@ -38,7 +38,8 @@ pub(super) struct Loaded {
 
 /// One of its tools.
 pub(super) struct Tool {
-    name: String,
+    /// As the component calls it.
+    export: String,
     limits: Limits,
     capabilities: Arc<Capabilities>,
     program: Option<Arc<Program>>,
@@ -118,18 +119,19 @@ impl Loaded {
             first.unwrap_or_else(|| "its grants cannot be given".to_owned())
         })?;
         let limits = *self.policy.tool_limits(name);
-        let program = (self.component.shape() == ShapeName::Program).then(|| self.program(name)).flatten();
+        let program = self.program(name);
         let count = self.policy.prewarm();
         let warm = (count > 0).then(|| {
             let (component, capabilities) = (Arc::clone(&self.component), Arc::clone(&capabilities));
             WarmInstances::new(WarmTool { component, limits, capabilities, count }, warm.clone())
         });
         let texts = self.schemas.get(name).cloned().ok_or("its schemas did not come with its component")?;
-        // A typed tool refuses arguments that do not convert, with their path: exactly those that
-        // its schema refuses.
-        let checks_arguments = self.component.shape() != ShapeName::Typed;
-        let checks = ToolChecks::new(texts, checks_arguments, self.budget.clone());
-        Ok(Tool { name: name.to_owned(), limits, capabilities, program, warm, checks })
+        // A function refuses arguments that do not convert, with their path: exactly those that its
+        // schema refuses.
+        let is_function = self.component.shape() == ShapeName::Typed && program.is_none();
+        let checks = ToolChecks::new(texts, !is_function, self.budget.clone());
+        let export = self.policy.export_of(name).to_owned();
+        Ok(Tool { export, limits, capabilities, program, warm, checks })
     }
 
     /// The value of a secret that its guests hold.
@@ -140,14 +142,15 @@ impl Loaded {
 
     /// The templates of a tool that runs a program.
     fn program(&self, name: &str) -> Option<Arc<Program>> {
-        let tool = self.policy.tool(name)?;
-        Some(tool.program().cloned().unwrap_or_else(|| Arc::new(Program::plain(tool.name_span()))))
+        let tool = self.policy.tool(name).filter(|_| self.component.is_program())?;
+        let plain = || Arc::new(Program::plain(tool.name_span()));
+        tool.program().cloned().or_else(|| (self.component.shape() == ShapeName::Program).then(plain))
     }
 }
 
 impl Tool {
-    pub(super) fn name(&self) -> &str {
-        &self.name
+    pub(super) fn export(&self) -> &str {
+        &self.export
     }
 
     pub(super) fn limits(&self) -> &Limits {

@@ -323,7 +323,7 @@ impl Inside {
                 None => component::not_run("the component is not loaded"),
             };
             calls.lock().remove(&id);
-            caller.end(report);
+            caller.end(report).await;
         });
         let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_ready()));
         // However many calls were run before this one.
@@ -358,7 +358,7 @@ async fn run(
     #[cfg(not(feature = "drill"))]
     let opened = limits;
     let input = CallInput {
-        tool: tool.name(),
+        tool: tool.export(),
         arguments_json: &arguments,
         program: tool.program(),
         limits: opened,

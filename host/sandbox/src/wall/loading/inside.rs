@@ -11,19 +11,25 @@ use toolcell_walls::kernel::{self, Access, Entered, Folder, Report, Rights};
 use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
 use wasmtime::Engine;
 
-use super::message::{self, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
+use super::message::{self, ANSWER_BYTES_MAX, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
 use crate::encoding::{decode, encode};
 use crate::engine;
 use crate::engine::background;
 use crate::load::compile::compile_elsewhere;
 use crate::load::component::{Mapped, ToolComponent};
 use crate::load::definitions::SchemaLimits;
+use crate::load::error::LoadError;
 use crate::load::functions::handed::HandedFunctions;
 use crate::load::held::ComponentFacts;
+use crate::load::inspect::{NamesAhead, names_ahead};
 use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
 use crate::run::listing::Found;
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::inside::{InsideError, closed};
+
+/// Bytes of the names that are shown of a component that is not compiled: a message for refusals
+/// holds twice as many.
+const SHOWN_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
 
 /// Descriptors that a loader may have: its own few, and files that the host gives it.
 const FILES_MAX: u64 = 128;
@@ -125,7 +131,13 @@ fn compiled(
     }
     let (survey, code) = match compile_elsewhere(engine, &bytes) {
         Ok(compiled) => compiled,
-        Err(error) => return Ok(error.into()),
+        Err(error) => {
+            let is_known = matches!(error, LoadError::Imports { .. });
+            let shown = is_known.then(|| names_ahead(&bytes)).flatten();
+            let shown = shown.filter(|names| names.bytes() <= SHOWN_BYTES_MAX);
+            let shown = shown.map(|NamesAhead { exports, imports }| Shown { exports, imports });
+            return Ok(FromLoader::refused(&error, shown));
+        }
     };
     (&code_file).write_all(&code)?;
     // Without them the next version is compiled whole.

@@ -32,6 +32,7 @@ use crate::run::call::{CallReport, ListedBeside};
 use crate::run::listing::{ListName, Listing};
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::{ToSandbox, clipped};
+use crate::wall::required::RequiredWalls;
 
 /// Time past the deadline of listing that a loader has to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -48,8 +49,8 @@ pub struct LoaderOptions {
     pub stack_bytes: usize,
     /// The folder that keeps loads from one start to the next.
     pub cache: Option<Arc<CodeCache>>,
-    /// True if nothing is loaded where a wall is missing.
-    pub walls_required: bool,
+    /// The walls without which nothing is loaded.
+    pub required_walls: RequiredWalls,
 }
 
 /// Loads components in processes that can be killed. This process looks at none of them.
@@ -103,7 +104,7 @@ pub enum NotLoaded {
         reason: String,
     },
     /// Walls are missing.
-    #[error("not every wall stands: {0}")]
+    #[error("{0}")]
     Walls(String),
     /// The machine has no room, or no process, for it.
     #[error("{0}")]
@@ -176,7 +177,7 @@ impl Loader {
             return Ok((held, None));
         }
         let source = in_memory(bytes)?;
-        let (file, survey) = self.compile(&source, job, until).await?;
+        let (file, survey) = self.compile(&source, from, job, until).await?;
         let file = self.keep_code(file, from, (job.gives_way, until)).await?;
         let facts = from.facts(survey);
         let memory_bytes_max = job.memory_bytes_max.saturating_add(job.call_memory_bytes);
@@ -203,7 +204,13 @@ impl Loader {
     }
 
     /// Compiles in a process that ends with it. Returns the code, which nobody can change any more.
-    async fn compile(&self, source: &File, job: &LoadJob<'_>, until: Instant) -> Result<(File, Survey), NotLoaded> {
+    async fn compile(
+        &self,
+        source: &File,
+        from: Source,
+        job: &LoadJob<'_>,
+        until: Instant,
+    ) -> Result<(File, Survey), NotLoaded> {
         let (code, made) = (empty()?, empty()?);
         let handed = self.kept.as_ref().and_then(|kept| kept.functions(job.component));
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -237,7 +244,7 @@ impl Loader {
                 sealed(&code, code_bytes_max)?;
                 Ok((code, survey))
             }
-            other => Err(refusal(other)),
+            other => Err(refusal(other, from)),
         }
     }
 
@@ -262,12 +269,11 @@ impl Loader {
         let mut run = Run::start(&self.starter, &self.options.program, first, fds).await?;
         let bounds = Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
-            FromLoader::Ready { missing } if self.options.walls_required && !missing.is_empty() => {
-                let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
-                Err(NotLoaded::Walls(missing.join("; ")))
-            }
-            FromLoader::Ready { .. } => Ok(run),
-            other => Err(refusal(other)),
+            FromLoader::Ready { missing } => match self.options.required_walls.check(&missing) {
+                Ok(()) => Ok(run),
+                Err(problem) => Err(NotLoaded::Walls(problem)),
+            },
+            other => Err(failure(other)),
         }
     }
 
@@ -286,13 +292,10 @@ impl Loader {
         let bounds = Bounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
             FromLoader::Linked(facts) => Ok((*facts, Lister(run))),
-            FromLoader::Refused { message, hint, shown } => {
-                let identity = (facts.digest(), facts.size_bytes(), facts.is_adapted());
-                let told = |shown: Box<Shown>| Box::new(Inspection::told(identity, shown.exports, shown.imports));
-                let inspection = shown.map(told);
-                Err(NotLoaded::Refused { message: clipped(message), hint: clipped(hint), inspection })
+            other => {
+                let of = Source { digest: facts.digest(), size_bytes: facts.size_bytes(), adapted: facts.is_adapted() };
+                Err(refusal(other, of))
             }
-            other => Err(refusal(other)),
         }
     }
 
@@ -412,12 +415,23 @@ async fn aside<T: Send + 'static>(
     result.map_err(|error| failed(&error))
 }
 
-/// The refusal in an answer, where no refusal is none.
-fn refusal(answer: FromLoader) -> NotLoaded {
+/// The refusal of these bytes in an answer that is not what was asked for.
+fn refusal(answer: FromLoader, of: Source) -> NotLoaded {
+    let Source { digest, size_bytes, adapted } = of;
     match answer {
-        FromLoader::Refused { message, hint, .. } => {
-            NotLoaded::Refused { message: clipped(message), hint: clipped(hint), inspection: None }
+        FromLoader::Refused { message, hint, shown } => {
+            let told = |shown: Box<Shown>| {
+                Box::new(Inspection::told((digest, size_bytes, adapted), shown.exports, shown.imports))
+            };
+            NotLoaded::Refused { message: clipped(message), hint: clipped(hint), inspection: shown.map(told) }
         }
+        other => failure(other),
+    }
+}
+
+/// The failure of a process whose answer is neither what was asked for nor a refusal.
+fn failure(answer: FromLoader) -> NotLoaded {
+    match answer {
         FromLoader::Failed(problem) => NotLoaded::Ended { reason: clipped(problem) },
         _ => NotLoaded::out_of_turn(),
     }

@@ -30,6 +30,7 @@ use crate::run::call::{CallReport, ListedBeside};
 use crate::run::listing::{ListName, Listing};
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::ToSandbox;
+use crate::wall::required::RequiredWalls;
 use crate::wall::tests::{are_seeds, each_changed};
 
 const ADDS: &str = r#"(component
@@ -86,7 +87,7 @@ fn job(bytes: &[u8], time: Duration) -> LoadJob<'static> {
 
 fn loader(program: Command, cache: Option<Arc<CodeCache>>) -> Loader {
     let stack_bytes = SandboxOptions::default().stack_bytes;
-    let options = LoaderOptions { program, stack_bytes, cache, walls_required: false };
+    let options = LoaderOptions { program, stack_bytes, cache, required_walls: RequiredWalls::Best };
     Loader::new(options, Arc::new(Starter::new().unwrap())).unwrap()
 }
 
@@ -234,7 +235,8 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
     let kept = Kept::new(cache, "engine".to_owned());
     let written = WrittenDescriptions::default();
-    let other = WrittenDescriptions { given: [("a".to_owned(), "b".to_owned())].into(), wit: None };
+    let other =
+        WrittenDescriptions { given: [("a".to_owned(), "b".to_owned())].into(), ..WrittenDescriptions::default() };
     let less = Limits::default().with(toolcell_policy::Limit::HostData, 1 << 20).unwrap();
     let schemas = |load| SchemaLimits::of(&load, Duration::from_secs(1));
     let named = |limits: &Limits, written: &WrittenDescriptions, load| {

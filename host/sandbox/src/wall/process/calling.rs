@@ -14,6 +14,7 @@ use super::pending::{GIVES_BACK_WITHIN, PendingCall, Returned, finished};
 use crate::bindings::contract::CallResult;
 use crate::caller::Caller;
 use crate::encoding;
+use crate::engine::duties;
 use crate::failure::Failure;
 use crate::run::call::{CallInput, CallReport};
 use crate::wall::attention;
@@ -90,6 +91,10 @@ impl SandboxProcess {
             Some(doors) => doors.settle().await,
             None => Ok(()),
         };
+        if report.as_ref().is_ok_and(|report| report.is_long()) {
+            // Looking for secrets in it takes milliseconds.
+            duties::leave().await;
+        }
         finished(report, settled, &pending, began)
     }
 

@@ -15,14 +15,14 @@ mod pending;
 mod starved;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_walls::link::{Dispatcher, Frame, Receiver, SendError, Sender};
-use toolcell_walls::process::Process;
+use toolcell_walls::process::{End, Process};
 use zeroize::Zeroizing;
 
 use super::group::ComponentNotice;
@@ -58,6 +58,12 @@ const RESTS_AFTER: Duration = Duration::from_secs(2);
 /// The end of a process that computes at rest.
 const COMPUTES: &str = "it computed without a call";
 
+/// Time for a process to be gone once its link is. Its own end says more than one that it is given.
+const GONE_WITHIN: Duration = Duration::from_millis(100);
+
+/// Said behind the end of a process that somebody else ended.
+const FROM_OUTSIDE: &str = "sent from outside: by a person, or by the kernel for want of memory";
+
 /// Why a process is ended that keeps a call past its deadline.
 const LATE: &str = "it did not stop within its deadline";
 
@@ -86,6 +92,8 @@ pub(crate) struct SandboxProcess {
     strays: AtomicU64,
     /// Instances that it keeps for callers.
     kept: AtomicUsize,
+    /// The host ended it.
+    killed: AtomicBool,
 }
 
 /// A process that a call is going to: it is not ended for being idle.
@@ -143,6 +151,7 @@ impl SandboxProcess {
             noted: AtomicUsize::new(0),
             strays: AtomicU64::new(0),
             kept: AtomicUsize::new(0),
+            killed: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&this);
         let dispatch: Dispatch = Box::new(move |frame| {
@@ -163,8 +172,11 @@ impl SandboxProcess {
     pub(crate) async fn run(self: Arc<Self>) {
         let Some(dispatcher) = self.dispatcher.get() else { return };
         let broken = dispatcher.run().await;
-        // Whatever is wrong with the link, nobody could tell the process to end.
-        self.process.kill();
+        if tokio::time::timeout(GONE_WITHIN, self.process.ended()).await.is_err() {
+            // Whatever is wrong with the link, nobody could tell the process to end.
+            self.killed.store(true, Ordering::Release);
+            self.process.kill();
+        }
         let ended = self.process.ended().await;
         if let Some(scratch) = self.bounds.scratch.clone() {
             drop(tokio::task::spawn_blocking(move || scratch.remove()));
@@ -173,6 +185,7 @@ impl SandboxProcess {
         self.end(&match ended.made_room {
             _ if starts => end_at_start(&broken, &ended),
             Some(_) => ended.to_string(),
+            None if self.is_from_outside(&ended) => format!("{ended}, {FROM_OUTSIDE}"),
             None => format!("{broken}; {ended}"),
         });
     }
@@ -267,6 +280,18 @@ impl SandboxProcess {
         self.process.pid()
     }
 
+    /// True if this end was somebody else's doing: it says nothing about components.
+    fn is_from_outside(&self, ended: &End) -> bool {
+        ended.is_from_outside() && !self.killed.load(Ordering::Acquire)
+    }
+
+    /// True if its end counts against the components whose calls it ran. To be asked once a call
+    /// of it has ended with it.
+    pub(crate) async fn is_to_blame(&self) -> bool {
+        let ended = tokio::time::timeout(2 * GONE_WITHIN, self.process.ended()).await;
+        !ended.is_ok_and(|ended| self.is_from_outside(&ended))
+    }
+
     /// True if it takes no more calls.
     pub(crate) fn is_ended(&self) -> bool {
         self.lock().ended.is_some()
@@ -316,6 +341,7 @@ impl SandboxProcess {
 
     /// Ends the process and every call in it, for this reason.
     pub(crate) fn kill(&self, reason: &str) {
+        self.killed.store(true, Ordering::Release);
         self.end(reason);
         self.sender.close();
         self.process.kill();

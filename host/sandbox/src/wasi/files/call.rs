@@ -181,6 +181,7 @@ impl Files {
         let account = spot.account()?;
         let _permit = self.permits.take(1)?;
         let _turn = account.names();
+        let follow = spot.follows(follow);
         let facts = spot.facts(follow)?;
         if facts.is_link() {
             return Err(ErrorCode::Unsupported);

@@ -327,7 +327,7 @@ impl FilesView<'_> {
         };
         self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
         spot.check()?;
-        if spot.lent.is_some() {
+        if spot.lent.is_some() || spot.follows(false) && !spot.facts(true)?.is_link() {
             return Err(ErrorCode::Invalid.into());
         }
         // Refuses a link to an absolute path: that is the host's own text.

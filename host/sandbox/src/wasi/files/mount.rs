@@ -156,12 +156,19 @@ impl MountedPath {
         Ok(())
     }
 
-    /// The facts of the entry; of a link's target if `follow`.
+    /// True if a link here is followed: where it is asked for, or a slash stands behind its name
+    /// (POSIX, 4.16 Pathname Resolution).
+    pub(crate) fn follows(&self, follow: bool) -> bool {
+        follow || self.path.ends_with('/')
+    }
+
+    /// The facts of the entry; of a link's target if it [follows](Self::follows) it.
     pub(crate) fn facts(&self, follow: bool) -> Result<Facts, ErrorCode> {
         if let Some(lent) = &self.lent {
             return lent.facts();
         }
         self.check()?;
+        let follow = self.follows(follow);
         let data =
             if follow && !self.plain { self.dir.metadata(&self.path) } else { self.dir.symlink_metadata(&self.path) };
         let facts = Facts::from(&data.map_err(|error| code(&error))?);

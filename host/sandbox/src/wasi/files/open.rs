@@ -143,6 +143,7 @@ impl Files {
             MountTarget::Device(device) => return asked.device(device).map(Descriptor::Device).map_err(Refused::Code),
         };
         let permit = self.permit(spot.mount, asked.access(), &spot.at)?;
+        let asked = OpenRequest { follow: spot.follows(asked.follow), ..asked };
         let found = open(&spot, asked, self.permits(), permit)?;
         let MountedPath { mount, at, plain, .. } = spot;
         Ok(match found {

@@ -14,6 +14,7 @@ use super::handed::{HandedFiles, HandedSource};
 use super::ledger::{Account, Counted};
 use super::mount::{Inner, InnerKind, Mount, Source};
 use super::scratch::{self, ScratchHome};
+use crate::owned::make_folders;
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 
 /// The host's folders that bear on mounts.
@@ -304,7 +305,7 @@ impl Site<'_> {
             let hint = "make it, or let the host make it as a folder with `create = true`".to_owned();
             return Err(problem(self.grant, format!("there is no {:?}", self.shown), hint));
         }
-        std::fs::create_dir_all(path).and_then(|()| path.canonicalize()).map_err(|error| {
+        make_folders(path, 0o777).and_then(|()| path.canonicalize()).map_err(|error| {
             let message = format!("{:?} cannot be made: {}", self.shown, plain(&error));
             problem(self.grant, message, "make the folder by hand, or change the path".to_owned())
         })

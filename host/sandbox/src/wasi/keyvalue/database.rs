@@ -2,12 +2,14 @@
 //! uses it, opened again after a failure. Must not hold: the content of transactions.
 //!
 //! redb locks the file for the process that has it open. People have several clients, and each
-//! starts a host of its own with the same manifest. So the file is closed soon after the last call
-//! that used it, and a host that finds it locked waits for a moment.
+//! starts a host of its own with the same manifest. So a host closes the file between two
+//! operations once another one waits for it, and soon after the last operation where none does. One
+//! that finds it locked waits for its turn, and looks for the file alone: the queue is a lock on a
+//! file beside it.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, WriteTransaction};
@@ -24,14 +26,23 @@ const UNSETTLED_BYTES_MAX: u64 = 8 << 20;
 /// it.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Time between two attempts at a file that another process has open.
-const LOCK_POLL: Duration = Duration::from_millis(10);
+/// Time between two attempts at a file that another process has open, by the one whose turn is
+/// next.
+const LOCK_POLL: Duration = Duration::from_millis(2);
+
+/// Time between two attempts to be the next one.
+const QUEUE_POLL: Duration = Duration::from_millis(10);
 
 /// Time for which an unused file stays open for the next call: opening it waits for the disk.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// After this time it is closed as soon as no call uses it, for another host's sake.
-const HOLD_MAX: Duration = Duration::from_secs(1);
+/// Time for which a process has the file at least, also where others wait. Closing it and opening
+/// it again take some 10 ms, so that ten processes that write all the time spend two thirds of it
+/// on writing, and each waits for a third of a second.
+const TURN: Duration = Duration::from_millis(20);
+
+/// Time between two looks for others that wait, and for the end of its use, while it is open.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Up to where a call has written. Returned by each write, and given back once to have it made
 /// durable.
@@ -54,11 +65,9 @@ pub(super) struct StateFile {
     path: PathBuf,
     lock_wait: Duration,
     now: RwLock<Now>,
-    born: Instant,
-    /// Milliseconds after `born` at which it was last opened. It stands beside `now`, whose lock
-    /// may be held for long while the file is opened.
-    opened_ms: AtomicU64,
     users: Mutex<Users>,
+    /// Woken when the last operation ends, and when the file is closed.
+    quiet: Condvar,
     commits: AtomicU64,
     durable: AtomicU64,
     unsettled_bytes: AtomicU64,
@@ -69,72 +78,79 @@ pub(super) struct StateFile {
 #[derive(Debug)]
 struct Now {
     database: Option<Database>,
+    /// Times that it was opened.
+    openings: u64,
     /// Times that it failed: writes that were not durable are gone with each.
     life: u64,
     /// Since when, and why, it cannot be opened.
     failed: Option<(Instant, String)>,
 }
 
-/// The calls that use it.
+/// The operations that use it.
 #[derive(Debug, Default)]
 struct Users {
     count: usize,
-    /// Number of visits: tells a pause from a later one.
-    visits: u64,
+    /// No further one begins: it is being closed.
+    closing: bool,
+    /// The end of the last one.
+    last: Option<Instant>,
 }
 
-/// Keeps the file open.
+/// Keeps the file open for one operation. While it lives, no other is waited for.
 #[derive(Debug)]
-pub(crate) struct Visit {
-    file: Arc<StateFile>,
-    /// Time for which the file stays open for the next visit.
-    linger: Duration,
-}
+pub(crate) struct Visit(Arc<StateFile>);
 
 impl StateFile {
     /// Opens and verifies it, waiting up to `lock_wait` for another process to close it.
     pub(super) fn open(path: PathBuf, lock_wait: Duration) -> Result<Arc<Self>, OpenError> {
         let database = open_unlocked(&path, lock_wait, Trust::Verify)?;
-        let now = Now { database: Some(database), life: 1, failed: None };
+        let now = Now { database: Some(database), openings: 1, life: 1, failed: None };
         let file = Arc::new(Self {
             path,
             lock_wait,
             now: RwLock::new(now),
-            born: Instant::now(),
-            opened_ms: AtomicU64::new(0),
             users: Mutex::default(),
+            quiet: Condvar::new(),
             commits: AtomicU64::new(0),
             durable: AtomicU64::new(0),
             unsettled_bytes: AtomicU64::new(0),
             settling: Mutex::new(()),
         });
         // Loading verified it; whether anybody comes is not known, and another host may wait.
-        drop(file.visit(Duration::ZERO));
+        file.keep(1);
         Ok(file)
     }
 
-    /// Opens it, where it is closed, and keeps it open. May wait for another process, and for the
-    /// disk.
+    /// Opens it, where it is closed, and keeps it open for one operation. May wait for another
+    /// process, and for the disk.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Visit, Refusal> {
-        let visit = self.visit(IDLE);
+        let visit = self.visit();
         self.ensure_open()?;
         Ok(visit)
     }
 
-    /// True if it is open, so that reading waits for the disk alone.
-    pub(super) fn is_open(&self) -> bool {
-        self.now.try_read().is_ok_and(|now| now.database.is_some())
+    /// Keeps it open for one operation, if it is: reading waits for the disk alone then.
+    pub(super) fn enter_open(self: &Arc<Self>) -> Option<Visit> {
+        let mut users = self.users();
+        let is_open = self.now.try_read().is_ok_and(|now| now.database.is_some());
+        (is_open && !users.closing).then(|| {
+            users.count += 1;
+            Visit(Arc::clone(self))
+        })
     }
 
     /// Reads one consistent state, even while others write.
-    pub(super) fn read<T>(&self, work: impl FnOnce(&ReadTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub(super) fn read<T>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         self.with(|database, _| work(&database.begin_read()?))
     }
 
     /// Does all of `work`, or nothing of it where it is refused. `bytes` is about the size of its
     /// writes. Others see them at once; they survive the host only once they are settled.
     pub(super) fn write<T>(
-        &self,
+        self: &Arc<Self>,
         bytes: u64,
         work: impl FnOnce(&WriteTransaction) -> Result<T, Refusal>,
     ) -> Result<(T, Mark), Refusal> {
@@ -166,7 +182,8 @@ impl StateFile {
 
     /// Returns once everything up to `mark` survives the host, and the machine. Calls that end
     /// together share one wait for the disk.
-    pub(super) fn settle(&self, mark: Mark) -> Result<(), Fault> {
+    pub(super) fn settle(self: &Arc<Self>, mark: Mark) -> Result<(), Fault> {
+        let _visit = self.visit();
         let _turn = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         if self.now.read().unwrap_or_else(PoisonError::into_inner).life != mark.life {
             return Err(Fault::Lost);
@@ -196,17 +213,23 @@ impl StateFile {
         self.unsettled_bytes.store(0, Ordering::Relaxed);
     }
 
-    fn visit(self: &Arc<Self>, linger: Duration) -> Visit {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+    fn users(&self) -> MutexGuard<'_, Users> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn visit(self: &Arc<Self>) -> Visit {
+        let mut users = self.users();
+        while users.closing {
+            users = self.quiet.wait(users).unwrap_or_else(PoisonError::into_inner);
+        }
         users.count += 1;
-        users.visits = users.visits.wrapping_add(1);
-        Visit { file: Arc::clone(self), linger }
+        Visit(Arc::clone(self))
     }
 
     /// Runs `work` on the open file. Where the file fails, it is opened again for the next call.
     /// redb does nothing more with a file that failed once, and a disk that was full may have room
     /// again.
-    fn with<T>(&self, work: impl FnOnce(&Database, u64) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn with<T>(self: &Arc<Self>, work: impl FnOnce(&Database, u64) -> Result<T, Refusal>) -> Result<T, Refusal> {
         self.ensure_open()?;
         let (result, life) = {
             let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +246,7 @@ impl StateFile {
         result
     }
 
-    fn ensure_open(&self) -> Result<(), Refusal> {
+    fn ensure_open(self: &Arc<Self>) -> Result<(), Refusal> {
         if self.now.read().unwrap_or_else(PoisonError::into_inner).database.is_some() {
             return Ok(());
         }
@@ -242,8 +265,8 @@ impl StateFile {
         match open_unlocked(&self.path, wait, trust) {
             Ok(database) => {
                 (now.database, now.failed) = (Some(database), None);
-                let opened = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-                self.opened_ms.store(opened, Ordering::Release);
+                now.openings = now.openings.wrapping_add(1);
+                self.keep(now.openings);
                 Ok(())
             }
             Err(OpenError::Taken { .. }) => Err(Refusal::Busy),
@@ -268,60 +291,91 @@ impl StateFile {
         self.unsettled_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Closes the file if no call has come since the visit of this number, and makes its writes
-    /// durable.
-    fn close_unless_visited(&self, visits: u64) {
-        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+    /// Closes it when its time has come. Without a runtime nothing serves: a command loads, prints
+    /// its findings and ends.
+    fn keep(self: &Arc<Self>, opening: u64) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let file = Arc::downgrade(self);
+        let opened = Instant::now();
+        runtime.spawn(async move {
+            loop {
+                let Some(file) = file.upgrade() else { return };
+                if file.is_due(opened) {
+                    // Only an error where the runtime itself ends, and then the process does.
+                    let _ = tokio::task::spawn_blocking(move || file.close(opening)).await;
+                    return;
+                }
+                drop(file);
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        });
+    }
+
+    /// True if nobody uses the file, or others had to wait for a turn's time.
+    fn is_due(&self, opened: Instant) -> bool {
+        let is_idle = {
+            let users = self.users();
+            users.count == 0 && users.last.is_none_or(|last| last.elapsed() >= IDLE)
+        };
+        is_idle || opened.elapsed() >= TURN && file::is_waited_for(&self.path)
+    }
+
+    /// Closes the file between two operations, and makes its writes durable; nothing where it was
+    /// opened again since.
+    fn close(&self, opening: u64) {
+        let mut users = self.users();
+        users.closing = true;
+        while users.count > 0 {
+            users = self.quiet.wait(users).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(users);
         {
-            let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-            if users.count > 0 || users.visits != visits {
-                return;
+            let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+            let database = if now.openings == opening { now.database.take() } else { None };
+            if let Some(database) = database {
+                let closed = catch_unwind(AssertUnwindSafe(|| database.close()));
+                if matches!(closed, Ok(Ok(()))) {
+                    self.settled(self.commits.load(Ordering::Acquire));
+                } else {
+                    now.life = now.life.saturating_add(1);
+                    now.failed = Instant::now().checked_sub(RETRY_AFTER).map(|since| (since, "it failed".to_owned()));
+                }
             }
         }
-        let Some(database) = now.database.take() else { return };
-        let closed = catch_unwind(AssertUnwindSafe(|| database.close()));
-        if matches!(closed, Ok(Ok(()))) {
-            self.settled(self.commits.load(Ordering::Acquire));
-        } else {
-            now.life = now.life.saturating_add(1);
-            now.failed = Instant::now().checked_sub(RETRY_AFTER).map(|since| (since, "it failed".to_owned()));
-        }
+        self.users().closing = false;
+        self.quiet.notify_all();
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let file = &self.file;
-        let visits = {
-            let mut users = file.users.lock().unwrap_or_else(PoisonError::into_inner);
-            users.count = users.count.saturating_sub(1);
-            if users.count > 0 {
-                return;
-            }
-            users.visits
-        };
-        // Without a runtime nothing serves: a command loads, prints its findings and ends.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let opened = Duration::from_millis(file.opened_ms.load(Ordering::Acquire));
-        let held = file.born.elapsed().saturating_sub(opened);
-        let pause = if held > HOLD_MAX { Duration::ZERO } else { self.linger };
-        let file = Arc::clone(file);
-        runtime.spawn(async move {
-            tokio::time::sleep(pause).await;
-            // Only an error where the runtime itself ends, and then the process does.
-            let _ = tokio::task::spawn_blocking(move || file.close_unless_visited(visits)).await;
-        });
+        let mut users = self.0.users();
+        users.count = users.count.saturating_sub(1);
+        users.last = Some(Instant::now());
+        if users.count == 0 && users.closing {
+            self.0.quiet.notify_all();
+        }
     }
 }
 
-/// Opens the file once no other process has it open.
+/// Opens the file once no other process has it open, behind those that waited before.
 fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result<Database, OpenError> {
     let started = Instant::now();
+    let mut next = None;
     loop {
-        match file::open(path, trust) {
-            Err(OpenError::Taken { .. }) if started.elapsed() < wait => std::thread::sleep(LOCK_POLL),
-            result => return result,
+        if next.is_none() {
+            next = file::next_in_line(path)?;
         }
+        if next.is_some() {
+            match file::open(path, trust) {
+                Err(OpenError::Taken { .. }) => {}
+                result => return result,
+            }
+        }
+        if started.elapsed() >= wait {
+            return Err(OpenError::Taken { file: path.display().to_string() });
+        }
+        std::thread::sleep(if next.is_some() { LOCK_POLL } else { QUEUE_POLL });
     }
 }
 

@@ -1,8 +1,8 @@
 //! A component's state file on disk: its folder, its rights, its lock and its checksums. Must not
 //! hold: its content.
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use redb::{Database, DatabaseError, StorageError};
 
 use super::error::OpenError;
 use super::tables;
+use crate::owned::{adopt, make_folders};
 
 /// Rights of the folder where it is made: its owner alone.
 const FOLDER_MODE: u32 = 0o700;
@@ -75,10 +76,37 @@ pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
     Ok(database)
 }
 
+/// The right to open the file next, until it is dropped; `None` while another process or thread has
+/// it.
+pub(super) fn next_in_line(path: &Path) -> Result<Option<File>, OpenError> {
+    ready_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let line = line_of(path);
+    let failed = |source| OpenError::File { file: line.display().to_string(), source };
+    let file = open_file(&line).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// True if somebody waits to open the file.
+pub(super) fn is_waited_for(path: &Path) -> bool {
+    // It is made by the first one that waits.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let line = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(line_of(path));
+    line.is_ok_and(|line| matches!(line.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// The file whose lock is the right to be next.
+fn line_of(path: &Path) -> PathBuf {
+    path.with_extension("redb.next")
+}
+
 fn ready_folder(folder: &Path) -> Result<(), OpenError> {
     let shown = || folder.display().to_string();
     let failed = |source: io::Error| OpenError::Folder { folder: shown(), source };
-    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(failed)?;
+    make_folders(folder, FOLDER_MODE).map_err(failed)?;
     let about = folder.metadata().map_err(failed)?;
     if about.mode() & OTHERS_WRITE != 0 {
         return Err(OpenError::Open { folder: shown() });
@@ -100,6 +128,9 @@ fn open_file(path: &Path) -> io::Result<File> {
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    if let Some(folder) = path.parent() {
+        adopt(&file, File::open(folder)?)?;
     }
     if about.permissions().mode() & 0o777 != FILE_MODE {
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;

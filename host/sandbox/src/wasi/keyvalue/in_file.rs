@@ -72,13 +72,12 @@ impl Performance<'_> {
         }
     }
 
-    /// Keeps the file open from here to the end of the call. Waits aside where it is closed, or
-    /// another process has it.
+    /// Opens the file where it is closed. Waits aside for that, and for another process that has
+    /// it.
     async fn enter(&mut self) -> Result<(), Refusal> {
-        if !self.session.is_open() {
-            let own = Arc::clone(&self.store);
-            let visit = aside(move || own.enter()).await?;
-            self.session.entered(&self.store, visit);
+        if self.store.enter_open().is_none() {
+            let store = Arc::clone(&self.store);
+            aside(move || store.enter().map(drop)).await?;
         }
         Ok(())
     }
@@ -90,14 +89,17 @@ impl Performance<'_> {
         short: bool,
         read: impl FnOnce(&Store, &Place, &Stop) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        self.enter().await?;
         let stop = Stop::default();
-        if short && place.bounds.value_bytes <= VALUE_HERE_BYTES_MAX && self.store.is_open() {
+        if short
+            && place.bounds.value_bytes <= VALUE_HERE_BYTES_MAX
+            && let Some(_visit) = self.store.enter_open()
+        {
             return read(&self.store, &place, &stop);
         }
-        let (_waiter, visit, store) = (stop.waiter(), self.session.visit(), Arc::clone(&self.store));
+        let _waiter = stop.waiter();
+        let store = Arc::clone(&self.store);
         aside(move || {
-            let _visit = visit;
+            let _visit = store.enter()?;
             read(&store, &place, &stop)
         })
         .await
@@ -109,16 +111,17 @@ impl Performance<'_> {
         place: Place,
         write: impl FnOnce(&Store, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        self.enter().await?;
         let turn = self.store.turn().await;
         let stop = Stop::default();
-        let (_waiter, visit, store) = (stop.waiter(), self.session.visit(), Arc::clone(&self.store));
+        let _waiter = stop.waiter();
+        let store = Arc::clone(&self.store);
         let (value, mark) = aside(move || {
-            let _until_it_ends = (turn, visit);
+            let _until_it_ends = turn;
+            let _visit = store.enter()?;
             write(&store, Change { place: &place.path, bounds: &place.bounds, stop: &stop })
         })
         .await?;
-        self.session.wrote(mark);
+        self.session.wrote(&self.store, mark);
         Ok(value)
     }
 }

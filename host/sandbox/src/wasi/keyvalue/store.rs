@@ -143,12 +143,13 @@ impl Store {
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
-    /// True if the file is open: reading then waits for the disk alone.
-    pub(crate) fn is_open(&self) -> bool {
-        self.file.is_open()
+    /// Keeps the file open for one operation, if it is open: reading then waits for the disk alone.
+    pub(crate) fn enter_open(&self) -> Option<Visit> {
+        self.file.enter_open()
     }
 
-    /// Keeps the file open, so that no operation waits for another process. Waits for one itself.
+    /// Keeps the file open for one operation, which then waits for no other process. Waits for one
+    /// itself.
     pub(crate) fn enter(&self) -> Result<Visit, Refusal> {
         self.file.enter()
     }

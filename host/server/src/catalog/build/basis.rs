@@ -12,7 +12,7 @@ use toolcell_sandbox::HeldComponent;
 
 use super::super::meters::Meters;
 use super::super::queue::Admission;
-use super::super::{CallTarget, Catalog, LoadedComponent};
+use super::super::{CallTarget, Catalog, LoadedComponent, Tolerance};
 use crate::file_stamp::Stamps;
 use crate::trust::Signed;
 
@@ -29,6 +29,8 @@ pub struct Basis<'a> {
     pub pinned: Option<BTreeMap<String, String>>,
     /// Withheld bytes that are approved now. They are used instead of the file.
     pub approved: Option<&'a Withheld>,
+    /// Components that may be broken. They are left out then.
+    pub tolerance: Tolerance,
 }
 
 /// A component whose bytes differ from the lock. Nothing has parsed them.
@@ -47,12 +49,18 @@ pub struct Withheld {
 impl<'a> Basis<'a> {
     /// Basis of the first generation: nothing to reuse.
     pub fn none() -> Self {
-        Self { generation: 1, earlier: &[], fresh: true, pinned: None, approved: None }
+        Self { generation: 1, earlier: &[], fresh: true, pinned: None, approved: None, tolerance: Tolerance::None }
     }
 
     /// Basis of the first generation, restricted to pinned bytes if there are any.
     pub fn of_pinned(pinned: Option<BTreeMap<String, String>>) -> Self {
         Self { pinned, ..Self::none() }
+    }
+
+    /// This basis, with these components left out where they are broken.
+    #[must_use]
+    pub fn tolerating(self, tolerance: Tolerance) -> Self {
+        Self { tolerance, ..self }
     }
 
     /// True if these bytes must not be parsed.

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, Tool};
-use toolcell_policy::{
-    Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Limits, Manifest, Program, Span, names,
-};
-use toolcell_sandbox::{Capabilities, ListedBeside, ShapeName, contract, export};
+use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Limits, Manifest, Program, Span};
+use toolcell_sandbox::{Capabilities, Digest, ListedBeside, ShapeName, contract, export};
 
 use super::super::apps::Apps;
 use super::super::definition::{self, End, ToolSchemaCheck};
@@ -19,7 +18,8 @@ use super::super::skills::{self, Skills};
 use super::super::texts::{TEXTS, TextPrompts};
 use super::super::{CallTarget, Catalog, LoadedComponent, Parts, guest_resources, meters, program, resources};
 use super::problems::{
-    PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_pooled, schemas_too_slow,
+    PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_applied, not_pooled,
+    schemas_too_slow,
 };
 use super::{Basis, ListedComponent, typed};
 use crate::wishes;
@@ -101,6 +101,8 @@ impl CatalogDraft<'_> {
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
         }
+        let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
+        problems.extend(not_applied(policy, own.map(|offer| &**offer.tool())));
         for exposed in catalog.tools_of(loaded) {
             self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
         }
@@ -136,7 +138,7 @@ impl CatalogDraft<'_> {
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
-        problems.extend(program::check(policy, component.shape()));
+        problems.extend(program::check(policy, &component));
         problems.extend(resources::check(policy, &tools));
         let what = if prompts.is_empty() && resources.is_empty() { "tools" } else { "tools, prompts and resources" };
         let count = tools.len() + prompts.len() + resources.len();
@@ -200,6 +202,9 @@ impl CatalogDraft<'_> {
             self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
         }
         problems.extend(wishes::check(policy, loaded.component.wishes()));
+        let entries = self.parts.targets.iter().zip(&self.parts.tools);
+        let own = entries.filter(|(target, _)| Arc::ptr_eq(&target.component, &loaded));
+        problems.extend(not_applied(policy, own.map(|(_, entry)| &**entry)));
         self.parts.components.push(loaded);
     }
 
@@ -214,19 +219,17 @@ impl CatalogDraft<'_> {
         if let Some(said) = policy.tool(&name) {
             definition::overrule(&mut tool, said);
         }
-        let program = program::of_tool(policy, &name, draft.loaded.component.shape());
+        let program = program::of_tool(policy, &name, &draft.loaded.component);
         let exposed = match policy.exposed_name(&name) {
             Ok(exposed) => exposed,
-            // A valid name that only the prefix makes too long is reported with the prefix.
-            Err(_) if names::check_tool(&name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
         match definition::compile(exposed.clone(), tool, policy.load(), check) {
             Ok(tool) => {
                 // The guest refuses arguments that do not convert, with their path; the schema
                 // accepts exactly those that do.
-                let is_typed = draft.loaded.component.shape() == ShapeName::Typed;
-                let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
+                let is_function = draft.loaded.component.shape() == ShapeName::Typed && program.is_none();
+                let tool = if is_function { tool.checking_its_own_arguments() } else { tool };
                 let tool = tool.in_tasks(definition::task_plan(policy.tool_task(&name)));
                 let hints = &tool.definition().hints;
                 let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
@@ -247,7 +250,6 @@ impl CatalogDraft<'_> {
         let path = export::prompt(&prompt.name);
         let exposed = match policy.exposed_name(&prompt.name) {
             Ok(exposed) => exposed,
-            Err(_) if names::check_tool(&prompt.name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &path, &error)),
         };
         match definition::prompt(exposed, prompt, policy.load(), check) {
@@ -297,6 +299,7 @@ impl CatalogDraft<'_> {
         let component = Arc::clone(&draft.loaded);
         let capabilities = draft.capabilities.of_tool(&name, problems);
         let instances = draft.instances(policy, &limits, &capabilities);
+        let approved_as = approval.map(|rule| approved_as(&capabilities, rule)).unwrap_or_default();
         self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
         self.parts.tools.push(Arc::new(entry));
         let narrowed = (!capabilities.grants().is_sealed()).then(Narrowing::new);
@@ -309,6 +312,7 @@ impl CatalogDraft<'_> {
             admission,
             instances,
             approval,
+            approved_as,
             narrowed,
             meters,
         };
@@ -330,24 +334,32 @@ impl CatalogDraft<'_> {
         self.callers.check_tools(&names)
     }
 
-    /// Refuses tools with names of the host's own, where it has them.
-    pub(super) fn check_own_names(&self, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
+    /// Takes a component away, with its tools.
+    pub(super) fn take_away(&mut self, component: &str) {
+        self.origins.retain(|(_, of, _)| of != component);
+        self.parts.take_away(component);
+    }
+
+    /// Tools with names of the host's own, where it has them, each with its component.
+    pub(super) fn check_own_names(&self, manifest: &Manifest) -> Vec<(String, Diagnostic)> {
+        let mut problems = Vec::new();
         if manifest.server().discovery() != Discovery::Search {
-            return;
+            return problems;
         }
         let taken = self.origins.iter().filter(|(exposed, ..)| [FIND_TOOLS, CALL_TOOL].contains(&exposed.as_str()));
         for (exposed, component, span) in taken {
             let message = format!(
                 "component \"{component}\" has a tool \"{exposed}\", and with discovery = \"search\" the host has one"
             );
-            problems.push(
-                Diagnostic::error("tools::collision", message).at(span.clone()).hint("give the component a `prefix`"),
-            );
+            let problem = Diagnostic::error("tools::collision", message).at(span.clone());
+            problems.push((component.clone(), problem.hint("give the component a `prefix`")));
         }
+        problems
     }
 
-    /// Names that several tools would have, with the components they come from.
-    pub(super) fn check_collisions(&self, problems: &mut Vec<Diagnostic>) {
+    /// Names that several tools would have, each with the later component.
+    pub(super) fn check_collisions(&self) -> Vec<(String, Diagnostic)> {
+        let mut problems = Vec::new();
         let mut first: HashMap<&str, &str> = HashMap::new();
         for (exposed, component, span) in &self.origins {
             let Some(earlier) = first.insert(exposed, component) else { continue };
@@ -360,7 +372,16 @@ impl CatalogDraft<'_> {
                 let message = format!("components \"{earlier}\" and \"{component}\" both have a tool \"{exposed}\"");
                 (message, "give one of them a `prefix`")
             };
-            problems.push(Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint));
+            let problem = Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint);
+            problems.push((component.clone(), problem));
         }
+        problems
     }
+}
+
+/// The digest of all that a person confirms besides a call. Other code behind the tool ends no
+/// question: the lock decides which code runs.
+fn approved_as(capabilities: &Capabilities, rule: Approval) -> String {
+    let confirmed = json!([capabilities.grants().canonical(), rule.policy().name(), rule.remember()]);
+    Digest::of(confirmed.to_string().as_bytes()).to_string()
 }

@@ -37,8 +37,8 @@ use super::skills::Skills;
 use super::texts::TextPrompts;
 use super::visibility::Visibility;
 use super::{
-    Catalog, CatalogError, ConsoleRights, HostReads, LoadedComponent, Parts, Tally, WallSetup, WalledComponents,
-    program, side_files,
+    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, Tally, WallSetup,
+    WalledComponents, program, service_paths, side_files,
 };
 use crate::file_stamp::Stamps;
 use crate::folders::{FileReads, FolderPlaces};
@@ -54,7 +54,7 @@ use code::{Code, CodePlaces};
 pub use compiler::Compiling;
 use compiler::{Compilation, Compiler, OpenLister};
 use draft::CatalogDraft;
-use problems::{check_count, not_compiled, once, refused};
+use problems::{not_compiled, once, refused};
 
 // No manifest lets a file in that the sandbox would refuse under another name.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
@@ -113,6 +113,34 @@ pub enum LoadStep<'a> {
 
 /// Called at each step of a build.
 pub type Steps<'a> = dyn Fn(LoadStep<'_>) + Sync + 'a;
+
+/// Components that a build does without.
+#[derive(Default)]
+struct BrokenComponents {
+    left_out: Vec<LeftOutComponent>,
+    /// Their problems.
+    problems: Vec<Diagnostic>,
+}
+
+impl BrokenComponents {
+    /// Puts the problems of a component to those of the build. Where the build may do without it,
+    /// an error takes the component out of the draft instead.
+    fn sort(
+        &mut self,
+        draft: &mut CatalogDraft<'_>,
+        component: &str,
+        found: Vec<Diagnostic>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let left_out = LeftOutComponent::of(component, &found).filter(|_| draft.basis.tolerance.takes(component));
+        let Some(left_out) = left_out else { return problems.extend(found) };
+        draft.take_away(component);
+        self.problems.extend(found);
+        if self.left_out.iter().all(|known| known.name != component) {
+            self.left_out.push(left_out);
+        }
+    }
+}
 
 /// A loaded component with its tools as it lists them.
 struct ListedComponent {
@@ -200,7 +228,9 @@ impl Builder {
         let prewarm = self.prewarm.get_or_init(|| PrewarmContext::new(budget, self.executor.clone()));
         let code = CodePlaces::new(manifest, folder);
         let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis, !self.compiler.has_loader());
-        let loading = Loading { folder, code: &code, basis, ahead: Some(&ahead), steps };
+        // What is found ahead is of the whole: it would keep others from being compiled.
+        let looks_ahead = basis.tolerance.is_none();
+        let loading = Loading { folder, code: &code, basis, ahead: looks_ahead.then_some(&ahead), steps };
         let built = self.load_all(manifest.components(), &loading);
         let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
         let (mut problems, mut withheld) = (ahead.into_errors(), Vec::new());
@@ -213,25 +243,37 @@ impl Builder {
         let mut draft = CatalogDraft { parts, origins, basis, prewarm, callers, texts, skills, apps };
         let (server, observing) = (manifest.server(), self.observing);
         let context = GrantContext { folder, server, kept: &self.kept, observing };
+        let mut broken = BrokenComponents::default();
         for (policy, component) in manifest.components().iter().zip(built) {
+            let mut own = Vec::new();
             match component {
-                Ok(BuiltComponent::Unchanged(catalog, loaded)) => {
-                    draft.take_over(policy, catalog, loaded, &mut problems)
-                }
-                Ok(BuiltComponent::Changed(listed)) => draft.add(policy, &context, listed, &mut problems),
+                Ok(BuiltComponent::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut own),
+                Ok(BuiltComponent::Changed(listed)) => draft.add(policy, &context, listed, &mut own),
                 Ok(BuiltComponent::Withheld(held)) => {
                     draft.hold(policy);
                     withheld.push(held);
                 }
-                Ok(BuiltComponent::LeftOut) => problems.push(not_compiled(policy)),
-                Err(problem) => problems.push(problem),
+                Ok(BuiltComponent::LeftOut) => own.push(not_compiled(policy)),
+                Err(problem) => own.push(problem),
             }
+            broken.sort(&mut draft, policy.name(), own, &mut problems);
         }
         draft.add_texts(manifest);
-        draft.check_collisions(&mut problems);
-        draft.check_own_names(manifest, &mut problems);
-        problems.extend(self.host_files.check(manifest, folder, &draft.parts.targets));
-        let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
+        let found = [
+            draft.check_collisions(),
+            draft.check_own_names(manifest),
+            self.host_files.check(manifest, folder, &draft.parts.targets),
+            service_paths::check(manifest, folder),
+        ];
+        for (component, problem) in found.into_iter().flatten() {
+            broken.sort(&mut draft, &component, vec![problem], &mut problems);
+        }
+        // A start with nothing left is none.
+        if draft.parts.components.is_empty() && withheld.is_empty() {
+            problems.append(&mut broken.problems);
+        }
+        let all_work = withheld.is_empty() && broken.left_out.is_empty();
+        let complete = all_work && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if complete {
             let policies: Vec<&ComponentPolicy> = manifest.components().iter().collect();
@@ -239,13 +281,17 @@ impl Builder {
             let guests: Vec<_> = guests.map(|guest| &guest.address).collect();
             problems.extend(draft.apps.check(&draft.parts.tools, &policies, &guests));
         }
-        if left_out || problems.iter().any(|problem| problem.severity() == Severity::Error) {
+        let fails = left_out || problems.iter().any(|problem| problem.severity() == Severity::Error);
+        let BrokenComponents { left_out, problems: mut set_aside } = broken;
+        problems.append(&mut set_aside);
+        if fails {
             return Built { catalog: None, problems: once(problems), withheld };
         }
         let catalog = self.catalog(draft, manifest, folder).map_err(|collisions| {
             problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
         });
-        Built { catalog: catalog.ok(), problems, withheld }
+        let catalog = catalog.ok().map(|catalog| Catalog { left_out: left_out.into(), ..catalog });
+        Built { catalog, problems, withheld }
     }
 
     /// Starts sandbox processes of a catalog, so that its first calls find them. A group that goes
@@ -255,6 +301,11 @@ impl Builder {
     /// One sentence, where a process does not start.
     pub fn raise_walls(&self, catalog: &Catalog) -> Result<(), String> {
         self.runtime.block_on(catalog.walled.start()).map(drop)
+    }
+
+    /// No component is held back any more for what its calls did.
+    pub fn forget_ends(&self) {
+        self.walls.iter().for_each(WallSetup::forget_ends);
     }
 
     /// The generation of a draft. State that belongs to all generations is passed on.
@@ -296,6 +347,8 @@ impl Builder {
             caller_queues: Arc::clone(&self.caller_queues),
             walled,
             console: ConsoleRights::of(manifest),
+            tells_usage: manifest.server().usage(),
+            left_out: Arc::default(),
         })
     }
 
@@ -405,16 +458,13 @@ impl Builder {
             }
         };
         let time = policy.load().compile_time().saturating_sub(began.elapsed());
-        typed::check_supported(policy, &component)?;
         // Checked before they are described, since that takes longer the more there are.
-        if let Some(functions) = component.functions() {
-            check_count(policy, functions, "tools")?;
-        }
+        typed::check_functions(policy, &component)?;
+        // The manifest's own, before those that the component lists: a look at these may end early.
+        let mut tools = program::tools(policy, &component);
+        let mut schemas = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
         if component.shape() == ShapeName::Program {
-            let tools = program::tools(policy);
-            // The manifest's own.
-            let found = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
-            let schemas = self.schemas(found, time);
+            let schemas = self.schemas(schemas, time);
             return Ok(BuiltComponent::Changed(ListedComponent {
                 component,
                 policy_digest,
@@ -426,12 +476,15 @@ impl Builder {
             }));
         }
         let (report, beside, found) = self.list(policy, folder, (&component, lister), (&bytes, time))?;
+        schemas.tools.extend(found.tools);
+        schemas.too_late |= found.too_late;
         for line in report.captured.text.lines() {
             tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
         }
         match report.outcome {
-            Ok(tools) => {
-                let schemas = self.schemas(found, time);
+            Ok(listed) => {
+                tools.extend(listed);
+                let schemas = self.schemas(schemas, time);
                 Ok(BuiltComponent::Changed(ListedComponent {
                     component,
                     policy_digest,

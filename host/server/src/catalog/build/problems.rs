@@ -1,8 +1,9 @@
 //! Problems of components, in words: files, loading, bounds and definitions. Must not hold: where
 //! problems are looked for.
-use toolcell_mcp::{DefinitionProblem, sanitize};
+use toolcell_mcp::{DefinitionProblem, Tool, ToolDefinition, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, ToolPolicy, names};
 use toolcell_sandbox::NotLoaded;
+use toolcell_schema::unapplied_patterns;
 
 use super::compiler::NotCompiled;
 use crate::file::Unreadable;
@@ -113,6 +114,27 @@ pub(super) fn check_count(policy: &ComponentPolicy, listed: usize, what: &str) -
     }
     let message = format!("component \"{}\" lists {listed} {what}; a component may list {tools_max}", policy.name());
     Err(past(policy, "tools::too_many", message, LoadLimit::Tools, "offer fewer tools"))
+}
+
+/// Warning: patterns of a component's tools that nothing applies.
+pub(super) fn not_applied<'t>(policy: &ComponentPolicy, tools: impl Iterator<Item = &'t Tool>) -> Option<Diagnostic> {
+    let mut places = tools.flat_map(|tool| {
+        let ToolDefinition { name, input_schema, output_schema, .. } = tool.definition();
+        let schemas = [("inputSchema", Some(input_schema)), ("outputSchema", output_schema.as_ref())];
+        schemas.into_iter().flat_map(move |(field, schema)| {
+            let places = schema.map(unapplied_patterns).unwrap_or_default();
+            places.into_iter().map(move |place| format!("tool \"{name}\": {field}/{}", sanitize::line(&place)))
+        })
+    });
+    let first = places.next()?;
+    let more = match places.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let name = policy.name();
+    let message = format!("component \"{name}\", {first}{more} looks around or refers back, and is not applied");
+    let diagnostic = Diagnostic::warning("tools::pattern", message).at(policy.source_span());
+    Some(diagnostic.hint("clients see it as a note in the description; the tool has to check such values itself"))
 }
 
 pub(super) fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {

@@ -2,11 +2,15 @@
 //! them. Must not hold: where `.wit` files are.
 use std::path::Path;
 
-use toolcell_policy::{ComponentPolicy, Diagnostic};
+use toolcell_mcp::sanitize;
+use toolcell_policy::{ComponentPolicy, Diagnostic, ExportedFunctions};
 use toolcell_sandbox::{Descriptions, HeldComponent, LeftOut, WrittenDescriptions};
 
-use super::problems::PROBLEMS_PER_COMPONENT_MAX;
+use super::problems::{PROBLEMS_PER_COMPONENT_MAX, check_count};
 use crate::wit;
+
+/// Characters of a function and its reason that are shown: enough to find it in its WIT.
+const LEFT_OUT_CHARS_MAX: usize = 300;
 
 /// Descriptions of the component from outside: in the manifest, and in the `.wit` files it names.
 pub(super) fn descriptions(policy: &ComponentPolicy, folder: &Path) -> Result<Descriptions, Diagnostic> {
@@ -18,7 +22,9 @@ pub(super) fn written(policy: &ComponentPolicy, folder: &Path) -> Result<Written
     let given = policy.typed().descriptions().iter().map(|given| (given.key().to_owned(), given.text().to_owned()));
     let files = policy.typed().wit().map(|written| wit::files(&folder.join(written), written));
     let wit = files.transpose().map_err(|problem| no_wit(policy, &problem))?;
-    Ok(WrittenDescriptions { given: given.collect(), wit })
+    let exports = policy.typed().exports().iter();
+    let exports = exports.map(|export| (export.function().to_owned(), export.tool().to_owned()));
+    Ok(WrittenDescriptions { exports: exports.collect(), given: given.collect(), wit })
 }
 
 /// Error: the `.wit` files that the manifest names cannot be read.
@@ -31,31 +37,57 @@ pub(super) fn no_wit(policy: &ComponentPolicy, problem: &str) -> Diagnostic {
     }
 }
 
-/// Refuses functions that cannot be tools, unless the manifest leaves them out.
-pub(super) fn check_supported(policy: &ComponentPolicy, component: &HeldComponent) -> Result<(), Diagnostic> {
-    if component.left_out().is_empty() || policy.typed().skip_unsupported() {
-        return Ok(());
+/// Counts the functions that become tools.
+///
+/// # Errors
+/// None of them can be a tool, or they are too many.
+pub(super) fn check_functions(policy: &ComponentPolicy, component: &HeldComponent) -> Result<(), Diagnostic> {
+    let Some(functions) = component.functions() else { return Ok(()) };
+    if functions.is_empty() {
+        let left_out = listed(component.left_out());
+        let message = format!("component \"{}\" exports no function that can be a tool: {left_out}", policy.name());
+        return Err(Diagnostic::error("components::unsupported", message)
+            .at(policy.source_span())
+            .hint("export a function over values that JSON can carry"));
     }
-    let functions = listed(component.left_out());
-    let message = format!("component \"{}\" exports what cannot be a tool: {functions}", policy.name());
-    Err(Diagnostic::error("components::unsupported", message)
-        .at(policy.source_span())
-        .hint("skip_unsupported = true leaves such functions out"))
+    let chosen = policy.typed().exports().len();
+    check_count(policy, if chosen > 0 { chosen } else { functions.len() }, "tools")
 }
 
-/// Descriptions that do not fit the component, and functions that it goes without.
+/// Keys of the manifest that do not fit the component's functions, and functions that it goes
+/// without.
 pub(super) fn check(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<Diagnostic> {
-    let mut problems = policy.typed().check(policy.name(), component.describable().as_deref());
-    if !component.left_out().is_empty() {
-        let message = format!("component \"{}\" goes without {}", policy.name(), listed(component.left_out()));
-        problems.push(Diagnostic::warning("components::left_out", message).at(policy.source_span()));
+    let left_out = component.left_out();
+    let names: Vec<_> = left_out.iter().map(|it| (it.function.as_str(), it.reason.as_str())).collect();
+    let mut problems = policy.typed().check(
+        policy.name(),
+        ExportedFunctions {
+            served: component.functions().as_deref(),
+            left_out: &names,
+            describable: &component.describable().unwrap_or_default(),
+        },
+    );
+    if !left_out.is_empty() && !policy.typed().skip_unsupported() && policy.typed().exports().is_empty() {
+        let message = format!("component \"{}\" goes without {}", policy.name(), listed(left_out));
+        let problem = Diagnostic::warning("components::left_out", message).at(policy.source_span());
+        problems.push(problem.hint("skip_unsupported = true takes this warning away"));
     }
     problems
 }
 
 fn listed(left_out: &[LeftOut]) -> String {
-    let shown: Vec<String> = left_out.iter().take(PROBLEMS_PER_COMPONENT_MAX).map(LeftOut::to_string).collect();
+    let shown = left_out.iter().take(PROBLEMS_PER_COMPONENT_MAX);
+    // Its names may be long, and where a loader told them, anything.
+    let shown: Vec<String> = shown.map(|it| sanitize::line(&clipped(&it.to_string())).into_owned()).collect();
     let more = left_out.len() - shown.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{more}", shown.join("; "))
+}
+
+/// The beginning of a text.
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(LEFT_OUT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }

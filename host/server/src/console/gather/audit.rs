@@ -3,18 +3,21 @@
 //! A search looks at the newest records, so that it takes a bounded time whatever the audit holds.
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::SystemTime;
 
 use serde_json::Value;
 use toolcell_audit::filter::time;
-use toolcell_audit::{Archive, Filter, Outcome};
+use toolcell_audit::{Filter, Outcome};
 use toolcell_console::bounds::ROWS;
 use toolcell_console::model::{Audit, AuditQuery, AuditRow, ChainState};
 use toolcell_policy::quantity::parse_millis;
 
 use super::Sources;
-use super::records::{OpenCall, Reading, SEARCHED_BYTES_MAX, caller, each_record, number, row, text};
+use super::records::{
+    ChainToRead, OpenCall, Reading, Run, SEARCHED_BYTES_MAX, caller, chains_to_read, each_record, number, row, text,
+};
 use crate::console::form::Fields;
 
 /// Most calls without an end that the first page shows. The other half of its rows is for others.
@@ -31,14 +34,51 @@ const CUT: &str = "the host ended before it";
 pub struct Search {
     query: AuditQuery,
     filter: Filter,
-    before: Option<u64>,
+    before: Option<RecordPlace>,
 }
 
-/// Rows that were found, by the numbers of their records: the newest ones.
+/// The place of a record among those of all chains.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RecordPlace {
+    /// The digits of its time.
+    time: String,
+    chain: u32,
+    seq: u64,
+}
+
+/// Rows that were found, by the places of their records: the newest ones.
 #[derive(Default)]
 struct Found {
-    rows: BTreeMap<u64, AuditRow>,
+    rows: BTreeMap<RecordPlace, AuditRow>,
     is_more: bool,
+}
+
+/// Findings of a look at the chains.
+#[derive(Default)]
+struct Looked {
+    found: Found,
+    /// Calls that run, by the places of their starts.
+    running: BTreeMap<RecordPlace, AuditRow>,
+}
+
+impl RecordPlace {
+    fn of(record: &Value, chain: u32) -> Self {
+        let time = text(record, "time").chars().filter(char::is_ascii_digit).collect();
+        Self { time, chain, seq: number(record, "seq") }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let time = parts.next().filter(|time| time.bytes().all(|byte| byte.is_ascii_digit()))?;
+        Some(Self { time: time.to_owned(), chain: parts.next()?.parse().ok()?, seq: parts.next()?.parse().ok()? })
+    }
+}
+
+impl fmt::Display for RecordPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, chain, seq } = self;
+        write!(f, "{time}-{chain}-{seq}")
+    }
 }
 
 impl Search {
@@ -64,7 +104,7 @@ impl Search {
         };
         let [caller, tool, outcome] = [&query.caller, &query.tool, &query.outcome].map(|text| given(text));
         let filter = Filter { caller, tool, outcome, since, until, ..Filter::default() };
-        Ok(Self { filter, before: fields.number("before"), query })
+        Ok(Self { filter, before: RecordPlace::parse(fields.get("before")), query })
     }
 
     /// True if the text is in this line.
@@ -79,15 +119,15 @@ impl Search {
     }
 
     /// The row of a call without an end, if it is looked for.
-    fn open_row(&self, call: &OpenCall, run: u64, detail: &str) -> Option<(u64, AuditRow)> {
+    fn open_row(&self, call: &OpenCall, run: Run, detail: &str) -> Option<(RecordPlace, AuditRow)> {
         let caller = text(&call.started, "caller");
         let is_it = call.has_text && self.takes(&call.started, caller);
         let row = || AuditRow { detail: detail.to_owned(), ..row(&call.started, caller, run) };
-        is_it.then(|| (number(&call.started, "seq"), row()))
+        is_it.then(|| (RecordPlace::of(&call.started, run.chain), row()))
     }
 
-    fn is_on_this_page(&self, seq: u64) -> bool {
-        self.before.is_none_or(|before| seq < before)
+    fn is_on_this_page(&self, place: &RecordPlace) -> bool {
+        self.before.as_ref().is_none_or(|before| place < before)
     }
 }
 
@@ -101,8 +141,8 @@ fn as_json(text: &str) -> Cow<'_, str> {
 }
 
 impl Found {
-    fn add(&mut self, seq: u64, row: AuditRow) {
-        self.rows.insert(seq, row);
+    fn add(&mut self, place: RecordPlace, row: AuditRow) {
+        self.rows.insert(place, row);
         self.keep(ROWS);
     }
 
@@ -122,48 +162,72 @@ impl Sources {
             outcomes: Outcome::ALL.iter().map(|outcome| outcome.name().to_owned()).collect(),
             is_older: search.before.is_some(),
             chain,
-            file: self.sink.path().map(|path| path.display().to_string()),
+            file: self.sink.audit().map(|path| path.display().to_string()),
             ..Audit::default()
         };
-        if let Some(path) = self.sink.path() {
-            look(path, &search, &mut view);
+        if let Some(audit) = self.sink.audit() {
+            look(audit, &search, &mut view, |path| toolcell_audit::is_written(path).unwrap_or(false));
         }
         view.query = search.query;
         view
     }
 }
 
-/// Searches the audit at this path.
-fn look(path: &Path, search: &Search, view: &mut Audit) {
-    let mut found = Found::default();
-    let mut reading = Reading::default();
-    let read = each_record(path, SEARCHED_BYTES_MAX, |record, line| {
-        let has_text = search.has_text(line);
-        let taken = reading.take(record, has_text);
-        let cut = taken.cut.iter().filter_map(|call| search.open_row(call, taken.cut_run, CUT));
-        cut.filter(|(seq, _)| search.is_on_this_page(*seq)).for_each(|(seq, row)| found.add(seq, row));
-        let seq = number(record, "seq");
-        let is_part = matches!(text(record, "event"), "call.started" | "call.denied" | "call.asked");
-        if is_part || !search.is_on_this_page(seq) {
-            return;
+/// Searches all chains of the audit at this path. `is_written`: a process writes this chain now, so
+/// that its calls without an end run.
+fn look(audit: &Path, search: &Search, view: &mut Audit, is_written: impl Fn(&Path) -> bool) {
+    let mut looked = Looked::default();
+    let read = chains_to_read(audit, SEARCHED_BYTES_MAX).and_then(|chains| {
+        let mut read = Ok(true);
+        for chain in &chains {
+            let of_chain = looked.look(chain, search, is_written(&chain.path));
+            read = read.and_then(|is_all| of_chain.map(|is_all_of_chain| is_all && is_all_of_chain));
         }
-        let has_text = has_text || taken.ended.as_ref().is_some_and(|call| call.has_text);
-        let caller = caller(record, taken.ended.as_ref().map(|call| &call.started));
-        if has_text && search.takes(record, caller) {
-            found.add(seq, row(record, caller, reading.run));
-        }
+        read
     });
+    let Looked { mut found, running } = looked;
     // Calls that run are on the first page, above all that has ended.
-    let run = reading.run;
-    let open = reading.into_open().filter(|_| search.before.is_none()).rev();
-    let mut open: Vec<AuditRow> =
-        open.filter_map(|call| search.open_row(&call, run, RUNNING)).map(|(_, row)| row).collect();
+    let mut open: Vec<AuditRow> = running.into_values().rev().filter(|_| search.before.is_none()).collect();
     let left_out = open.len().saturating_sub(OPEN_ROWS_MAX);
     open.truncate(OPEN_ROWS_MAX);
     found.keep(ROWS - open.len());
-    view.older = found.rows.first_key_value().filter(|_| found.is_more).map(|(seq, _)| seq.to_string());
+    view.older = found.rows.first_key_value().filter(|_| found.is_more).map(|(place, _)| place.to_string());
     view.rows = open.into_iter().chain(found.rows.into_values().rev()).collect();
     view.remark = remark(read, left_out);
+}
+
+impl Looked {
+    /// Searches one chain. False if there are older records than it reads.
+    fn look(&mut self, chain: &ChainToRead, search: &Search, is_written: bool) -> std::io::Result<bool> {
+        let found = &mut self.found;
+        let mut reading = Reading::of(chain.number);
+        let read = each_record(&chain.archive, chain.bytes_max, |record, line| {
+            let has_text = search.has_text(line);
+            let taken = reading.take(record, has_text);
+            let cut = taken.cut.iter().filter_map(|call| search.open_row(call, taken.cut_run, CUT));
+            cut.filter(|(place, _)| search.is_on_this_page(place)).for_each(|(place, row)| found.add(place, row));
+            let place = RecordPlace::of(record, chain.number);
+            let is_part = matches!(text(record, "event"), "call.started" | "call.denied" | "call.asked");
+            if is_part || !search.is_on_this_page(&place) {
+                return;
+            }
+            let has_text = has_text || taken.ended.as_ref().is_some_and(|call| call.has_text);
+            let caller = caller(record, taken.ended.as_ref().map(|call| &call.started));
+            if has_text && search.takes(record, caller) {
+                found.add(place, row(record, caller, reading.run));
+            }
+        });
+        let run = reading.run;
+        for call in reading.into_open() {
+            let said = if is_written { RUNNING } else { CUT };
+            match search.open_row(&call, run, said) {
+                Some((place, row)) if is_written => drop(self.running.insert(place, row)),
+                Some((place, row)) if search.is_on_this_page(&place) => found.add(place, row),
+                _ => {}
+            }
+        }
+        read
+    }
 }
 
 /// One sentence where the search did not look at all records, or does not show them.
@@ -181,21 +245,31 @@ fn remark(read: std::io::Result<bool>, left_out: usize) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" "))
 }
 
-/// Checks the chain of the audit at this path.
-pub fn check_chain(path: &Path) -> ChainState {
+/// Checks all chains of this audit. The hash that is kept is that of the chain `own`.
+pub fn check_chain(audit: &Path, own: &Path) -> ChainState {
     let at = SystemTime::now().into();
-    let archive = match Archive::open(path) {
-        Ok(archive) => archive,
+    let chains = match chains_to_read(audit, 0) {
+        Ok(chains) => chains,
         Err(error) => return ChainState::Broken { reason: format!("The audit cannot be read: {error}."), at },
     };
-    match archive.verify() {
-        Ok(summary) => ChainState::Whole { records: summary.records, head: summary.head, at },
-        Err((file, broken)) => {
-            let (file, line, record) = (file.path().display(), broken.line, broken.record);
-            let reason = format!("{file}, line {line}: the chain breaks at record {record}: {}.", broken.reason);
-            ChainState::Broken { reason, at }
+    let mut records = 0_u64;
+    let mut head = String::new();
+    for chain in &chains {
+        match chain.archive.verify() {
+            Ok(summary) => {
+                records = records.saturating_add(summary.records);
+                if chain.path == own || head.is_empty() {
+                    head = summary.head;
+                }
+            }
+            Err((file, broken)) => {
+                let (file, line, record) = (file.path().display(), broken.line, broken.record);
+                let reason = format!("{file}, line {line}: the chain breaks at record {record}: {}.", broken.reason);
+                return ChainState::Broken { reason, at };
+            }
         }
     }
+    ChainState::Whole { records, head, at }
 }
 
 #[cfg(test)]
@@ -209,6 +283,10 @@ mod tests {
 
     /// An audit with these records, which are numbered from 1 and a second apart.
     fn audit(folder: &Path, records: impl IntoIterator<Item = Value>) -> std::path::PathBuf {
+        chain(folder, "audit.jsonl", records)
+    }
+
+    fn chain(folder: &Path, name: &str, records: impl IntoIterator<Item = Value>) -> std::path::PathBuf {
         let mut text = String::new();
         for (seq, mut record) in (1_u64..).zip(records) {
             record["seq"] = json!(seq);
@@ -216,7 +294,7 @@ mod tests {
                 json!(format!("2026-01-01T{:02}:{:02}:{:02}.000000Z", seq / 3_600, seq / 60 % 60, seq % 60));
             writeln!(text, "{record}").unwrap();
         }
-        let path = folder.join("audit.jsonl");
+        let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
         path
     }
@@ -233,7 +311,7 @@ mod tests {
     fn rows(path: &Path, fields: &str) -> (Vec<String>, Option<String>) {
         let search = Search::of(&Fields::of(fields.as_bytes())).unwrap();
         let mut view = Audit::default();
-        look(path, &search, &mut view);
+        look(path, &search, &mut view, |_| true);
         let name = |row: AuditRow| match row.call {
             Some(call) => format!("{} {}", row.record, call.id),
             None => row.record,
@@ -310,8 +388,26 @@ mod tests {
         let refused = (running + 1..=running + calls).rev().map(|id| format!("call.refused 1.{id}"));
         assert_eq!(seen, refused.chain(["host.started".to_owned()]).collect::<Vec<_>>());
         let mut view = Audit::default();
-        look(&path, &Search::default(), &mut view);
+        look(&path, &Search::default(), &mut view, |_| true);
         assert_eq!(view.remark.as_deref(), Some("50 more calls that have not ended are not shown."));
         assert_eq!(view.rows[0].detail, RUNNING);
+    }
+
+    #[test]
+    fn records_of_all_processes_are_one_list_by_their_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let started = || json!({"event": "host.started"});
+        let path = audit(folder.path(), [started(), start(1, "echo", "ann"), end(1, "echo", "ok")]);
+        let calls = [started(), start(1, "fetch", "tom"), end(1, "fetch", "trap"), start(2, "slow", "tom")];
+        chain(folder.path(), "audit.jsonl-3", calls);
+        let expected =
+            ["call.started 3-1.2", "call.finished 3-1.1", "call.finished 1.1", "host.started", "host.started"];
+        assert_eq!(rows(&path, "").0, expected);
+        assert_eq!(rows(&path, "tool=fetch").0, ["call.finished 3-1.1"]);
+        let before = RecordPlace { time: "20260101000003000000".to_owned(), chain: 3, seq: 3 };
+        assert_eq!(rows(&path, &format!("before={before}")).0, expected[2..]);
+        let mut view = Audit::default();
+        look(&path, &Search::default(), &mut view, |path| path.ends_with("audit.jsonl"));
+        assert_eq!(view.rows[0].detail, CUT, "its process has ended");
     }
 }

@@ -1,4 +1,6 @@
 //! The view of one call, from start to end. Must not hold: other calls, or how records are read.
+use std::path::Path;
+
 use serde_json::Value;
 use toolcell_console::model::{
     CallLink, CallPage, CallRecord, CallSpan, CallUsage, ChainState, DenialGroup, Moment, Unit,
@@ -6,7 +8,7 @@ use toolcell_console::model::{
 use toolcell_mcp::{Catalog as _, TaskPlan};
 use toolcell_policy::{Limit, Limits};
 
-use super::records::{Reading, SEARCHED_BYTES_MAX, at, caller, each_line, number, row, text};
+use super::records::{Reading, Run, SEARCHED_BYTES_MAX, at, caller, chains_to_read, each_line, number, row, text};
 use super::{Sources, THIS_RUN};
 use crate::activity::{CallPart, RecentCall};
 
@@ -28,7 +30,7 @@ const FACTS: [(&str, &str); 7] = [
 #[derive(Default)]
 struct CallRecords {
     /// The run that they are of.
-    run: u64,
+    run: Run,
     records: Vec<Value>,
     /// Records that are left out, because there are too many.
     left_out: u64,
@@ -37,7 +39,7 @@ struct CallRecords {
 }
 
 impl CallRecords {
-    fn add(&mut self, run: u64, record: Value) {
+    fn add(&mut self, run: Run, record: Value) {
         if run != self.run {
             // The call of the same number in an earlier run is another one.
             *self = Self { run, ..Self::default() };
@@ -67,12 +69,16 @@ impl Sources {
     pub fn call(&self, id: &str, chain: ChainState) -> Option<CallPage> {
         let (run, call) = id.split_once('.')?;
         let call: u64 = call.parse().ok()?;
-        let run: Option<u64> = if run == THIS_RUN { None } else { Some(run.parse().ok()?) };
-        let mut reading = Reading::default();
+        let run: Option<Run> = if run == THIS_RUN { None } else { Some(run.parse().ok()?) };
+        let own = self.sink.path()?;
+        let chains = chains_to_read(self.sink.audit()?, u64::MAX).ok()?;
+        let is_its = |number, path: &Path| run.map_or_else(|| path == own, |run| run.chain == number);
+        let of_call = chains.into_iter().find(|chain| is_its(chain.number, &chain.path))?;
+        let mut reading = Reading::of(of_call.number);
         let mut found = CallRecords::default();
         // Most lines are of other calls: those are not decoded.
         let named = format!("\"id\":{call}");
-        let read = each_line(self.sink.path()?, SEARCHED_BYTES_MAX, |line| {
+        let read = each_line(&of_call.archive, SEARCHED_BYTES_MAX, |line| {
             let is_near = |line: &&str| line.contains(&named) || line.contains("host.started");
             let near = std::str::from_utf8(line).ok().filter(is_near);
             let Some(record) = near.and_then(|line| serde_json::from_str::<Value>(line).ok()) else { return };
@@ -83,7 +89,7 @@ impl Sources {
             }
         });
         // A call of a run before this one is not of this process.
-        let is_of_this_run = found.run == reading.run;
+        let is_of_this_run = of_call.path == own && found.run == reading.run;
         if found.records.is_empty() || (run.is_none() && !is_of_this_run) {
             return None;
         }
@@ -230,6 +236,10 @@ mod tests {
 
     use super::*;
 
+    fn run(seq: u64) -> Run {
+        Run { chain: 1, seq }
+    }
+
     fn denied(asked: &str, time: &str) -> Value {
         json!({"event": "call.denied", "id": 1, "tool": "t", "component": "c", "capability": "http", "asked": asked,
             "reason": "no rule", "time": time})
@@ -238,13 +248,13 @@ mod tests {
     #[test]
     fn the_end_of_a_call_with_too_many_records_is_kept_and_the_rest_counted() {
         let mut found = CallRecords::default();
-        found.add(1, json!({"event": "call.started", "id": 1}));
-        found.add(5, json!({"event": "call.started", "id": 1, "tool": "t"}));
+        found.add(run(1), json!({"event": "call.started", "id": 1}));
+        found.add(run(5), json!({"event": "call.started", "id": 1, "tool": "t"}));
         for number in 0..CALL_RECORDS_MAX + 10 {
-            found.add(5, denied(&format!("GET /{number}"), ""));
+            found.add(run(5), denied(&format!("GET /{number}"), ""));
         }
-        found.add(5, json!({"event": "call.finished", "id": 1, "outcome": "ok"}));
-        assert_eq!((found.all().count(), found.left_out, found.run), (CALL_RECORDS_MAX + 1, 11, 5));
+        found.add(run(5), json!({"event": "call.finished", "id": 1, "outcome": "ok"}));
+        assert_eq!((found.all().count(), found.left_out, found.run), (CALL_RECORDS_MAX + 1, 11, run(5)));
         assert_eq!(text(found.of(&["call.started"]).unwrap(), "tool"), "t");
         assert_eq!(text(found.of(&["call.finished"]).unwrap(), "outcome"), "ok");
         assert_eq!(denials(&found).len(), CALL_RECORDS_MAX - 1);
@@ -255,7 +265,7 @@ mod tests {
         let mut found = CallRecords::default();
         let [first, second] = ["2026-01-01T00:00:01.000Z", "2026-01-01T00:00:02.000Z"];
         for record in [denied("GET /a", first), denied("GET /b", first), denied("GET /a", second)] {
-            found.add(1, record);
+            found.add(run(1), record);
         }
         let groups = denials(&found);
         let counts: Vec<_> = groups.iter().map(|group| (group.asked.as_str(), group.count)).collect();

@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 use toolcell_audit::Archive;
+use toolcell_mcp::sanitize;
 
 use super::audit::Search;
 use super::records::{STARTED_MAX, detail, number, text, unreadable};
@@ -58,47 +59,75 @@ impl Callers {
     }
 }
 
-/// Sends all records that the search takes, piece by piece, until the reader goes. Where a record
-/// cannot be read an error is sent, and nothing more.
-pub fn export(archive: &Archive, search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) {
-    let sent = send(archive, search, form, pieces);
+/// Sends all records that the search takes, chain after chain and piece by piece, until the reader
+/// goes. Where a record cannot be read an error is sent, and nothing more.
+pub fn export(archives: &[Archive], search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) {
+    let sent = send(archives, search, form, pieces);
     if let Err(error) = sent {
         let _ = pieces.blocking_send(Err(error));
     }
 }
 
-fn send(archive: &Archive, search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) -> io::Result<()> {
-    let mut piece = Vec::new();
+fn send(archives: &[Archive], search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) -> io::Result<()> {
+    let mut export = Export { search, form, pieces, piece: Vec::new() };
     if form == ExportForm::Csv {
-        piece.extend_from_slice(COLUMNS.join(",").as_bytes());
-        piece.extend_from_slice(b"\r\n");
+        export.piece.extend_from_slice(COLUMNS.join(",").as_bytes());
+        export.piece.extend_from_slice(b"\r\n");
     }
-    let mut callers = Callers::default();
-    for file in archive.files() {
-        let mut lines = file.lines();
-        while let Some(line) = lines.next_line().map_err(|error| unreadable(file, &error))? {
-            // A search that finds little sends nothing for long.
-            if pieces.is_closed() {
-                return Ok(());
-            }
-            let Ok(record) = serde_json::from_slice::<Value>(line) else { continue };
-            let caller = callers.take(&record);
-            if search.has_text(line) && search.takes(&record, &caller) {
-                match form {
-                    ExportForm::JsonLines => {
-                        piece.extend_from_slice(line);
-                        piece.push(b'\n');
-                    }
-                    ExportForm::Csv => piece.extend_from_slice(csv(&record, &caller).as_bytes()),
-                }
-            }
-            if piece.len() >= PIECE_BYTES && pieces.blocking_send(Ok(std::mem::take(&mut piece).into())).is_err() {
-                return Ok(());
-            }
+    for archive in archives {
+        if !export.chain(archive)? {
+            return Ok(());
         }
     }
-    let _ = pieces.blocking_send(Ok(piece.into()));
+    let _ = pieces.blocking_send(Ok(export.piece.into()));
     Ok(())
+}
+
+/// An export that is being sent.
+struct Export<'a> {
+    search: &'a Search,
+    form: ExportForm,
+    pieces: &'a Sender<io::Result<Bytes>>,
+    /// Bytes that were not sent yet.
+    piece: Vec<u8>,
+}
+
+impl Export<'_> {
+    /// Sends the records of one chain; false once the reader has gone.
+    fn chain(&mut self, archive: &Archive) -> io::Result<bool> {
+        let mut callers = Callers::default();
+        for file in archive.files() {
+            let mut lines = file.lines();
+            while let Some(line) = lines.next_line().map_err(|error| unreadable(file, &error))? {
+                // A search that finds little sends nothing for long.
+                if self.pieces.is_closed() {
+                    return Ok(false);
+                }
+                let Ok(record) = serde_json::from_slice::<Value>(line) else { continue };
+                let caller = callers.take(&record);
+                if self.search.has_text(line) && self.search.takes(&record, &caller) {
+                    self.add(line, &record, &caller);
+                }
+                if self.piece.len() >= PIECE_BYTES {
+                    let piece = std::mem::take(&mut self.piece);
+                    if self.pieces.blocking_send(Ok(piece.into())).is_err() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn add(&mut self, line: &[u8], record: &Value, caller: &str) {
+        match self.form {
+            ExportForm::JsonLines => {
+                self.piece.extend_from_slice(line);
+                self.piece.push(b'\n');
+            }
+            ExportForm::Csv => self.piece.extend_from_slice(csv(record, caller).as_bytes()),
+        }
+    }
 }
 
 /// A line of CSV.
@@ -118,8 +147,10 @@ fn csv(record: &Value, caller: &str) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// A cell in quotes. A spreadsheet takes some beginnings for a formula: those get an apostrophe.
+/// A cell in quotes, with escapes for misleading characters. A spreadsheet takes some beginnings
+/// for a formula: those get an apostrophe.
 fn cell(text: &str) -> String {
+    let text = sanitize::escaped(text);
     let guard = if text.starts_with(FORMULAS) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
@@ -137,8 +168,11 @@ mod tests {
         let expected = "\"1\",\"\",\"call.finished\",\"\",\"'=1+1\",\"'@x\",\"\",\"\",5,\"a,\"\"b\"\"; c\"\r\n";
         assert_eq!(csv(&record, "@x"), expected);
         for begins in FORMULAS {
-            assert_eq!(cell(&format!("{begins}1")), format!("\"'{begins}1\""));
+            let shown = begins.to_string().replace('\r', "\\u000d");
+            let guard = if begins == '\r' { "" } else { "'" };
+            assert_eq!(cell(&format!("{begins}1")), format!("\"{guard}{shown}1\""));
         }
+        assert_eq!(cell("a\u{202e}b\u{1b}[31m"), "\"a\\u202eb\\u001b[31m\"");
         assert_eq!([cell("a=1"), cell(" =1"), cell("\"=1"), cell("")], ["\"a=1\"", "\" =1\"", "\"\"\"=1\"", "\"\""]);
     }
 
@@ -164,7 +198,7 @@ mod tests {
         let table = |fields: &str| {
             let search = Search::of(&Fields::of(fields.as_bytes())).unwrap();
             let (sender, mut pieces) = tokio::sync::mpsc::channel(4);
-            export(&Archive::open(&path).unwrap(), &search, ExportForm::Csv, &sender);
+            export(&[Archive::open(&path).unwrap()], &search, ExportForm::Csv, &sender);
             drop(sender);
             let mut text = Vec::new();
             while let Ok(piece) = pieces.try_recv() {
@@ -202,13 +236,13 @@ mod tests {
         let path = folder.path().join("audit.jsonl");
         let begins = "{\"seq\":1,\"event\":\"host.started\"}\n";
         std::fs::write(&path, format!("{begins}{}\n{begins}", "x".repeat(2 << 20))).unwrap();
-        let archive = Archive::open(&path).unwrap();
+        let archives = [Archive::open(&path).unwrap()];
         let (sender, mut pieces) = tokio::sync::mpsc::channel(4);
-        export(&archive, &Search::default(), ExportForm::JsonLines, &sender);
+        export(&archives, &Search::default(), ExportForm::JsonLines, &sender);
         let error = pieces.try_recv().unwrap().unwrap_err().to_string();
         assert!(error.contains("audit.jsonl"), "{error}");
         assert!(pieces.try_recv().is_err(), "nothing more");
         drop(pieces);
-        export(&archive, &Search::default(), ExportForm::JsonLines, &sender);
+        export(&archives, &Search::default(), ExportForm::JsonLines, &sender);
     }
 }

@@ -21,6 +21,7 @@ use toolcell_mcp::Host as _;
 
 use crate::activity::Activity;
 use crate::catalog::Catalog;
+use crate::health::Health;
 use crate::http::{Authenticator, TokenFile};
 use crate::refusals::Refusals;
 use crate::reload::{Current, Journal};
@@ -29,6 +30,7 @@ pub use audit::{Search, check_chain};
 pub use callers::token_id;
 pub use denials::Offers;
 pub use export::{ExportForm, export};
+pub use records::chains_to_read;
 pub use tools::as_content;
 
 /// Where views come from.
@@ -38,6 +40,7 @@ pub struct Sources {
     pub sink: Arc<Sink>,
     pub activity: Arc<Activity>,
     pub refusals: Arc<Refusals>,
+    pub health: Arc<Health>,
     /// The tokens of callers, where there is a file of them.
     pub tokens: Option<TokenFile>,
     /// Knows when tokens were used last; `None` where nobody shows one.

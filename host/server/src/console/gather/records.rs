@@ -1,12 +1,14 @@
-//! Records of the audit as views read them: the newest ones in their order, the runs of the host,
-//! and the calls that have not ended. Must not hold: which of them a view shows.
+//! Records of the audit as views read them: the newest ones of each chain in their order, the runs
+//! of hosts, and the calls that have not ended. Must not hold: which of them a view shows.
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolcell_audit::{Archive, ArchivedFile, LineError};
+use toolcell_audit::{Archive, ArchivedFile, Chain, LineError};
 use toolcell_console::model::{AuditRow, CallLink, Moment};
 
 /// Bytes of the newest records that a view reads: some sixty thousand calls, in less than half a
@@ -19,12 +21,86 @@ pub const STARTED_MAX: usize = 10_000;
 /// Fields of records that are details, in the order in which they are shown.
 const DETAILS: [&str; 7] = ["detail", "summary", "cause", "differences", "reason", "name", "uri"];
 
-/// Runs of the host, and calls of the present one that have not ended, while records are read in
-/// their order.
-#[derive(Default)]
+/// One run of a host. As text it is the number of its first record, behind that of its chain where
+/// it is not the first chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// Number of the chain that it recorded into.
+    pub chain: u32,
+    /// Number of the record that began the run; 0 if that is not among those that are read.
+    pub seq: u64,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { chain: 1, seq } => write!(f, "{seq}"),
+            Self { chain, seq } => write!(f, "{chain}-{seq}"),
+        }
+    }
+}
+
+impl FromStr for Run {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (chain, seq) = text.split_once('-').unwrap_or(("1", text));
+        Ok(Self { chain: chain.parse()?, seq: seq.parse()? })
+    }
+}
+
+/// One chain of the audit, opened to be read.
+pub struct ChainToRead {
+    /// Its number.
+    pub number: u32,
+    /// The file that is written.
+    pub path: PathBuf,
+    /// All its files.
+    pub archive: Archive,
+    /// The newest bytes of it that a view reads.
+    pub bytes_max: u64,
+}
+
+impl ChainToRead {
+    fn bytes(&self) -> u64 {
+        self.archive.files().iter().map(ArchivedFile::lines_bytes).sum()
+    }
+}
+
+/// Opens all chains of an audit. Together they have so many bytes that are read: small ones whole,
+/// and large ones an equal part of the rest.
+///
+/// # Errors
+/// The system's error where the first one cannot be opened; others that are gone are left out.
+pub fn chains_to_read(audit: &Path, bytes_max: u64) -> io::Result<Vec<ChainToRead>> {
+    let mut chains = Vec::new();
+    for Chain { number, path } in toolcell_audit::chains(audit)? {
+        match Archive::open(&path) {
+            Ok(archive) => chains.push(ChainToRead { number, path, archive, bytes_max: 0 }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if chains.is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    chains.sort_by_key(ChainToRead::bytes);
+    let mut left = bytes_max;
+    let mut count = chains.len() as u64;
+    for chain in &mut chains {
+        chain.bytes_max = chain.bytes().min(left / count.max(1));
+        left -= chain.bytes_max;
+        count -= 1;
+    }
+    chains.sort_by_key(|chain| chain.number);
+    Ok(chains)
+}
+
+/// Runs of hosts in one chain, and calls of the present one that have not ended, while records are
+/// read in their order.
 pub struct Reading {
-    /// Number of the record that began the run; 0 if that is not among them.
-    pub run: u64,
+    /// The run of the record that was read last.
+    pub run: Run,
     open: BTreeMap<u64, OpenCall>,
 }
 
@@ -44,17 +120,23 @@ pub struct Taken {
     /// Calls of the run before this record, which never ended.
     pub cut: Vec<OpenCall>,
     /// The run that they were of.
-    pub cut_run: u64,
+    pub cut_run: Run,
 }
 
 impl Reading {
+    /// Nothing of this chain is read yet.
+    pub fn of(chain: u32) -> Self {
+        Self { run: Run { chain, seq: 0 }, open: BTreeMap::new() }
+    }
+
     /// Takes the next record. `has_text`: the text that is looked for is in it.
     pub fn take(&mut self, record: &Value, has_text: bool) -> Taken {
         let id = number(record, "id");
         match text(record, "event") {
             "host.started" => {
                 let cut = std::mem::take(&mut self.open).into_values().collect();
-                let cut_run = std::mem::replace(&mut self.run, number(record, "seq"));
+                let next = Run { seq: number(record, "seq"), ..self.run };
+                let cut_run = std::mem::replace(&mut self.run, next);
                 return Taken { cut, cut_run, ended: None };
             }
             "call.started" => {
@@ -80,10 +162,9 @@ impl Reading {
     }
 }
 
-/// Calls `each` for the newest lines, oldest first. False if there are older ones. The rest of a
-/// file behind a line that cannot be read is left out, and the first such error is given.
-pub fn each_line(path: &Path, bytes_max: u64, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
-    let archive = Archive::open(path)?;
+/// Calls `each` for the newest lines of a chain, oldest first. False if there are older ones. The
+/// rest of a file behind a line that cannot be read is left out, and the first such error is given.
+pub fn each_line(archive: &Archive, bytes_max: u64, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
     let mut left = bytes_max;
     let mut windows: Vec<(&ArchivedFile, u64)> = Vec::new();
     for file in archive.files().iter().rev() {
@@ -117,10 +198,10 @@ pub fn unreadable(file: &ArchivedFile, error: &LineError) -> io::Error {
     io::Error::other(format!("{}: {error}", file.path().display()))
 }
 
-/// Calls `each` for the newest records with their lines, oldest first. False if there are older
-/// ones.
-pub fn each_record(path: &Path, bytes_max: u64, mut each: impl FnMut(&Value, &[u8])) -> io::Result<bool> {
-    each_line(path, bytes_max, |line| {
+/// Calls `each` for the newest records of a chain with their lines, oldest first. False if there
+/// are older ones.
+pub fn each_record(archive: &Archive, bytes_max: u64, mut each: impl FnMut(&Value, &[u8])) -> io::Result<bool> {
+    each_line(archive, bytes_max, |line| {
         if let Ok(record) = serde_json::from_slice::<Value>(line) {
             each(&record, line);
         }
@@ -128,7 +209,7 @@ pub fn each_record(path: &Path, bytes_max: u64, mut each: impl FnMut(&Value, &[u
 }
 
 /// The row of a record of a run. `caller` is that of its call.
-pub fn row(record: &Value, caller: &str, run: u64) -> AuditRow {
+pub fn row(record: &Value, caller: &str, run: Run) -> AuditRow {
     let event = text(record, "event");
     let id = number(record, "id");
     let took = record.get("usage").and_then(|usage| usage.get("duration_us")).and_then(Value::as_u64);
@@ -218,7 +299,8 @@ mod tests {
             (1 << 20, 1, true),
         ] {
             let mut seen = Vec::new();
-            let all = each_record(&path, bytes_max, |record, _| seen.push(number(record, "seq"))).unwrap();
+            let archive = Archive::open(&path).unwrap();
+            let all = each_record(&archive, bytes_max, |record, _| seen.push(number(record, "seq"))).unwrap();
             assert_eq!((seen, all), ((first..=9).collect(), is_all), "{bytes_max}");
         }
     }
@@ -232,7 +314,8 @@ mod tests {
         std::fs::write(folder.path().join("audit.jsonl.1"), [line(1), long, line(2)].concat()).unwrap();
         std::fs::write(&path, line(3)).unwrap();
         let mut seen = Vec::new();
-        let read = each_record(&path, SEARCHED_BYTES_MAX, |record, _| seen.push(number(record, "seq")));
+        let archive = Archive::open(&path).unwrap();
+        let read = each_record(&archive, SEARCHED_BYTES_MAX, |record, _| seen.push(number(record, "seq")));
         assert!(read.unwrap_err().to_string().contains("audit.jsonl.1"));
         assert_eq!(seen, [1, 3]);
     }
@@ -254,12 +337,12 @@ mod tests {
 
     #[test]
     fn a_call_belongs_to_its_run_and_one_that_never_ended_is_told_apart() {
-        let mut reading = Reading::default();
+        let mut reading = Reading::of(1);
         let start = |seq: u64| json!({"seq": seq, "event": "call.started", "id": 1, "caller": "ann"});
         let mut take = |record: &Value, has_text| {
             let Taken { ended, cut, cut_run } = reading.take(record, has_text);
             let cut: Vec<u64> = cut.iter().map(|call| number(&call.started, "seq")).collect();
-            (ended.map(|call| (number(&call.started, "seq"), call.has_text)), cut, cut_run, reading.run)
+            (ended.map(|call| (number(&call.started, "seq"), call.has_text)), cut, cut_run.seq, reading.run.seq)
         };
         assert_eq!(take(&json!({"seq": 1, "event": "host.started"}), false), (None, vec![], 0, 1));
         assert_eq!(take(&start(2), false), (None, vec![], 0, 1));
@@ -267,5 +350,33 @@ mod tests {
         assert_eq!(take(&start(4), false), (None, vec![], 0, 3));
         assert_eq!(take(&json!({"seq": 5, "event": "call.denied", "id": 1}), true), (None, vec![], 0, 3));
         assert_eq!(take(&json!({"seq": 6, "event": "call.finished", "id": 1}), false), (Some((4, true)), vec![], 0, 3));
+    }
+
+    #[test]
+    fn chains_share_what_a_view_reads_and_small_ones_are_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        for (name, bytes) in [("audit.jsonl", 1_000), ("audit.jsonl-2", 10), ("audit.jsonl-3", 500)] {
+            std::fs::write(folder.path().join(name), format!("{}\n", "x".repeat(bytes - 1))).unwrap();
+        }
+        for (bytes_max, shares) in [
+            (300, [(1, 145), (2, 10), (3, 145)]),
+            (1_200, [(1, 690), (2, 10), (3, 500)]),
+            (9_000, [(1, 1_000), (2, 10), (3, 500)]),
+        ] {
+            let chains = chains_to_read(&path, bytes_max).unwrap();
+            assert_eq!(chains.iter().map(|chain| (chain.number, chain.bytes_max)).collect::<Vec<_>>(), shares);
+        }
+        assert!(chains_to_read(&folder.path().join("none"), 1).is_err());
+    }
+
+    #[test]
+    fn a_run_has_the_number_of_its_chain_where_that_is_not_the_first() {
+        for (text, run) in [("17", Run { chain: 1, seq: 17 }), ("3-17", Run { chain: 3, seq: 17 })] {
+            assert_eq!((run.to_string().as_str(), text.parse::<Run>()), (text, Ok(run)));
+        }
+        for wrong in ["", "x", "-1", "2-", "now"] {
+            assert!(wrong.parse::<Run>().is_err(), "{wrong}");
+        }
     }
 }

@@ -56,7 +56,7 @@ impl Sources {
         let definition = offer.tool().definition();
         let place = written.as_ref().and_then(|written| Some((written, written.grants(&offer)?)));
         let place = place.as_ref().map(|(written, grants)| (*written, grants.as_ref()));
-        let called_by = offer.called_by().map_or_else(|| "everybody".to_owned(), callers);
+        let called_by = offer.called_by().map_or_else(|| "everybody".to_owned(), |called_by| callers(&called_by));
         let limits = ToolLimits::of(&offer, limits, written.as_ref());
         Some(ToolPage {
             name: definition.name.clone(),
@@ -76,7 +76,7 @@ impl Sources {
             measured: limits.measured(),
             proposal: limits.proposal(),
             has_table: limits.has_table(),
-            definition: Revision::V2026_07_28.definition_json(definition),
+            definition: Revision::V2026_07_28.definition_json(offer.tool().served()),
             input_schema: definition.input_schema.to_string(),
             can_try: catalog.console.decide,
             ..ToolPage::default()

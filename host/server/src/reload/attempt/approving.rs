@@ -10,9 +10,12 @@ use toolcell_policy::Severity;
 use super::{DETAILS_BYTES_MAX, Reloader, read_lock, say_slow};
 use crate::blocking_files;
 use crate::boards::{BoardName, Boards};
-use crate::catalog::{Basis, Built, Withheld, folder_of};
+use crate::catalog::{Basis, Built, Tolerance, Withheld, folder_of};
 use crate::lock::{self, Approval, Lock, LockPath, PinnedComponent, drift};
 use crate::reload::journal::{Quarantined, ReloadFailure};
+
+/// The code of an approval that failed since this process may not write the lock.
+pub const LOCK_UNWRITABLE: &str = "lock::unwritable";
 
 /// Time for which other replicas take up an approval: files are copied to all of them within a
 /// week.
@@ -80,7 +83,8 @@ impl Reloader {
         locked.components.insert(component.to_owned(), pinned.clone());
         let own = path.clone();
         let written = blocking_files::run(path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
-        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| ReloadFailure::saying(&problem))
+        let written = written.unwrap_or_else(|error| Err(error.to_string()));
+        written.map_err(|problem| ReloadFailure::coded(LOCK_UNWRITABLE, &problem))
     }
 
     /// Tells other replicas that this component was approved as it is pinned now.
@@ -166,7 +170,9 @@ impl Reloader {
         pinned.insert(held.name.clone(), held.digest.clone());
         let earlier = [Arc::clone(&old)];
         let generation = old.tools().generation() + 1;
-        let basis = Basis { generation, earlier: &earlier, fresh: false, pinned: Some(pinned), approved: Some(held) };
+        let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
+        let pinned = Some(pinned);
+        let basis = Basis { generation, earlier: &earlier, fresh: false, pinned, approved: Some(held), tolerance };
         let folder = folder_of(&self.setup.manifest_path);
         let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &say_slow);
         let why = problems.iter().find(|problem| problem.severity() == Severity::Error);

@@ -7,6 +7,7 @@ use landlock::{
 use rustix::fs::FileType;
 
 use super::refusal::{Refusal, Step};
+use super::syscalls;
 use crate::kernel::rights::{Access, Folder};
 
 /// The newest Landlock that the crate knows. A kernel with an older one gives what it has.
@@ -29,9 +30,18 @@ pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
     }
     let landlock = rules.restrict_self().map_err(told)?.landlock;
     match landlock {
-        LandlockStatus::NotImplemented => Err(Refusal::new("the kernel is built without it")),
+        LandlockStatus::NotImplemented => Err(not_there()),
         LandlockStatus::NotEnabled => Err(Refusal::new("it was turned off when the kernel started")),
         LandlockStatus::Available { effective_abi, .. } => judged(effective_abi),
+    }
+}
+
+/// The reason why the kernel does not answer for Landlock: the crate takes every one for the first.
+fn not_there() -> Refusal {
+    match syscalls::landlock_version() {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => Refusal::new("the kernel is built without it"),
+        Err(error) => Refusal::filtered("landlock_create_ruleset", &error),
+        Ok(version) => Refusal::new(format!("the kernel gives version {version}, and did not a moment ago")),
     }
 }
 

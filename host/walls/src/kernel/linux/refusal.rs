@@ -11,6 +11,16 @@ impl Refusal {
     pub(super) fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
+
+    /// A system call that the kernel itself never refuses so: another filter does, which was there
+    /// before.
+    pub(super) fn filtered(call: &str, error: &io::Error) -> Self {
+        let by = match error.raw_os_error() {
+            Some(libc::EPERM) => "; a filter of system calls around the host refuses it (systemd: SystemCallFilter=)",
+            _ => "",
+        };
+        Self(format!("{call}: {error}{by}"))
+    }
 }
 
 impl fmt::Display for Refusal {

@@ -46,6 +46,12 @@ pub(super) fn unshare(flags: c_int) -> io::Result<()> {
     answer(unsafe { libc::unshare(flags) }.into()).map(drop)
 }
 
+/// The version of the kernel's Landlock.
+pub(super) fn landlock_version() -> io::Result<c_long> {
+    // SAFETY: asked for its version, the call takes a null pointer and no size, and makes nothing.
+    answer(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<c_void>(), 0_usize, 1_u32) })
+}
+
 /// A mount to make or to change.
 #[derive(Clone, Copy)]
 pub(super) struct Mount<'a> {
@@ -123,6 +129,53 @@ pub(super) fn page_bytes() -> u64 {
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     // 4 KiB is the least that either architecture has, so the limit is never too wide.
     u64::try_from(bytes).unwrap_or(4096)
+}
+
+/// Bytes from which a block has pages of its own, which the system gets back at once. 256 KiB:
+/// nearly every message is shorter, and a call of the kernel costs little against filling more.
+#[cfg(target_env = "gnu")]
+const OWN_PAGES_BYTES: c_int = 256 * 1024;
+
+/// Has large blocks of memory go back to the system once they are freed. By itself, glibc keeps
+/// more the larger the blocks were.
+pub fn free_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes numbers only, and changes how later blocks are made.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
+    }
+}
+
+/// Bytes of the heap's small blocks that are in use, modulo 4 GiB; `None` where the allocator does
+/// not say.
+pub fn heap_bytes() -> Option<u32> {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: takes nothing, and reads the allocator's counters under its own locks.
+        Some(unsafe { libc::mallinfo() }.uordblks.cast_unsigned())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    None
+}
+
+/// Gives free pages of the heap back to the system. It takes milliseconds.
+pub fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number only; it gives back pages that hold no block in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// True if the process can reserve so many bytes of address space beside those that it has. They
+/// are given back at once.
+pub fn has_address_space(bytes: u64) -> bool {
+    let Ok(length) = usize::try_from(bytes) else { return false };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address that the kernel chooses overlaps no other.
+    let begin = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0) };
+    // SAFETY: the mapping is the one just made, and nobody else knows of it.
+    begin != libc::MAP_FAILED && unsafe { libc::munmap(begin, length) } == 0
 }
 
 /// Leaves a signal without effect.

@@ -15,10 +15,9 @@
 mod go;
 
 use wasm_encoder::{BlockType, ConstExpr, Encode, Function, Module, RawSection, SectionId, ValType};
-use wasmparser::{
-    BinaryReader, FunctionBody, ImportSectionReader, MemorySectionReader, MemoryType, Operator, Parser, Payload,
-    TypeRef, TypeSectionReader,
-};
+use wasmparser::{BinaryReader, FunctionBody, MemorySectionReader, MemoryType, Operator, Parser, Payload};
+
+use super::sections::{count_functions, count_types, encoded, longer};
 
 /// The export that the adapter asks for memory.
 const REALLOC: &str = "cabi_realloc";
@@ -247,43 +246,6 @@ fn exported(function: u32) -> Vec<u8> {
     item.push(0);
     function.encode(&mut item);
     item
-}
-
-fn encoded<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    value.encode(&mut bytes);
-    bytes
-}
-
-/// A section with more items at its end.
-fn longer(section: &[u8], items: &[Vec<u8>]) -> Option<Vec<u8>> {
-    let mut reader = BinaryReader::new(section, 0);
-    let count = reader.read_var_u32().ok()?;
-    let mut longer = Vec::with_capacity(section.len());
-    count.checked_add(u32::try_from(items.len()).ok()?)?.encode(&mut longer);
-    longer.extend(section.get(reader.current_position()..)?);
-    longer.extend(items.concat());
-    Some(longer)
-}
-
-/// The number of types; a section counts groups of them.
-fn count_types(section: TypeSectionReader<'_>) -> Option<u32> {
-    let mut count = 0_usize;
-    for group in section {
-        count = count.checked_add(group.ok()?.types().len())?;
-    }
-    u32::try_from(count).ok()
-}
-
-/// The number of imported functions, which come before the module's own.
-fn count_functions(section: ImportSectionReader<'_>) -> Option<u32> {
-    let mut count = 0_u32;
-    for import in section.into_imports() {
-        if matches!(import.ok()?.ty, TypeRef::Func(_)) {
-            count = count.checked_add(1)?;
-        }
-    }
-    Some(count)
 }
 
 /// The module's memory, where it has one of the plain kind.

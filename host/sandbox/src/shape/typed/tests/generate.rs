@@ -202,3 +202,10 @@ pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> Str
     }
     path
 }
+
+/// True of a problem that schemas leave to the conversion: the ranges of integers of 64 bits, and
+/// of floats of 32.
+pub(crate) fn is_out_of_range(problem: &str) -> bool {
+    let wide = ["to 9223372036854775807", "to 18446744073709551615", "expected a number, "];
+    wide.iter().any(|wide| problem.contains(wide))
+}

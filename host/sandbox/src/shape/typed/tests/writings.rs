@@ -113,7 +113,11 @@ async fn types_of_one_structure_are_described_only_by_what_is_said_of_all_of_the
         export put: func(at: point);\n}\n";
     let wit = Some(Arc::new(WitTexts::parse(&[file("w.wit", wit)]).unwrap()));
     let given = [("paint.in".to_owned(), "Which.".to_owned())].into();
-    let tools = component.list_tools(&Limits::default(), &Descriptions { given, wit }).await.outcome.unwrap();
+    let tools = component
+        .list_tools(&Limits::default(), &Descriptions { given, wit, ..Descriptions::default() })
+        .await
+        .outcome
+        .unwrap();
     let schema = |name: &str| -> Value {
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         serde_json::from_str(&tool.input_schema_json).unwrap()

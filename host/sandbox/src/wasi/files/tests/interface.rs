@@ -166,6 +166,43 @@ fn looking_tells_kinds_links_sizes_and_times() {
     assert!(!view.is_same_object(at(file), at(data)).unwrap());
 }
 
+#[test]
+fn a_slash_behind_a_link_follows_it() {
+    let (folder, mut guest, data) = guest("write");
+    for (target, name) in [("sub", "sub_link"), ("nowhere", "dead_link"), ("sub_link", "second_link")] {
+        std::os::unix::fs::symlink(target, folder.path().join("data").join(name)).unwrap();
+    }
+    for flags in [stay(), FOLLOW] {
+        let mut kind = |path: &str| {
+            let path = path.to_owned();
+            guest.ask(|view| view.stat_at(at(data), flags, path)).map(|stat| stat.type_)
+        };
+        assert_eq!(kind("sub/"), Ok(DescriptorType::Directory));
+        assert_eq!(kind("sub_link/"), Ok(DescriptorType::Directory));
+        assert_eq!(kind("second_link//"), Ok(DescriptorType::Directory));
+        assert_eq!(kind("link/"), Err(ErrorCode::NotDirectory), "it leads to a file");
+        assert_eq!(kind("dead_link/"), Err(ErrorCode::NoEntry));
+    }
+    let mut hash = |path: &str| {
+        let path = path.to_owned();
+        guest.ask(|view| view.metadata_hash_at(at(data), stay(), path)).map(|hash| (hash.lower, hash.upper))
+    };
+    assert_eq!(hash("sub_link/"), hash("sub"));
+    assert_ne!(hash("sub_link"), hash("sub"));
+    let sub = guest.open_as(data, "sub_link/", (stay(), as_is(), READ)).unwrap();
+    assert_eq!(guest.list(sub).unwrap(), Vec::<String>::new());
+    assert_eq!(guest.open_as(data, "sub_link", (stay(), as_is(), READ)), Err(ErrorCode::Loop));
+    assert_eq!(guest.open_as(data, "link/", (stay(), as_is(), READ)), Err(ErrorCode::NotDirectory));
+    assert_eq!(guest.ask(|view| view.readlink_at(at(data), "sub_link/".to_owned())), Err(ErrorCode::Invalid));
+    let now = || NewTimes { accessed: NewTimestamp::Now, modified: NewTimestamp::Now };
+    let mut times = |path: &str| {
+        let path = path.to_owned();
+        guest.ask(|view| view.set_times_at(at(data), stay(), path, now()))
+    };
+    assert_eq!(times("sub_link/"), Ok(()));
+    assert_eq!(times("sub_link"), Err(ErrorCode::Unsupported));
+}
+
 #[tokio::test]
 async fn syncing_waits_for_the_disk() {
     let (_folder, mut guest, data) = guest("write");

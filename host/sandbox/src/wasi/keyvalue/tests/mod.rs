@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::database::Mark;
@@ -496,6 +497,53 @@ async fn two_hosts_with_one_folder_take_turns_and_see_what_the_other_wrote() {
         });
         assert_eq!(seen.await.unwrap().as_deref(), Some("10"));
     }
+}
+
+/// Adds to a number and has that settled, as a call does.
+fn count(store: &Store, key: &str) -> u64 {
+    let visit = store.enter().unwrap();
+    let (number, mark) = store.increment(&shared(), &ROOMY, key, 1).unwrap();
+    drop(visit);
+    store.settle(mark).unwrap();
+    number
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_writes_all_the_time_lets_others_have_their_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let take_turns = tokio::task::spawn_blocking(move || {
+        let patience = Duration::from_secs(30);
+        let busy = Store::open(&path, "notes", patience).unwrap();
+        let other = Store::open(&path, "notes", patience).unwrap();
+        let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let runtime = tokio::runtime::Handle::current();
+        std::thread::scope(|scope| {
+            // Two at once, so that hardly a moment passes without an operation.
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let _inside = runtime.enter();
+                    while !stop.load(Ordering::Relaxed) {
+                        count(&busy, "busy");
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for number in 1..=10 {
+                assert_eq!(count(&other, "other"), number);
+                // The busy one has its turn before the next.
+                let seen = done.load(Ordering::Relaxed);
+                while done.load(Ordering::Relaxed) == seen {
+                    std::thread::yield_now();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let _visit = other.enter().unwrap();
+        let counted = get(&other, &shared(), "busy").unwrap();
+        assert_eq!(counted, done.load(Ordering::Relaxed).to_string(), "nothing that was settled is lost");
+    });
+    take_turns.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -29,9 +29,17 @@ type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 /// The filter ends the process too where a call comes by another architecture's table.
 pub(super) fn install(new_threads: bool) -> Result<String, Refusal> {
     for program in programs(new_threads).map_err(|error| Refusal::new(error.to_string()))? {
-        apply_filter_all_threads(&program).map_err(|error| Refusal::new(error.to_string()))?;
+        apply_filter_all_threads(&program).map_err(|error| refused(&error))?;
     }
     Ok(String::new())
+}
+
+/// Why the kernel takes no filter.
+fn refused(error: &seccompiler::Error) -> Refusal {
+    match error {
+        seccompiler::Error::Seccomp(error) => Refusal::filtered("seccomp", error),
+        other => Refusal::new(other.to_string()),
+    }
 }
 
 /// Of several filters the kernel obeys the strictest answer. The short list comes last, as it

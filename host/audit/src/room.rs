@@ -1,0 +1,113 @@
+//! The room of all chains of an audit together: however many processes have written it, what is
+//! kept of it is bounded by `rotate` and `keep`. Must not hold: what is in the files.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::files::{CHAINS_MAX, Files, found, open_regular};
+
+/// A file that may go.
+struct OldFile {
+    path: PathBuf,
+    bytes: u64,
+    written: SystemTime,
+}
+
+/// A chain that no process writes, for as long as it is locked.
+struct IdleChain {
+    /// Its files, oldest first: they go in this order, so that no gap is left.
+    files: VecDeque<OldFile>,
+    _lock: File,
+}
+
+/// Removes what is oldest until all chains together have at most this many bytes, beside the files
+/// that are being written: files of chains that nobody writes first, then closed ones of this
+/// chain, but for the newest. Those of other processes that write are theirs to remove.
+pub(crate) fn make_room(own: &Files, bytes_max: u64) -> io::Result<()> {
+    let mut bytes = closed_bytes(own)?;
+    let mut idle = Vec::new();
+    for chain in (1..=CHAINS_MAX).map(|number| own.chain(number)).filter(|chain| chain.current() != own.current()) {
+        match locked(&chain)? {
+            ChainLock::NoChain => {}
+            ChainLock::Others => bytes = bytes.saturating_add(closed_bytes(&chain)?),
+            ChainLock::Own(lock) => {
+                let files = old_files(&chain)?;
+                bytes = files.iter().fold(bytes, |bytes, file| bytes.saturating_add(file.bytes));
+                idle.push(IdleChain { files, _lock: lock });
+            }
+        }
+    }
+    while bytes > bytes_max {
+        let left = idle.iter_mut().filter(|chain| !chain.files.is_empty());
+        let oldest = left.min_by_key(|chain| chain.files.front().map(|file| file.written));
+        let Some(file) = oldest.and_then(|chain| chain.files.pop_front()) else { break };
+        fs::remove_file(&file.path)?;
+        bytes = bytes.saturating_sub(file.bytes);
+    }
+    for number in own.closed()?.into_iter().skip(1).rev() {
+        if bytes <= bytes_max {
+            break;
+        }
+        let path = own.number(number);
+        let length = fs::metadata(&path)?.len();
+        fs::remove_file(&path)?;
+        bytes = bytes.saturating_sub(length);
+    }
+    Ok(())
+}
+
+/// All files of a chain, oldest first.
+fn old_files(chain: &Files) -> io::Result<VecDeque<OldFile>> {
+    let mut files = VecDeque::new();
+    for number in std::iter::once(0).chain(chain.closed()?) {
+        let path = chain.number(number);
+        if let Some(metadata) = found(fs::metadata(&path))? {
+            files.push_front(OldFile { path, bytes: metadata.len(), written: metadata.modified()? });
+        }
+    }
+    Ok(files)
+}
+
+/// True if a process writes this chain now.
+///
+/// # Errors
+/// The system's error where the file cannot be looked at.
+pub fn is_written(path: &Path) -> io::Result<bool> {
+    let Some(file) = found(open_regular(path))? else { return Ok(false) };
+    Ok(matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// The lock of a chain.
+enum ChainLock {
+    /// There is no such chain.
+    NoChain,
+    /// A process writes the chain.
+    Others,
+    /// Nobody does, as long as this is open.
+    Own(File),
+}
+
+/// The lock of a chain's file, as [`open`](crate::open) takes it.
+fn locked(chain: &Files) -> io::Result<ChainLock> {
+    for number in [0, 1] {
+        let Some(file) = found(open_regular(&chain.number(number)))? else { continue };
+        return match file.try_lock() {
+            Ok(()) => Ok(ChainLock::Own(file)),
+            Err(TryLockError::WouldBlock) => Ok(ChainLock::Others),
+            Err(TryLockError::Error(error)) => Err(error),
+        };
+    }
+    Ok(ChainLock::NoChain)
+}
+
+fn closed_bytes(chain: &Files) -> io::Result<u64> {
+    let mut bytes = 0_u64;
+    for number in chain.closed()? {
+        let closed = found(fs::metadata(chain.number(number)))?;
+        bytes = bytes.saturating_add(closed.map_or(0, |closed| closed.len()));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,267 @@
+//! Turns for costly work, shared out fairly: whoever wants one has done the least so far, by its
+//! cost, and comes next. Must not hold: the work.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// The bounds of [`FairTurns`].
+#[derive(Clone, Copy, Debug)]
+pub struct TurnBounds {
+    /// Turns at once, of all together.
+    pub all: usize,
+    /// Turns of one owner at once.
+    pub own: usize,
+}
+
+/// Turns for work of many owners. An owner with much work waits for itself: each of its pieces
+/// comes after as much work of others as its own before it costs (start-time fair queuing; Goyal,
+/// Vin and Cheng, 1996).
+#[derive(Debug)]
+pub struct FairTurns<K: Eq + Hash + Clone> {
+    bounds: TurnBounds,
+    state: Mutex<Turns<K>>,
+}
+
+#[derive(Debug)]
+struct Turns<K: Eq + Hash + Clone> {
+    running: usize,
+    by_owner: HashMap<K, Share>,
+    /// Those who wait, by the cost at which each begins, and then in the order of their coming.
+    waiting: BTreeMap<(u64, u64), Waiter<K>>,
+    /// The cost at which the last one began.
+    begun: u64,
+    sequence: u64,
+}
+
+/// The work of one owner.
+#[derive(Debug, Default)]
+struct Share {
+    running: usize,
+    waiting: usize,
+    /// The cost at which its next piece begins.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Waiter<K> {
+    owner: K,
+    turn: oneshot::Sender<()>,
+}
+
+/// One turn. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Turn<K: Eq + Hash + Clone> {
+    turns: Arc<FairTurns<K>>,
+    owner: K,
+}
+
+/// A wait for a turn. Dropping it gives it up.
+struct Wait<'t, K: Eq + Hash + Clone> {
+    turns: &'t Arc<FairTurns<K>>,
+    owner: K,
+    place: (u64, u64),
+    /// True once its turn has come, and it is somebody's.
+    is_taken: bool,
+}
+
+impl<K: Eq + Hash + Clone> FairTurns<K> {
+    /// Turns within these bounds; at least one.
+    #[must_use]
+    pub fn new(bounds: TurnBounds) -> Arc<Self> {
+        let turns = Turns { running: 0, by_owner: HashMap::new(), waiting: BTreeMap::new(), begun: 0, sequence: 0 };
+        Arc::new(Self { bounds, state: Mutex::new(turns) })
+    }
+
+    /// Waits for a turn. `cost` is in any unit, the same for all.
+    pub async fn take(self: &Arc<Self>, owner: &K, cost: u64) -> Turn<K> {
+        let (turn, came) = oneshot::channel();
+        let place = {
+            let mut state = self.state();
+            let place = state.enter(owner, cost, turn);
+            state.begin(self.bounds);
+            place
+        };
+        let mut wait = Wait { turns: self, owner: owner.clone(), place, is_taken: false };
+        // Its sender stays in the queue until its turn comes, or this is dropped.
+        let _ = came.await;
+        wait.is_taken = true;
+        Turn { turns: Arc::clone(self), owner: owner.clone() }
+    }
+
+    fn end(&self, owner: &K) {
+        let mut state = self.state();
+        state.running = state.running.saturating_sub(1);
+        if let Some(share) = state.by_owner.get_mut(owner) {
+            share.running = share.running.saturating_sub(1);
+        }
+        state.forget(owner);
+        state.begin(self.bounds);
+    }
+
+    fn state(&self) -> MutexGuard<'_, Turns<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash + Clone> Turns<K> {
+    fn enter(&mut self, owner: &K, cost: u64, turn: oneshot::Sender<()>) -> (u64, u64) {
+        self.sequence += 1;
+        let share = self.by_owner.entry(owner.clone()).or_default();
+        let begins = share.next.max(self.begun);
+        share.next = begins.saturating_add(cost);
+        share.waiting += 1;
+        let place = (begins, self.sequence);
+        self.waiting.insert(place, Waiter { owner: owner.clone(), turn });
+        place
+    }
+
+    /// Has those begin for whom there is room.
+    fn begin(&mut self, bounds: TurnBounds) {
+        while self.running < bounds.all.max(1) {
+            let has_room = |waiter: &Waiter<K>| {
+                self.by_owner.get(&waiter.owner).is_none_or(|share| share.running < bounds.own.max(1))
+            };
+            let next = self.waiting.iter().find(|(_, waiter)| has_room(waiter)).map(|(place, _)| *place);
+            let Some((place, waiter)) = next.and_then(|place| Some((place, self.waiting.remove(&place)?))) else {
+                return;
+            };
+            self.begun = self.begun.max(place.0);
+            let share = self.by_owner.entry(waiter.owner.clone()).or_default();
+            share.waiting = share.waiting.saturating_sub(1);
+            // One who does not wait any more takes itself out.
+            if waiter.turn.send(()).is_ok() {
+                share.running += 1;
+                self.running += 1;
+            }
+            self.forget(&waiter.owner);
+        }
+    }
+
+    /// Forgets an owner that nothing is known of but work long done.
+    fn forget(&mut self, owner: &K) {
+        let is_over = |share: &Share| share.running == 0 && share.waiting == 0;
+        if self.by_owner.get(owner).is_some_and(is_over) {
+            self.by_owner.remove(owner);
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone> Drop for Wait<'_, K> {
+    fn drop(&mut self) {
+        if self.is_taken {
+            return;
+        }
+        let removed = {
+            let mut state = self.turns.state();
+            let removed = state.waiting.remove(&self.place).is_some();
+            if removed && let Some(share) = state.by_owner.get_mut(&self.owner) {
+                share.waiting = share.waiting.saturating_sub(1);
+            }
+            state.forget(&self.owner);
+            removed
+        };
+        if !removed {
+            // Its turn had come, and nobody takes it.
+            self.turns.end(&self.owner);
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone> Drop for Turn<K> {
+    fn drop(&mut self) {
+        self.turns.end(&self.owner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    type Taking<'t> = Pin<Box<dyn Future<Output = Turn<&'static str>> + 't>>;
+
+    fn turns(all: usize, own: usize) -> Arc<FairTurns<&'static str>> {
+        FairTurns::new(TurnBounds { all, own })
+    }
+
+    fn now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        match Pin::new(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn work_of_another_comes_before_the_rest_of_one_who_has_much() {
+        let turns = turns(1, 1);
+        let wants = [("much", 100), ("much", 100), ("much", 100), ("little", 10), ("little", 10), ("other", 300)];
+        let mut waiting: Vec<(&str, Taking<'_>)> = Vec::new();
+        for (owner, cost) in wants {
+            let turns = &turns;
+            waiting.push((owner, Box::pin(async move { turns.take(&owner, cost).await })));
+        }
+        // All come before the first has its turn: it is polled at once, and holds it.
+        let mut order = Vec::new();
+        let mut held = None;
+        while !waiting.is_empty() {
+            let mut next = None;
+            for (place, (owner, taking)) in waiting.iter_mut().enumerate() {
+                if let Some(turn) = now(taking) {
+                    next = Some((place, *owner, turn));
+                    break;
+                }
+            }
+            let Some((place, owner, turn)) = next else {
+                drop(held.take());
+                continue;
+            };
+            drop(waiting.remove(place));
+            order.push(owner);
+            // Polls the others, so that they wait.
+            waiting.iter_mut().for_each(|(_, taking)| assert!(now(taking).is_none()));
+            held = Some(turn);
+        }
+        assert_eq!(order, ["much", "little", "other", "little", "much", "much"]);
+        drop(held);
+        assert!(turns.state().by_owner.is_empty() && turns.state().running == 0);
+    }
+
+    #[test]
+    fn one_owner_has_its_share_of_the_turns_and_no_more() {
+        let turns = turns(3, 2);
+        let take = |owner: &'static str| now(&mut pin!(turns.take(&owner, 1)));
+        let first = take("one").unwrap();
+        let second = take("one").unwrap();
+        assert!(take("one").is_none());
+        let third = take("other").unwrap();
+        assert!(take("third").is_none(), "all are taken");
+        drop(first);
+        let again = take("one").unwrap();
+        drop((second, third, again));
+        assert_eq!(turns.state().running, 0);
+    }
+
+    #[test]
+    fn who_gives_up_leaves_the_turn_to_the_next() {
+        let turns = turns(1, 1);
+        let held = now(&mut pin!(turns.take(&"one", 1))).unwrap();
+        let mut second: Taking<'_> = Box::pin(async { turns.take(&"two", 1).await });
+        let mut third: Taking<'_> = Box::pin(async { turns.take(&"three", 1).await });
+        assert!(now(&mut second).is_none() && now(&mut third).is_none());
+        drop(held);
+        // Its turn has come, and it does not look.
+        drop(second);
+        let turn = now(&mut third).unwrap();
+        let mut fourth: Taking<'_> = Box::pin(async { turns.take(&"four", 1).await });
+        assert!(now(&mut fourth).is_none());
+        drop(fourth);
+        drop(turn);
+        let state = turns.state();
+        assert!(state.waiting.is_empty() && state.by_owner.is_empty() && state.running == 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! The names of tools: those of functions in WIT, told apart by interface, package and version.
+//! Must not hold: which functions are tools.
+//!
+//! | a function's tool is | where |
+//! |---|---|
+//! | `get_forecast` | no other interface has such a function, nor the world itself |
+//! | `days_get_forecast` | else, with its interface |
+//! | `acme_weather_days_get_forecast` | else, with its package |
+//! | `acme_weather_days_1_0_0_get_forecast` | else, with its version |
+//! | that, with the end of a digest | else |
+//!
+//! Functions of the world keep their names. A name that two interfaces could have belongs to
+//! neither: no function gets the name that another one had. So one more function changes the name
+//! of another only where both would have the same.
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use toolcell_policy::names::{NAME_CHARS_MAX, shortened};
+
+/// A function by its names in WIT.
+#[derive(Clone, Copy)]
+pub(super) struct WitName<'a> {
+    /// Without version, such as `acme:weather/days`; `None` for a function of the world.
+    pub(super) interface: Option<&'a str>,
+    /// Of the interface, such as `1.0.0`.
+    pub(super) version: Option<&'a str>,
+    /// Such as `get-forecast`.
+    pub(super) name: &'a str,
+}
+
+/// A way to name a tool; `None` where a function has no such name.
+type Way = fn(&WitName<'_>) -> Option<String>;
+
+/// The ways to name tools, each for those that have no name of their own by an earlier one.
+const WAYS: [Way; 6] = [of_world, of_function, with_interface, with_package, with_version, with_digest];
+
+/// `acme:weather/days@1.0.0.get-forecast`
+impl fmt::Display for WitName<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(interface) = self.interface {
+            formatter.write_str(interface)?;
+            if let Some(version) = self.version {
+                write!(formatter, "@{version}")?;
+            }
+            formatter.write_str(".")?;
+        }
+        formatter.write_str(self.name)
+    }
+}
+
+impl WitName<'_> {
+    /// Bytes of its parts.
+    pub(super) fn bytes(&self) -> usize {
+        self.interface.map_or(0, str::len) + self.version.map_or(0, str::len) + self.name.len()
+    }
+
+    /// True if it is written so, with its version or without.
+    pub(super) fn is(&self, written: &str) -> bool {
+        let Some(interface) = self.interface else { return written == self.name };
+        let Some((of, name)) = written.rsplit_once('.') else { return false };
+        let Some(rest) = of.strip_prefix(interface).filter(|_| name == self.name) else { return false };
+        rest.is_empty() || rest.strip_prefix('@').is_some_and(|version| Some(version) == self.version)
+    }
+
+    /// The name of a tool, which stands for all of this one but its version.
+    fn tool(&self, name: &str) -> String {
+        if name.len() <= NAME_CHARS_MAX {
+            return name.to_owned();
+        }
+        shortened(name, &WitName { version: None, ..*self }.to_string())
+    }
+}
+
+/// A tool's name for each of these functions, in their order; `None` where another one has each of
+/// its names.
+pub(super) fn of_tools(functions: &[WitName<'_>]) -> Vec<Option<String>> {
+    let mut names: Vec<Option<String>> = vec![None; functions.len()];
+    let mut taken: HashSet<String> = HashSet::new();
+    for way in WAYS {
+        let wanted: Vec<Option<String>> = functions
+            .iter()
+            .zip(&names)
+            .map(|(function, known)| if known.is_some() { None } else { way(function) })
+            .collect();
+        let mut uses: HashMap<&str, usize> = HashMap::new();
+        wanted.iter().flatten().for_each(|name| *uses.entry(name).or_default() += 1);
+        let is_free = |name: &&String| uses.get(name.as_str()) == Some(&1) && !taken.contains(*name);
+        let settled: Vec<Option<String>> = wanted.iter().map(|name| name.as_ref().filter(is_free).cloned()).collect();
+        for (known, name) in names.iter_mut().zip(settled).filter(|(_, name)| name.is_some()) {
+            taken.extend(name.clone());
+            *known = name;
+        }
+    }
+    names
+}
+
+fn of_world(function: &WitName<'_>) -> Option<String> {
+    if function.interface.is_none() { of_function(function) } else { None }
+}
+
+fn of_function(function: &WitName<'_>) -> Option<String> {
+    Some(function.tool(&plain(function.name))).filter(|name| !name.is_empty())
+}
+
+fn with_interface(function: &WitName<'_>) -> Option<String> {
+    let interface = function.interface?;
+    let short = interface.rsplit_once('/').map_or(interface, |(_, short)| short);
+    Some(function.tool(&plain(&format!("{short}_{}", function.name))))
+}
+
+fn with_package(function: &WitName<'_>) -> Option<String> {
+    Some(function.tool(&plain(&format!("{}_{}", function.interface?, function.name))))
+}
+
+fn with_version(function: &WitName<'_>) -> Option<String> {
+    let name = plain(&format!("{}_{}_{}", function.interface?, function.version?, function.name));
+    Some(shortened(&name, &function.to_string()))
+}
+
+/// The name by all of its parts, whatever characters they have.
+fn with_digest(function: &WitName<'_>) -> Option<String> {
+    let whole = function.to_string();
+    // Long enough to be cut.
+    Some(shortened(&format!("{:_<1$}", plain(&whole), NAME_CHARS_MAX + 1), &whole))
+}
+
+/// The text with `_` for each character that a tool's name cannot have, and for `-`.
+fn plain(text: &str) -> String {
+    text.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The function of this name in WIT.
+    fn read(written: &str) -> WitName<'_> {
+        let Some((interface, name)) = written.rsplit_once('.') else {
+            return WitName { interface: None, version: None, name: written };
+        };
+        let (interface, version) = match interface.split_once('@') {
+            Some((interface, version)) => (interface, Some(version)),
+            None => (interface, None),
+        };
+        WitName { interface: Some(interface), version, name }
+    }
+
+    fn named(written: &[&str]) -> Vec<String> {
+        let functions: Vec<_> = written.iter().map(|written| read(written)).collect();
+        of_tools(&functions).into_iter().map(|name| name.unwrap_or_else(|| "-".to_owned())).collect()
+    }
+
+    #[test]
+    fn each_function_gets_the_shortest_name_that_is_its_own() {
+        let long = "long-".repeat(20) + "name";
+        for (written, names) in [
+            (vec!["go", "a:b/c.stop-it"], vec!["go", "stop_it"]),
+            (vec!["go", "a:b/c.go"], vec!["go", "c_go"]),
+            (vec!["a:b/c.go", "a:b/d.go", "a:b/d.stop"], vec!["c_go", "d_go", "stop"]),
+            (vec!["c-go", "a:b/c.go", "a:b/d.go"], vec!["c_go", "a_b_c_go", "d_go"]),
+            (vec!["x:lib/api@1.0.0.run", "y:lib/api@1.0.0.run"], vec!["x_lib_api_run", "y_lib_api_run"]),
+            (
+                vec!["x:lib/api@1.0.0.run", "x:lib/api@2.0.0-rc.1.run"],
+                vec!["x_lib_api_1_0_0_run", "x_lib_api_2_0_0_rc_1_run"],
+            ),
+            (vec!["api.go", "other.go"], vec!["api_go", "other_go"]),
+            // Names that fold into one.
+            (vec!["a-b:c/d.go", "a:b-c/d.go"], vec!["a_b_c_d_go_a67c748c", "a_b_c_d_go_f4b04e9b"]),
+            (vec![long.as_str(), "ok"], vec!["long_long_long_long_long_long_long_long_long_long_long_a24a3a0b", "ok"]),
+            (vec!["a:b/c.é", "a:b/c.\u{1f980}"], vec!["a_b_c_b5311fce", "a_b_c_91da43a4"]),
+        ] {
+            assert_eq!(named(&written), names, "{written:?}");
+            let backwards: Vec<&str> = written.iter().rev().copied().collect();
+            let mut again = named(&backwards);
+            again.reverse();
+            assert_eq!(again, names, "the order of exports counts for nothing: {written:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_a_tools_whatever_the_function_is_called_and_two_never_have_one() {
+        let weird = "w".repeat(1 << 20);
+        let functions: Vec<String> = (0..10_000).map(|number| format!("a:b{}/c@{number}.0.0.go", number % 7)).collect();
+        let mut written: Vec<&str> = functions.iter().map(String::as_str).collect();
+        written.extend([weird.as_str(), "a:b/c.", "(", "x:y/z@1.go", "x:y/z.go"]);
+        let names = named(&written);
+        let different: HashSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), written.len());
+        for name in &names {
+            assert_eq!(toolcell_policy::names::check_tool(name), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn one_more_function_renames_only_those_that_would_share_its_name() {
+        let before = ["a:b/c.go", "a:b/c.stop", "a:b/d.c-stop"];
+        assert_eq!(named(&before), ["go", "stop", "c_stop"]);
+        let more = [&before[..], &["a:b/e.stop"]].concat();
+        assert_eq!(named(&more), ["go", "a_b_c_stop", "c_stop", "e_stop"]);
+    }
+
+    #[test]
+    fn the_longest_names_keep_theirs_whatever_version_they_have() {
+        let long = |version: &str| format!("a:b/c@{version}.{}", "x".repeat(80));
+        assert_eq!(named(&[long("1.0.0").as_str()]), named(&[long("1.0.1").as_str()]));
+    }
+
+    #[test]
+    fn a_function_is_found_with_its_version_and_without() {
+        let function = read("a:b/c@1.0.0.go");
+        for written in ["a:b/c@1.0.0.go", "a:b/c.go"] {
+            assert!(function.is(written), "{written}");
+        }
+        for written in ["a:b/c@1.0.1.go", "a:b/c@.go", "a:b/cd.go", "a:b/c.stop", "go", ".go", "c.go", ""] {
+            assert!(!function.is(written), "{written}");
+        }
+        assert!(read("go").is("go") && !read("go").is("a:b/c.go"));
+        assert_eq!(function.to_string(), "a:b/c@1.0.0.go");
+    }
+}

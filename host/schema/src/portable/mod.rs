@@ -1,0 +1,458 @@
+//! The portable form of a schema, which clients are served. Every common model API and SDK takes
+//! it, read as draft-07 or as 2020-12. Must not hold: checks of values, which follow the schema as
+//! it is written.
+//!
+//! Read by either draft, the form accepts at least what the written schema accepts, so no client
+//! refuses a value that the host let pass. Where one draft knows a keyword and the other does not,
+//! the form counts as *wider*. What negates or counts wider parts (`not`, `if`, `oneOf`) would
+//! accept less with them, and is relaxed.
+//!
+//! The work is bounded, since references are measured before one is replaced, and so is its result:
+//!
+//! | bound | value | reason |
+//! |---|---|---|
+//! | `GROWTH_MAX` | 8 times the written bytes | a model reads all of it at each request |
+//! | `SMALL_BYTES` | 16,384 bytes | past it, references are replaced for twofold growth at most |
+//! | `DEPTH_MAX` | 32 subschemas in each other | recursion, here and in clients |
+//! | `NESTING_MAX` | 100 levels of JSON | readers of JSON take 128, with the frame around it |
+//!
+//! Where references cannot be replaced within these bounds, they stay. Where the form does not fit
+//! either, the schema is served as it is written.
+
+mod references;
+mod values;
+
+use serde_json::{Map, Value, json};
+
+use crate::keywords;
+use crate::pattern::is_irregular;
+use references::{Reference, References};
+pub(crate) use values::is_inexact;
+use values::{EXACT_MAX, plain_type};
+
+/// The use of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaUse {
+    /// A model writes what conforms to it.
+    Arguments,
+    /// Clients check results by it.
+    Result,
+    /// Clients show it to a person. Its choices have the one form that the protocol gives them
+    /// (2026-07-28, Elicitation, "Requested Schema").
+    Form,
+}
+
+/// The dialect that needs no mention.
+const NEWEST: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Times that a schema may grow by being rewritten. A list of constants grows fourfold.
+const GROWTH_MAX: usize = 8;
+
+/// Deepest nesting of objects and lists in a form.
+const NESTING_MAX: usize = 100;
+
+/// The portable form of a schema, or the schema itself where that would be too large or too deep.
+#[must_use]
+pub fn portable(schema: &Value, used: SchemaUse) -> Value {
+    let bytes_max = GROWTH_MAX.saturating_mul(schema.to_string().len());
+    let fits = |form: &Value| nesting(form) <= NESTING_MAX && form.to_string().len() <= bytes_max;
+    let replaced = References::replaced(schema).map(|references| rendered(schema, used, references)).filter(fits);
+    let staying = || References::staying(schema).map(|references| rendered(schema, used, references)).filter(fits);
+    replaced.or_else(staying).unwrap_or_else(|| schema.clone())
+}
+
+fn rendered(schema: &Value, used: SchemaUse, references: References<'_>) -> Value {
+    let dialect = schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
+    let renderer = Renderer { used, is_newest: dialect.is_none_or(|uri| uri == NEWEST), references };
+    let mut rendered = renderer.schema(schema).schema;
+    let definitions = renderer.definitions();
+    if let Value::Object(members) = &mut rendered {
+        // A client that reads drafts by their names would not know this one's results.
+        if used != SchemaUse::Result && dialect == Some(NEWEST) {
+            members.shift_insert(0, "$schema".to_owned(), NEWEST.into());
+        }
+        if !definitions.is_empty() {
+            members.insert("$defs".to_owned(), Value::Object(definitions));
+        }
+    }
+    rendered
+}
+
+/// The levels of objects and lists in a value.
+fn nesting(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(nesting).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// A rewritten schema.
+struct Rendered {
+    schema: Value,
+    /// Some draft may accept more by it than the written one accepts.
+    wider: bool,
+}
+
+struct Renderer<'s> {
+    used: SchemaUse,
+    /// The schema is of draft 2020-12.
+    is_newest: bool,
+    references: References<'s>,
+}
+
+/// The members of one rewritten schema.
+#[derive(Default)]
+struct Draft {
+    members: Map<String, Value>,
+    wider: bool,
+    /// Schemas that apply as well.
+    also: Vec<Value>,
+    /// A sentence for the description.
+    note: Option<String>,
+}
+
+impl Draft {
+    fn put(&mut self, keyword: &str, value: impl Into<Value>) {
+        self.members.insert(keyword.to_owned(), value.into());
+    }
+
+    /// Takes a subschema over.
+    fn put_schema(&mut self, keyword: &str, rendered: Rendered) {
+        self.wider |= rendered.wider;
+        self.members.insert(keyword.to_owned(), rendered.schema);
+    }
+
+    fn widen(&mut self) {
+        self.wider = true;
+    }
+}
+
+impl<'s> Renderer<'s> {
+    /// The definitions that references still name, and those with an anchor, which others may name.
+    fn definitions(&self) -> Map<String, Value> {
+        let mut definitions = Map::new();
+        for (name, target) in self.references.kept() {
+            definitions.insert(name.to_owned(), self.schema(target).schema);
+        }
+        for (name, target) in self.references.anchored() {
+            let mut schema = self.schema(target).schema;
+            if let (Value::Object(members), Some(anchor)) = (&mut schema, target.get("$anchor")) {
+                members.insert("$anchor".to_owned(), anchor.clone());
+            }
+            definitions.entry(name).or_insert(schema);
+        }
+        definitions
+    }
+
+    fn schema(&self, schema: &'s Value) -> Rendered {
+        match schema {
+            Value::Object(members) => self.members(members),
+            Value::Bool(false) => Rendered { schema: json!({"not": {}}), wider: false },
+            _ => Rendered { schema: json!({}), wider: false },
+        }
+    }
+
+    fn members(&self, written: &'s Map<String, Value>) -> Rendered {
+        let mut draft = Draft::default();
+        if let Some(reference) = self.references.of_schema(written) {
+            self.reference(reference, written, &mut draft);
+            if !self.is_newest && !written.contains_key("$recursiveRef") {
+                // Up to draft-07, nothing beside a reference counts.
+                return finished(draft);
+            }
+        }
+        for (keyword, value) in written {
+            self.keyword(keyword, value, written, &mut draft);
+        }
+        self.arrays(written, &mut draft);
+        self.choices(written, &mut draft);
+        self.conditions(written, &mut draft);
+        let is = |name: &str| names_type(draft.members.get("type"), name);
+        let (is_object, is_array) = (is("object"), is("array"));
+        if is_object && !draft.members.contains_key("properties") {
+            draft.put("properties", json!({}));
+        }
+        if is_array && !draft.members.contains_key("items") {
+            draft.put("items", json!({}));
+        }
+        finished(draft)
+    }
+
+    /// Puts the schema that a reference names in its place, or a reference to its new place.
+    fn reference(&self, reference: Reference<'s>, written: &'s Map<String, Value>, draft: &mut Draft) {
+        let annotation = |keyword: &str| {
+            matches!(
+                keyword,
+                "$ref" | "$dynamicRef" | "$recursiveRef" | "title" | "description" | "default" | "examples"
+            )
+        };
+        match reference {
+            Reference::Kept(target) => {
+                // What stands beside it is nothing to draft-07.
+                draft.widen();
+                draft.put("$ref", target);
+            }
+            Reference::Inlined(target) => {
+                let rendered = self.schema(target);
+                draft.wider |= rendered.wider;
+                match rendered.schema {
+                    Value::Object(members) if !self.is_newest || written.keys().all(|keyword| annotation(keyword)) => {
+                        draft.members = members;
+                    }
+                    Value::Object(members) if members.is_empty() => {}
+                    schema => draft.also.push(schema),
+                }
+            }
+        }
+    }
+
+    /// Takes one keyword over, unless it is read together with others.
+    fn keyword(&self, keyword: &str, value: &'s Value, written: &'s Map<String, Value>, draft: &mut Draft) {
+        match keyword {
+            "$ref" | "$dynamicRef" | "$recursiveRef" | "$defs" | "definitions" | "$schema" | "$id" | "$anchor"
+            | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
+            "id" if value.is_string() => {}
+            // Read together, below.
+            "items" | "prefixItems" | "additionalItems" | "contains" | "minContains" | "maxContains" | "enum"
+            | "const" | "oneOf" | "anyOf" | "allOf" | "not" | "if" | "then" | "else" => {}
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => bound(keyword, value, written, draft),
+            "multipleOf" | "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+                if is_inexact(value) =>
+            {
+                draft.widen();
+            }
+            "default" | "examples" if is_inexact(value) => {}
+            "type" => {
+                draft.members.entry(keyword).or_insert_with(|| plain_type(value));
+            }
+            "pattern" => match value.as_str() {
+                Some(pattern) if is_irregular(pattern) => {
+                    draft.widen();
+                    draft.note = Some(format!("Must match the pattern {pattern}"));
+                }
+                _ => draft.put(keyword, value.clone()),
+            },
+            "format" => {
+                // Some clients check formats, and the host does not.
+                draft.widen();
+                if self.used != SchemaUse::Result {
+                    draft.put(keyword, value.clone());
+                }
+            }
+            "patternProperties" => self.named_by_patterns(value, draft),
+            "additionalProperties" if has_irregular_names(written) => draft.widen(),
+            "additionalProperties" if value.is_boolean() => draft.put(keyword, value.clone()),
+            // Only one of the drafts knows these.
+            "unevaluatedProperties"
+            | "unevaluatedItems"
+            | "dependentSchemas"
+            | "dependentRequired"
+            | "dependencies" => {
+                draft.widen();
+                if !has_irregular_names(written) || !keyword.starts_with("unevaluated") {
+                    self.subschemas(keyword, value, draft);
+                }
+            }
+            _ => self.subschemas(keyword, value, draft),
+        }
+    }
+
+    /// Takes a keyword over with the subschemas in it, if there are any.
+    fn subschemas(&self, keyword: &str, value: &'s Value, draft: &mut Draft) {
+        match value {
+            Value::Object(entries) if keywords::is_map(keyword) => {
+                let mut rendered = Map::new();
+                for (name, entry) in entries {
+                    // Draft-07's `dependencies` also holds lists of names.
+                    if entry.is_array() {
+                        rendered.insert(name.clone(), entry.clone());
+                        continue;
+                    }
+                    let Rendered { schema, wider } = self.schema(entry);
+                    draft.wider |= wider;
+                    rendered.insert(name.clone(), schema);
+                }
+                draft.put(keyword, Value::Object(rendered));
+            }
+            Value::Bool(_) if keyword.starts_with("unevaluated") => draft.put(keyword, value.clone()),
+            Value::Object(_) | Value::Bool(_) if keywords::is_single(keyword) => {
+                draft.put_schema(keyword, self.schema(value));
+            }
+            _ => draft.put(keyword, value.clone()),
+        }
+    }
+
+    fn named_by_patterns(&self, value: &'s Value, draft: &mut Draft) {
+        let Some(entries) = value.as_object() else { return };
+        let mut rendered = Map::new();
+        for (name, entry) in entries {
+            if is_irregular(name) {
+                draft.widen();
+                continue;
+            }
+            let Rendered { schema, wider } = self.schema(entry);
+            draft.wider |= wider;
+            rendered.insert(name.clone(), schema);
+        }
+        if !rendered.is_empty() {
+            draft.put("patternProperties", Value::Object(rendered));
+        }
+    }
+
+    /// The items of an array. Read by draft-07, `items` beside `prefixItems` would apply to all of
+    /// them.
+    fn arrays(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+        let items = written.get("items");
+        let prefix = match items {
+            Some(Value::Array(prefix)) => Some(prefix),
+            _ if self.is_newest => written.get("prefixItems").and_then(Value::as_array),
+            _ => None,
+        };
+        let rest = if matches!(items, Some(Value::Array(_))) { written.get("additionalItems") } else { items };
+        let closed_after = (rest == Some(&Value::Bool(false))).then(|| prefix.map_or(0, Vec::len));
+        match (prefix, rest) {
+            (Some(prefix), _) => {
+                draft.widen();
+                let prefix: Vec<Value> = prefix.iter().map(|item| self.schema(item).schema).collect();
+                draft.put("prefixItems", prefix);
+                draft.put("items", json!({}));
+            }
+            (None, Some(Value::Bool(_))) => draft.put("items", json!({})),
+            (None, Some(rest)) => draft.put_schema("items", self.schema(rest)),
+            (None, None) => {}
+        }
+        if let Some(most) = closed_after {
+            let written = draft.members.get("maxItems").and_then(Value::as_u64);
+            let most = written.map_or(most as u64, |written| written.min(most as u64));
+            draft.put("maxItems", most);
+        }
+        let Some(contains) = written.get("contains") else { return };
+        let least = written.get("minContains").and_then(Value::as_u64);
+        if written.contains_key("minContains") || written.contains_key("maxContains") {
+            draft.widen();
+        }
+        // Without `minContains`, which draft-07 does not know, one item has to match.
+        if least != Some(0) {
+            let rendered = self.schema(contains);
+            let most = written.get("maxContains").filter(|_| !rendered.wider);
+            let (least, most) = (least.filter(|least| *least > 1), most.cloned());
+            draft.put_schema("contains", rendered);
+            if let Some(least) = least {
+                draft.put("minContains", least);
+            }
+            if let Some(most) = most {
+                draft.put("maxContains", most);
+            }
+        }
+    }
+
+    /// `const`, `enum`, `anyOf`, `oneOf` and `allOf`.
+    fn choices(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+        if self.used == SchemaUse::Form {
+            let choices = ["enum", "oneOf", "anyOf"].into_iter().filter_map(|keyword| written.get_key_value(keyword));
+            return choices.for_each(|(keyword, listed)| draft.put(keyword, listed.clone()));
+        }
+        values::choices(written, draft);
+        let list = |keyword: &str| written.get(keyword).and_then(Value::as_array);
+        let any = list("anyOf").map(|branches| self.branches(branches, draft));
+        let one = list("oneOf").map(|branches| {
+            // One draft's two matches may be the other's one.
+            draft.wider |= branches.len() > 1;
+            self.branches(branches, draft)
+        });
+        for branches in [any, one].into_iter().flatten() {
+            if draft.members.contains_key("anyOf") {
+                draft.also.push(json!({"anyOf": branches}));
+            } else {
+                draft.put("anyOf", branches);
+            }
+        }
+        for part in list("allOf").into_iter().flatten() {
+            let Rendered { schema, wider } = self.schema(part);
+            draft.wider |= wider;
+            draft.also.push(schema);
+        }
+    }
+
+    fn branches(&self, branches: &'s [Value], draft: &mut Draft) -> Vec<Value> {
+        let mut rendered = Vec::new();
+        for branch in branches {
+            let Rendered { schema, wider } = self.schema(branch);
+            draft.wider |= wider;
+            rendered.push(schema);
+        }
+        rendered
+    }
+
+    /// `not` and `if`, which would accept less where what they hold accepts more.
+    fn conditions(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+        if let Some(not) = written.get("not") {
+            let rendered = self.schema(not);
+            if rendered.wider {
+                draft.widen();
+            } else {
+                draft.put("not", rendered.schema);
+            }
+        }
+        let Some(condition) = written.get("if").map(|condition| self.schema(condition)) else { return };
+        if condition.wider {
+            draft.widen();
+            return;
+        }
+        draft.put("if", condition.schema);
+        for keyword in ["then", "else"] {
+            if let Some(branch) = written.get(keyword) {
+                draft.put_schema(keyword, self.schema(branch));
+            }
+        }
+    }
+}
+
+fn finished(draft: Draft) -> Rendered {
+    let Draft { mut members, wider, also, note } = draft;
+    if !also.is_empty() {
+        members.insert("allOf".to_owned(), Value::Array(also));
+    }
+    if let Some(note) = note {
+        let text = match members.get("description").and_then(Value::as_str) {
+            Some(written) => format!("{written}\n{note}"),
+            None => note,
+        };
+        members.insert("description".to_owned(), Value::String(text));
+    }
+    Rendered { schema: Value::Object(members), wider }
+}
+
+/// Takes the bound of a number over, unless some reader of JSON cannot hold it.
+fn bound(keyword: &str, value: &Value, written: &Map<String, Value>, draft: &mut Draft) {
+    let is_strict = |strict: &str| written.get(strict) == Some(&Value::Bool(true));
+    match (keyword, value) {
+        // Draft-04 says with a boolean that the bound beside it is exclusive.
+        ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => {}
+        (_, number) if is_inexact(number) => draft.widen(),
+        ("minimum", number) if is_strict("exclusiveMinimum") => draft.put("exclusiveMinimum", number.clone()),
+        ("maximum", number) if is_strict("exclusiveMaximum") => draft.put("exclusiveMaximum", number.clone()),
+        _ => draft.put(keyword, value.clone()),
+    }
+}
+
+/// True if members are named by a pattern that the portable form cannot have.
+fn has_irregular_names(written: &Map<String, Value>) -> bool {
+    let patterns = written.get("patternProperties").and_then(Value::as_object);
+    patterns.is_some_and(|patterns| patterns.keys().any(|pattern| is_irregular(pattern)))
+}
+
+fn names_type(ty: Option<&Value>, name: &str) -> bool {
+    match ty {
+        Some(Value::String(ty)) => ty == name,
+        Some(Value::Array(types)) => types.iter().any(|ty| ty == name),
+        _ => false,
+    }
+}
+
+/// The greatest bound of a served schema, and the negative of the least: 2^53 − 1.
+pub const PORTABLE_INTEGER_MAX: i64 = EXACT_MAX;
+
+#[cfg(test)]
+mod tests;

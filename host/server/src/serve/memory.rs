@@ -1,0 +1,72 @@
+//! Memory that was freed goes back to the system: what one minute took is not the process's for
+//! ever. Must not hold: bounds on what is in use.
+
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+use toolcell_walls::kernel::{free_large_blocks, heap_bytes, trim_heap};
+
+/// Pause between two looks at the heap. A look takes microseconds.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Bytes by which the use of the heap falls before its pages are given back. 32 MiB: less is soon
+/// used again.
+const FALL_BYTES: u32 = 32 * 1024 * 1024;
+
+/// Gives free memory back until it is dropped.
+pub(super) struct MemoryReturn(JoinHandle<()>);
+
+impl MemoryReturn {
+    pub(super) fn start(runtime: &Handle) -> Self {
+        free_large_blocks();
+        Self(runtime.spawn(async {
+            let mut ticks = interval(LOOK_EVERY);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut heap = HeapPeak::default();
+            loop {
+                ticks.tick().await;
+                let Some(used) = heap_bytes() else { return };
+                if heap.fell(used) {
+                    // A failed join means that the runtime ends.
+                    let _ = tokio::task::spawn_blocking(trim_heap).await;
+                }
+            }
+        }))
+    }
+}
+
+impl Drop for MemoryReturn {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The most that was in use since memory was last given back.
+#[derive(Default)]
+struct HeapPeak(u32);
+
+impl HeapPeak {
+    /// True if much less is in use than at the peak. A new peak begins then.
+    fn fell(&mut self, used: u32) -> bool {
+        let fell = self.0.saturating_sub(used) >= FALL_BYTES;
+        self.0 = if fell { used } else { self.0.max(used) };
+        fell
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_once_for_each_time_that_much_was_freed() {
+        let mut heap = HeapPeak::default();
+        let looks =
+            [(10, false), (50, false), (30, false), (18, true), (18, false), (0, false), (40, false), (8, true)];
+        for (mebibytes, gives) in looks {
+            assert_eq!(heap.fell(mebibytes * 1024 * 1024), gives, "{mebibytes} MiB");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The form of a task's file, and of a letter about a task to the process that runs it: a line of
+//! numbers, then texts one behind the other. Must not hold: where files lie.
+use std::sync::Arc;
+
+use crate::tasks::{TaskRecord, TaskStatus};
+
+/// The first word of each task's file, with the version of its form. The one before had neither
+/// number nor questions.
+const FORM: &str = "toolcell-task-2";
+const FORM_BEFORE: &str = "toolcell-task-1";
+
+/// The first word of each letter.
+const LETTER: &str = "toolcell-letter-1";
+
+/// Bits of a task's number below the milliseconds of its beginning.
+const NUMBER_BITS: u32 = 20;
+
+/// A task as its file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptTask {
+    pub caller: String,
+    pub record: TaskRecord,
+}
+
+/// A message about a task, from another process to the one that runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    pub caller: String,
+    pub says: LetterSays,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LetterSays {
+    /// The caller cancels it, with this sentence.
+    Cancels(String),
+    /// The caller answers, by the keys of questions.
+    Answers(Vec<(String, String)>),
+}
+
+/// The number of a task that begins now, greater than that of the last one of this process. Numbers
+/// of all processes are in the order of beginnings, as far as clocks tell; `own` tells processes
+/// apart within a millisecond.
+pub fn next_number(now_ms: u64, own: u64, last: u64) -> u64 {
+    let own = own & ((1 << (NUMBER_BITS - 6)) - 1);
+    ((now_ms << NUMBER_BITS) | (own << 6)).max(last + 1)
+}
+
+impl KeptTask {
+    pub fn encoded(&self) -> Vec<u8> {
+        let Self { caller, record } = self;
+        let TaskRecord { status, message, created_ms, changed_ms, ttl_ms, number, questions, body, .. } = record;
+        let mut texts = vec![caller.as_str(), message];
+        texts.extend(questions.iter().flat_map(|(key, question)| [key.as_str(), question]));
+        texts.push(body);
+        let letter = status.letter();
+        let head = format!("{FORM} {letter} {created_ms} {changed_ms} {ttl_ms} {number}");
+        with_texts(head, &texts)
+    }
+
+    /// The task of a file; nothing where it is not whole.
+    pub fn decoded(id: &str, bytes: &[u8]) -> Option<Self> {
+        let (task, body) = Self::read(id, bytes)?;
+        let body = body?;
+        Some(Self { record: TaskRecord { body: Arc::from(body), ..task.record }, ..task })
+    }
+
+    /// The task of the beginning of a file, without its result.
+    pub fn decoded_head(id: &str, bytes: &[u8]) -> Option<Self> {
+        // The result may end in the middle of a letter.
+        let bytes = bytes.utf8_chunks().next().map_or(bytes, |chunk| chunk.valid().as_bytes());
+        Self::read(id, bytes).map(|(task, _)| task)
+    }
+
+    /// The task without its result, and that where all of it is there.
+    fn read<'b>(id: &str, bytes: &'b [u8]) -> Option<(Self, Option<&'b str>)> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (head, rest) = text.split_once('\n')?;
+        let mut words = head.split(' ');
+        let form = words.next().filter(|form| [FORM, FORM_BEFORE].contains(form))?;
+        let status = TaskStatus::of_letter(words.next()?)?;
+        let mut numbers = words.map(|word| word.parse::<u64>().ok());
+        let mut number = || numbers.next()?;
+        let (created_ms, changed_ms, ttl_ms) = (number()?, number()?, number()?);
+        let place = if form == FORM { number()? } else { created_ms << NUMBER_BITS };
+        let lengths = numbers.map(|length| usize::try_from(length?).ok()).collect::<Option<Vec<usize>>>()?;
+        let (body_bytes, lengths) = lengths.split_last()?;
+        let mut texts = Texts { lengths: lengths.iter(), rest };
+        let caller = texts.next()?.to_owned();
+        let message = texts.next()?.to_owned();
+        let questions = texts.pairs()?;
+        let body = Some(texts.rest).filter(|rest| rest.len() == *body_bytes);
+        let record = TaskRecord {
+            id: id.to_owned(),
+            number: place,
+            status,
+            message,
+            created_ms,
+            changed_ms,
+            ttl_ms,
+            questions,
+            body: Arc::from(""),
+        };
+        Some((Self { caller, record }, body))
+    }
+}
+
+impl Letter {
+    pub fn encoded(&self) -> Vec<u8> {
+        let mut texts = vec![self.caller.as_str()];
+        let kind = match &self.says {
+            LetterSays::Cancels(message) => {
+                texts.push(message);
+                "cancels"
+            }
+            LetterSays::Answers(answers) => {
+                texts.extend(answers.iter().flat_map(|(key, answer)| [key.as_str(), answer]));
+                "answers"
+            }
+        };
+        with_texts(format!("{LETTER} {kind}"), &texts)
+    }
+
+    pub fn decoded(bytes: &[u8]) -> Option<Self> {
+        let (head, rest) = std::str::from_utf8(bytes).ok()?.split_once('\n')?;
+        let mut words = head.split(' ');
+        words.next().filter(|form| *form == LETTER)?;
+        let kind = words.next()?;
+        let lengths = words.map(|word| word.parse().ok()).collect::<Option<Vec<usize>>>()?;
+        let mut texts = Texts { lengths: lengths.iter(), rest };
+        let caller = texts.next()?.to_owned();
+        let says = match kind {
+            "cancels" => LetterSays::Cancels(texts.next()?.to_owned()),
+            "answers" => LetterSays::Answers(texts.pairs()?),
+            _ => return None,
+        };
+        texts.rest.is_empty().then_some(Self { caller, says })
+    }
+}
+
+/// Texts one behind the other, with their lengths.
+struct Texts<'l, 't> {
+    lengths: std::slice::Iter<'l, usize>,
+    rest: &'t str,
+}
+
+impl<'t> Texts<'_, 't> {
+    fn next(&mut self) -> Option<&'t str> {
+        let (text, rest) = self.rest.split_at_checked(*self.lengths.next()?)?;
+        self.rest = rest;
+        Some(text)
+    }
+
+    /// Two by two, all that are left.
+    fn pairs(&mut self) -> Option<Vec<(String, String)>> {
+        let mut pairs = Vec::new();
+        while self.lengths.len() > 0 {
+            pairs.push((self.next()?.to_owned(), self.next()?.to_owned()));
+        }
+        Some(pairs)
+    }
+}
+
+fn with_texts(mut head: String, texts: &[&str]) -> Vec<u8> {
+    for text in texts {
+        head.push(' ');
+        head.push_str(&text.len().to_string());
+    }
+    head.push('\n');
+    texts.iter().for_each(|text| head.push_str(text));
+    head.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(key: &str, text: &str) -> (String, String) {
+        (key.to_owned(), text.to_owned())
+    }
+
+    fn task() -> KeptTask {
+        let record = TaskRecord {
+            id: "0123456789abcdef0123456789abcdef".to_owned(),
+            number: 9,
+            status: TaskStatus::InputRequired,
+            message: "done\nso".to_owned(),
+            created_ms: 1,
+            changed_ms: 2,
+            ttl_ms: 3,
+            questions: vec![pair("a", "{\"é\":1}"), pair("", "")],
+            body: Arc::from("{\"a\": \"é\"}"),
+        };
+        KeptTask { caller: "ann b".to_owned(), record }
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written_and_half_a_one_is_none() {
+        let task = task();
+        let bytes = task.encoded();
+        assert_eq!(KeptTask::decoded(&task.record.id, &bytes), Some(task.clone()));
+        for end in 0..bytes.len() {
+            assert!(KeptTask::decoded(&task.record.id, &bytes[..end]).is_none(), "{end}");
+        }
+        let without = KeptTask { record: TaskRecord { body: Arc::from(""), ..task.record.clone() }, ..task.clone() };
+        for end in bytes.len() - task.record.body.len()..=bytes.len() {
+            assert_eq!(KeptTask::decoded_head(&task.record.id, &bytes[..end]), Some(without.clone()), "{end}");
+        }
+        assert!(KeptTask::decoded_head(&task.record.id, &bytes[..bytes.len() - task.record.body.len() - 1]).is_none());
+    }
+
+    #[test]
+    fn files_of_the_version_before_are_read() {
+        let read = KeptTask::decoded("a", b"toolcell-task-1 d 5 6 7 3 2 4\nannOK{\"\"}").unwrap();
+        let TaskRecord { status, number, message, created_ms, body, .. } = read.record;
+        assert_eq!((read.caller.as_str(), status, message.as_str()), ("ann", TaskStatus::Completed, "OK"));
+        assert_eq!((number, created_ms, &*body), (5 << NUMBER_BITS, 5, "{\"\"}"));
+    }
+
+    #[test]
+    fn a_letter_is_read_as_it_was_written() {
+        for says in [
+            LetterSays::Cancels("é!".to_owned()),
+            LetterSays::Answers(Vec::new()),
+            LetterSays::Answers(vec![pair("a", "1"), pair("b", "{}")]),
+        ] {
+            let letter = Letter { caller: "ann".to_owned(), says };
+            let bytes = letter.encoded();
+            assert_eq!(Letter::decoded(&bytes), Some(letter));
+            assert_eq!(Letter::decoded(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(Letter::decoded(&[&bytes[..], b"x"].concat()), None);
+        }
+        assert_eq!(Letter::decoded(b""), None);
+    }
+
+    #[test]
+    fn numbers_of_a_process_grow_and_those_of_several_differ() {
+        let (mut last, mut seen) = (0, std::collections::HashSet::new());
+        for now in [5, 5, 5, 6, 4] {
+            let next = next_number(now, 7, last);
+            assert!(next > last && seen.insert(next));
+            last = next;
+        }
+        assert!(seen.insert(next_number(5, 8, 0)) && next_number(7, 0, 0) > last);
+    }
+}

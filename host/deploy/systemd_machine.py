@@ -104,15 +104,20 @@ class SystemdMachine:
         self.group = f"toolcell-check-{os.getpid()}-{self.suite}"
         words = ["unshare", "--mount", "sh", "-c", OUTSIDE, "machine", self.scratch, self.group, INSIDE, self.root]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.first = self.until("systemd starts", self.first_process)
-        self.until("systemd answers", lambda: self.tried("systemctl", "is-active", "basic.target").returncode == 0)
+        self.first = None
+        try:
+            self.first = self.until("systemd starts", self.first_process)
+            self.until("systemd answers", lambda: self.tried("systemctl", "is-active", "basic.target").returncode == 0)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
         # The first process ends with the one that waits for it, and all others with the first.
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-        self.until("its processes end", lambda: not Path(f"/proc/{self.first}").exists())
+        self.until("its processes end", lambda: self.first is None or not Path(f"/proc/{self.first}").exists())
         subprocess.run(["unshare", "--mount", "sh", "-c", AFTERWARDS, "afterwards", self.scratch, self.group], check=False)
         shutil.rmtree(self.scratch, ignore_errors=True)
 

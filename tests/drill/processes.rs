@@ -76,6 +76,11 @@ pub const ROWS: &[Row] = &[
         Ended("SIGABRT"),
     ),
     row(
+        "end itself as if the system had ended it",
+        |_| json!([call("getpid", json!([])), call("tgkill", json!([{"answer": 0}, {"answer": 0}, KILL]))]),
+        Killed,
+    ),
+    row(
         "end itself by a fault",
         |_| json!([call("getpid", json!([])), {"peek": {"at": 8, "bytes": 1}}]),
         Ended("SIGSEGV"),

@@ -68,7 +68,7 @@ fn what_works_serves_and_what_does_not_is_said_everywhere() {
 #[test]
 fn a_reload_takes_what_was_broken_before_and_nothing_that_served() {
     let _alone = alone("reloads of one process");
-    let mut host = TestHost::in_folder(folder(""));
+    let mut host = TestHost::with_options(folder(""), &["--watch", "off"]);
     host.still_answers();
     let reload = |host: &TestHost| Command::in_folder(host.folder(), &["reload"]).run();
     // Another limit of the good one, with the others as they were.

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;
 
+use memchr::memmem::Finder;
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost, toolchain};
 
@@ -149,6 +150,7 @@ fn holds(id: u32, bytes: &[u8]) -> std::io::Result<bool> {
     let memory = std::fs::File::open(format!("/proc/{id}/mem"))?;
     let maps = BufReader::new(std::fs::File::open(format!("/proc/{id}/maps"))?);
     let mut read = vec![0; 1 << 20];
+    let wanted = Finder::new(bytes);
     for line in maps.lines() {
         let line = line?;
         let mut words = line.split_whitespace();
@@ -160,7 +162,7 @@ fn holds(id: u32, bytes: &[u8]) -> std::io::Result<bool> {
             let some = usize::try_from((to - from).min(1 << 20)).map_err(std::io::Error::other)?;
             // Pages that are reserved and nothing more.
             let Ok(count) = memory.read_at(&mut read[..some], from) else { break };
-            if read[..count].windows(bytes.len()).any(|window| window == bytes) {
+            if wanted.find(&read[..count]).is_some() {
                 return Ok(true);
             }
             from += (count as u64).max(1);

@@ -71,7 +71,7 @@ impl Removal {
 }
 
 /// The number of a file's first record, if it begins with one.
-fn first_record(path: &Path) -> io::Result<Option<u64>> {
+pub(crate) fn first_record(path: &Path) -> io::Result<Option<u64>> {
     let mut begin = [0; LINE_START.len() + DIGITS_MAX];
     let read = open_regular(path)?.read(&mut begin)?;
     let digits = begin.get(..read).and_then(|begin| begin.strip_prefix(LINE_START)).unwrap_or_default();
@@ -172,7 +172,7 @@ impl Files {
         Ok(FILES_MAX)
     }
 
-    /// The records that the next rotation removes, where so many closed files are kept.
+    /// The records that the next rotation removes, where `keep` closed files are kept.
     pub(crate) fn removal(&self, keep: u32) -> io::Result<Removal> {
         let closed = self.closed_in_row()?;
         if keep == 0 {

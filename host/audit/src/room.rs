@@ -7,7 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::files::{CHAINS_MAX, Files, found, open_regular};
+use crate::files::{CHAINS_MAX, Files, first_record, found, open_regular};
+use crate::tail;
 
 /// A file that may go.
 struct OldFile {
@@ -23,10 +24,39 @@ struct IdleChain {
     _lock: File,
 }
 
+/// The records that went to make room.
+#[derive(Debug, Default)]
+pub(crate) struct MadeRoom {
+    pub(crate) records: u64,
+    /// The time when the last of them was written.
+    pub(crate) written: Option<SystemTime>,
+}
+
+impl MadeRoom {
+    fn remove(&mut self, path: &Path) -> io::Result<()> {
+        let written = fs::metadata(path)?.modified().ok();
+        // What cannot be counted is removed all the same: the audit must go on.
+        let records = records_in(path).unwrap_or_default();
+        fs::remove_file(path)?;
+        self.records = self.records.saturating_add(records);
+        self.written = self.written.max(written);
+        Ok(())
+    }
+}
+
+/// The number of a file's records, by its first and its last one.
+fn records_in(path: &Path) -> io::Result<u64> {
+    let Some(first) = first_record(path)? else { return Ok(0) };
+    let file = open_regular(path)?;
+    let tail = tail::of_file(&file, file.metadata()?.len())?;
+    Ok(tail.map_or(0, |tail| tail.seq.saturating_add(1).saturating_sub(first)))
+}
+
 /// Removes what is oldest until all chains together have at most this many bytes, beside the files
 /// that are being written: files of chains that nobody writes first, then closed ones of this
-/// chain, but for the newest. Those of other processes that write are theirs to remove.
-pub(crate) fn make_room(own: &Files, bytes_max: u64) -> io::Result<()> {
+/// chain, but for the newest. Those of other processes that write are theirs to remove. What went
+/// is noted in `made`, even where this ends with an error.
+pub(crate) fn make_room(own: &Files, bytes_max: u64, made: &mut MadeRoom) -> io::Result<()> {
     let mut bytes = closed_bytes(own)?;
     let mut idle = Vec::new();
     for chain in (1..=CHAINS_MAX).map(|number| own.chain(number)).filter(|chain| chain.current() != own.current()) {
@@ -44,7 +74,7 @@ pub(crate) fn make_room(own: &Files, bytes_max: u64) -> io::Result<()> {
         let left = idle.iter_mut().filter(|chain| !chain.files.is_empty());
         let oldest = left.min_by_key(|chain| chain.files.front().map(|file| file.written));
         let Some(file) = oldest.and_then(|chain| chain.files.pop_front()) else { break };
-        fs::remove_file(&file.path)?;
+        made.remove(&file.path)?;
         bytes = bytes.saturating_sub(file.bytes);
     }
     for number in own.closed()?.into_iter().skip(1).rev() {
@@ -53,7 +83,7 @@ pub(crate) fn make_room(own: &Files, bytes_max: u64) -> io::Result<()> {
         }
         let path = own.number(number);
         let length = fs::metadata(&path)?.len();
-        fs::remove_file(&path)?;
+        made.remove(&path)?;
         bytes = bytes.saturating_sub(length);
     }
     Ok(())
@@ -65,6 +95,10 @@ fn old_files(chain: &Files) -> io::Result<VecDeque<OldFile>> {
     for number in std::iter::once(0).chain(chain.closed()?) {
         let path = chain.number(number);
         if let Some(metadata) = found(fs::metadata(&path))? {
+            if metadata.len() > 0 && first_record(&path)?.is_none() {
+                // Somebody else's files are neither counted nor removed.
+                return Ok(VecDeque::new());
+            }
             files.push_front(OldFile { path, bytes: metadata.len(), written: metadata.modified()? });
         }
     }

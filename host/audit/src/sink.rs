@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::chain::RECORD_BYTES_MAX;
@@ -208,7 +208,12 @@ impl Sink {
     #[must_use]
     pub fn is_failing(&self) -> bool {
         let Some(audit) = &self.audit else { return false };
-        audit.writer.lock().unwrap_or_else(PoisonError::into_inner).append_missed().is_err()
+        match audit.writer.try_lock() {
+            Ok(mut writer) => writer.append_missed().is_err(),
+            Err(TryLockError::Poisoned(writer)) => writer.into_inner().append_missed().is_err(),
+            // A record is being made at this moment. Who asks does not wait for the disk.
+            Err(TryLockError::WouldBlock) => false,
+        }
     }
 
     /// True if what cannot be recorded does not happen.

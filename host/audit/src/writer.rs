@@ -14,7 +14,7 @@ use crate::clock::{push_number, push_timestamp};
 use crate::event::{AuditMissed, AuditRotated, Event};
 use crate::files::{Files, Identity, Removal};
 use crate::open::{self, Found};
-use crate::room::make_room;
+use crate::room::{MadeRoom, make_room};
 use crate::settings::{Fsync, Rotation, Settings};
 use crate::sink::SinkError;
 
@@ -39,6 +39,8 @@ pub(crate) struct Writer {
     is_broken: bool,
     /// Records that could not be written since the last one that could.
     missed: u64,
+    /// Records that went to make room since the last `audit.rotated`.
+    unsaid: u64,
     line: Vec<u8>,
     dropped: Arc<DroppedCounts>,
 }
@@ -91,6 +93,7 @@ impl Writer {
             length_bytes,
             is_broken: false,
             missed: 0,
+            unsaid: 0,
             line: Vec::new(),
             dropped: Arc::default(),
         }
@@ -130,8 +133,13 @@ impl Writer {
             let length_bytes = self.length_bytes + (event.len() + HEAD_BYTES_MAX) as u64;
             if length_bytes > rotation.file_bytes_max && self.length_bytes > ROTATED_BYTES_MAX {
                 self.rotate(rotation.keep)?;
+                let mut made = MadeRoom::default();
                 // Where that fails, more is kept, and the next rotation tries again.
-                let _ = make_room(&self.files, rotation.bytes_max());
+                let _ = make_room(&self.files, rotation.bytes_max(), &mut made);
+                if made.records > 0 {
+                    self.dropped.note(made.records, made.written);
+                    self.unsaid = self.unsaid.saturating_add(made.records);
+                }
             }
         }
         self.append_line(event)
@@ -226,9 +234,13 @@ impl Writer {
             fs::rename(&current, &newest)?;
         }
         let records = removed.first.map_or(0, |first| removed.next.unwrap_or(self.seq + 1).saturating_sub(first));
-        let begun = self.begin_file(records);
-        if records > 0 {
+        let begun = self.begin_file(records.saturating_add(self.unsaid));
+        // With `keep = 0` nothing is gone before the new file has begun.
+        if records > 0 && (begun.is_ok() || keep > 0) {
             self.dropped.note(records, removed.written);
+        }
+        if begun.is_ok() {
+            self.unsaid = 0;
         }
         if begun.is_err() && is_in_place {
             // Where even this fails, there is no file of that name; the next opening continues from
@@ -263,8 +275,8 @@ impl Writer {
         }
     }
 
-    /// Records that the file goes on from another one, of so many bytes, and that so many records
-    /// went with the oldest.
+    /// Records that the file goes on from another one, of `previous_bytes`, and that
+    /// `dropped_records` records went with the oldest files.
     pub(crate) fn append_rotated(&mut self, previous_bytes: u64, dropped_records: u64) -> Result<(), SinkError> {
         let mut event = Vec::new();
         encode(&mut event, &Event::AuditRotated(AuditRotated { previous_bytes, dropped_records }))?;

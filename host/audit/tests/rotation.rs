@@ -483,6 +483,29 @@ fn held(folder: &Folder) -> (u64, usize) {
     (bytes.sum(), names.len())
 }
 
+/// Records of all chains of an audit.
+#[derive(Debug, Default)]
+struct ChainRecords {
+    /// Those of all chains, with the ones that are gone.
+    made: u64,
+    /// Those of the first two.
+    written: u64,
+    kept: u64,
+}
+
+fn chain_records(folder: &Folder) -> ChainRecords {
+    let mut records = ChainRecords::default();
+    for chain in toolcell_audit::chains(&folder.audit()).unwrap() {
+        let summary = Archive::open(&chain.path).unwrap().verify().unwrap();
+        records.made += summary.last;
+        records.kept += summary.records;
+        if chain.number <= 2 {
+            records.written += summary.last;
+        }
+    }
+    records
+}
+
 #[test]
 fn what_is_kept_is_bounded_for_all_chains_together() {
     let folder = Folder::new();
@@ -494,6 +517,10 @@ fn what_is_kept_is_bounded_for_all_chains_together() {
     ended.iter().for_each(|sink| record(sink, 100));
     let (together, _) = held(&folder);
     assert!(together <= (4 + 2 * 10) * file_bytes_max, "{together}: each has its file and one closed one at least");
+    let dropped_of = |sinks: &[Sink]| sinks.iter().map(|sink| sink.dropped().records).sum::<u64>();
+    let before = chain_records(&folder);
+    let dropped_before = dropped_of(&ended);
+    assert_eq!(before.made, before.kept + dropped_before);
     drop(ended);
     // Two go on in the first chains, and the rest shrinks as they write.
     let writing: Vec<Sink> = (0..2).map(|_| Sink::open_with(&folder.audit(), settings).unwrap().0).collect();
@@ -505,6 +532,13 @@ fn what_is_kept_is_bounded_for_all_chains_together() {
         archive.verify().unwrap_or_else(|(file, broken)| panic!("{}: {broken:?}", file.path().display()));
         assert_eq!(toolcell_audit::is_written(&chain.path).unwrap(), chain.number <= 2, "{}", chain.path.display());
     }
+    // What went to make room is counted as well, and the next file says so.
+    let dropped = dropped_of(&writing);
+    let after = chain_records(&folder);
+    assert!(before.kept > 400 && dropped > before.kept, "{dropped} of {}", before.kept);
+    assert_eq!(before.kept + after.written - before.written, after.kept + dropped);
+    let said = folder.events(0)[0]["dropped_records"].as_u64();
+    assert!(said.is_some_and(|records| records > 0), "{:?}", folder.events(0)[0]);
     drop(writing);
     // A single one has the whole room again.
     let (alone, _) = Sink::open_with(&folder.audit(), settings).unwrap();

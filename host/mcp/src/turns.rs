@@ -1,5 +1,5 @@
-//! Turns for costly work, shared out fairly: whoever wants one has done the least so far, by its
-//! cost, and comes next. Must not hold: the work.
+//! Turns for costly work, shared out fairly: next comes the owner whose work has cost least so far.
+//! Must not hold: the work.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -63,6 +63,8 @@ struct Wait<'t, K: Eq + Hash + Clone> {
     turns: &'t Arc<FairTurns<K>>,
     owner: K,
     place: (u64, u64),
+    /// Lives until the wait has left the queue, so that a turn that came is known by it.
+    came: oneshot::Receiver<()>,
     /// True once its turn has come, and it is somebody's.
     is_taken: bool,
 }
@@ -84,9 +86,9 @@ impl<K: Eq + Hash + Clone> FairTurns<K> {
             state.begin(self.bounds);
             place
         };
-        let mut wait = Wait { turns: self, owner: owner.clone(), place, is_taken: false };
+        let mut wait = Wait { turns: self, owner: owner.clone(), place, came, is_taken: false };
         // Its sender stays in the queue until its turn comes, or this is dropped.
-        let _ = came.await;
+        let _ = (&mut wait.came).await;
         wait.is_taken = true;
         Turn { turns: Arc::clone(self), owner: owner.clone() }
     }
@@ -131,7 +133,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
             self.begun = self.begun.max(place.0);
             let share = self.by_owner.entry(waiter.owner.clone()).or_default();
             share.waiting = share.waiting.saturating_sub(1);
-            // One who does not wait any more takes itself out.
+            // Who waits hears until it has left the queue, so this does not fail.
             if waiter.turn.send(()).is_ok() {
                 share.running += 1;
                 self.running += 1;

@@ -1,7 +1,6 @@
 //! One table of spellings of hosts, through each place where the manifest names a server: rules,
 //! registries, trust, hosts and origins, issuers, messages and the shared state. A spelling is the
 //! same as its normal form, or is refused. It never stands for a server of its own.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::net::IpAddr;
 
@@ -33,7 +32,7 @@ const SPELLINGS: [(&str, &str); 22] = [
     ("BÜCHER.example", "xn--bcher-kva.example"),
 ];
 
-/// Texts that are no host, wherever one stands.
+/// Texts that are not a host, wherever one stands.
 const NOT_HOSTS: [&str; 6] = ["user@tools.example.com", "tools..example.com", "", "[::1", "tools example.com", "a/b"];
 
 const COMPONENT: &str = "\n[components.a]\nsource = \"a.wasm\"\n";

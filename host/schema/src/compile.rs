@@ -17,8 +17,9 @@ use super::{DETAIL_ERROR_BYTES, Schema, problems};
 use crate::bounds::{DefinitionProblem, SchemaBounds};
 use crate::{loosen, sanitize};
 
-/// Memory of one JSON value of a schema, in the listing and in the validator, in bytes.
-const VALUE_BYTES: usize = 400;
+/// Memory of one JSON value of a schema, in bytes: in the listing, in the validator, and in the
+/// copy that arguments are rewritten by.
+const VALUE_BYTES: usize = 520;
 
 /// Memory of one subschema besides its values, in bytes.
 const SUBSCHEMA_BYTES: usize = 1_200;

@@ -109,7 +109,7 @@ impl<'a> Rewriter<'a> {
         self.at += 1;
     }
 
-    /// True if `null` is no value of this optional member, so that it stands for its absence.
+    /// True if this optional member may not be `null`, so that `null` means it is absent.
     fn is_left_out(&mut self, name: &str, declared: &[&'a Value], applied: &[&'a Map<String, Value>]) -> bool {
         for schema in applied {
             let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -217,7 +217,7 @@ impl<'a> Rewriter<'a> {
         true
     }
 
-    /// False if a value is none that a schema enumerates.
+    /// False if a schema enumerates its values and this is not one of them.
     fn may_be(&mut self, schema: &Map<String, Value>, value: &Value) -> bool {
         let constant = schema.get("const").map(std::slice::from_ref);
         for choices in [constant, schema.get("enum").and_then(Value::as_array).map(Vec::as_slice)].into_iter().flatten()

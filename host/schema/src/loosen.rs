@@ -73,7 +73,6 @@ fn loosen(schema: &mut Value) -> bool {
         }
         // The names that they took are unknown now.
         members.shift_remove("additionalProperties");
-        members.shift_remove("unevaluatedProperties");
         looser = true;
     }
     let mut of_keyword = Map::new();
@@ -106,7 +105,13 @@ fn loosen(schema: &mut Value) -> bool {
         }
     }
     let defines = |keyword: &String| matches!(keyword.as_str(), "$defs" | "definitions");
-    looser || of_keyword.iter().any(|(keyword, looser)| !defines(keyword) && *looser == Value::Bool(true))
+    looser |= of_keyword.iter().any(|(keyword, looser)| !defines(keyword) && *looser == Value::Bool(true));
+    if looser {
+        // What a part took that is gone now would be left over.
+        members.shift_remove("unevaluatedProperties");
+        members.shift_remove("unevaluatedItems");
+    }
+    looser
 }
 
 #[cfg(test)]
@@ -130,6 +135,11 @@ mod tests {
                 json!({"patternProperties": {"(?=a)": {}, "^b": {}}, "additionalProperties": false}),
                 json!({"patternProperties": {"^b": {}}}),
             ),
+            (
+                json!({"allOf": [{"patternProperties": {"(?=a)": {}}}], "unevaluatedProperties": false}),
+                json!({"allOf": [{"patternProperties": {}}]}),
+            ),
+            (json!({"contains": look, "unevaluatedItems": false}), json!({"contains": plain})),
             (json!({"not": {"$ref": "#/$defs/a"}, "$defs": {"a": look}}), json!({"$defs": {"a": plain}})),
         ] {
             assert_eq!(loosened(&written), Some(expected), "{written}");

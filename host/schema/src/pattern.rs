@@ -129,7 +129,7 @@ impl Pattern {
     }
 }
 
-/// True of a pattern that is an ECMAScript one and no regular language: it looks around, or refers
+/// True if a pattern is valid ECMAScript but not a regular language: it looks around, or refers
 /// back. Matching one may take exponential time, so none is applied.
 pub(crate) fn is_irregular(text: &str) -> bool {
     text.len() <= IRREGULAR_BYTES_MAX && looks_around(text) && jsonschema_regex::is_valid_ecma_regex(text)

@@ -1,7 +1,6 @@
 //! Removes characters that make a text look different from its content: terminal escapes, control
 //! characters, bidirectional overrides, zero-width and tag characters, variation selectors that
-//! select nothing. Pure; used for
-//! definitions of tools, and by every writer to a terminal.
+//! select nothing. Pure; used for definitions of tools, and by every writer to a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -135,8 +135,8 @@ impl Machine {
     }
 }
 
-/// Looks if the processes that run components get the address space that they need: as much as this
-/// one. Without a manifest they are loaders, which run one call at a time.
+/// Checks that the processes that run components get the address space that they need: as much as
+/// this one. Without a manifest they are loaders, which run one call at a time.
 fn check_space(options: &SandboxOptions, has_manifest: bool) -> Result<(), StartError> {
     let calls_max = if has_manifest { options.calls_max } else { 1 };
     check_address_space(&SandboxOptions { calls_max, ..options.clone() }).step(ENGINE_STEP)

@@ -26,6 +26,8 @@ pub struct StateReach {
     /// Time of the last answer. Held by the one that asks.
     answered: Mutex<Option<Instant>>,
     is_reached: AtomicBool,
+    /// True once there was an answer.
+    has_answer: AtomicBool,
 }
 
 impl StateReach {
@@ -47,12 +49,17 @@ impl StateReach {
     }
 
     fn asking(ask: impl Fn() -> Asking + Send + Sync + 'static) -> Self {
-        Self { ask: Box::new(ask), answered: Mutex::default(), is_reached: AtomicBool::new(false) }
+        Self {
+            ask: Box::new(ask),
+            answered: Mutex::default(),
+            is_reached: AtomicBool::new(false),
+            has_answer: AtomicBool::new(false),
+        }
     }
 
-    /// The last answer; true where nobody has asked yet.
+    /// The last answer; true before the first one.
     pub fn was_reached(&self) -> bool {
-        self.is_reached.load(Ordering::Relaxed) || self.answered.try_lock().is_ok_and(|answered| answered.is_none())
+        !self.has_answer.load(Ordering::Acquire) || self.is_reached.load(Ordering::Relaxed)
     }
 
     /// The answer now, or that of a moment ago.
@@ -62,6 +69,7 @@ impl StateReach {
             && answered.is_none_or(|at| at.elapsed() >= ANSWER_HOLDS)
         {
             self.is_reached.store((self.ask)().await, Ordering::Relaxed);
+            self.has_answer.store(true, Ordering::Release);
             *answered = Some(Instant::now());
         }
         self.is_reached.load(Ordering::Relaxed)
@@ -99,6 +107,7 @@ mod tests {
         for _ in 0..1_000 {
             assert!(!readiness.is_reached().await, "nothing has answered yet");
         }
+        assert!(readiness.was_reached(), "nothing has failed yet");
         goes_on.notify_one();
         assert!(first.await.unwrap());
         for _ in 0..1_000 {

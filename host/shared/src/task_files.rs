@@ -32,6 +32,9 @@ const LISTED_MAX: usize = 4_096;
 /// Bytes that a list reads of a file: numbers, names, sentence and questions, without the result.
 const HEAD_BYTES_MAX: u64 = 256 << 10;
 
+/// Bytes that are read first: without questions, the rest is rarely longer.
+const SHORT_HEAD_BYTES: u64 = 2 << 10;
+
 /// Longest file that is read: the longest result that the manifest allows, and what is beside it.
 const FILE_BYTES_MAX: u64 = (64 << 20) + (1 << 20);
 
@@ -119,6 +122,8 @@ struct Keeper {
     own: Option<(PathBuf, File)>,
     /// Tasks that run here.
     running: HashSet<String>,
+    /// Tasks that have ended here, until they are removed.
+    over: HashSet<String>,
     /// Tasks of others that somebody here may wait for, and how each file looked.
     watched: HashMap<String, Watched>,
     lost: LostTask,
@@ -145,6 +150,7 @@ impl TaskFiles {
             all: folder.to_owned(),
             own: None,
             running: HashSet::new(),
+            over: HashSet::new(),
             watched: HashMap::new(),
             lost,
             most,
@@ -271,13 +277,19 @@ impl Keeper {
     async fn run(mut self, mut jobs: mpsc::Receiver<Job>, read: &FirstRead) {
         self.take_over_all();
         read.set();
+        let mut look_at = tokio::time::Instant::now();
         loop {
             let looks = !self.running.is_empty() || !self.watched.is_empty();
-            let job = if looks { tokio::time::timeout(LOOK_EVERY, jobs.recv()).await } else { Ok(jobs.recv().await) };
+            // By the clock, not after a silence: jobs may come without a pause.
+            if looks && tokio::time::Instant::now() >= look_at {
+                self.look();
+                look_at = tokio::time::Instant::now() + LOOK_EVERY;
+            }
+            let job = if looks { tokio::time::timeout_at(look_at, jobs.recv()).await } else { Ok(jobs.recv().await) };
             match job {
                 Ok(Some(job)) => self.work(job),
                 Ok(None) => return,
-                Err(_) => self.look(),
+                Err(_) => {}
             }
         }
     }
@@ -318,10 +330,15 @@ impl Keeper {
     }
 
     fn write(&mut self, task: &KeptTask) -> io::Result<()> {
+        let id = &task.record.id;
         if task.record.status.is_over() {
-            self.running.remove(&task.record.id);
+            self.running.remove(id);
+            self.over.insert(id.clone());
+        } else if self.over.contains(id) {
+            // This was noted before the task ended, and comes after its end.
+            return Ok(());
         } else {
-            self.running.insert(task.record.id.clone());
+            self.running.insert(id.clone());
         }
         let folder = self.own_folder()?;
         write_whole(&folder, &task.record.id, &task.encoded())
@@ -329,6 +346,7 @@ impl Keeper {
 
     fn remove(&mut self, id: &str) -> io::Result<()> {
         self.running.remove(id);
+        self.over.remove(id);
         let Some((folder, _)) = &self.own else { return Ok(()) };
         match fs::remove_file(folder.join(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -452,7 +470,7 @@ impl Keeper {
                     return found;
                 }
                 left -= 1;
-                let task = read_head(&file.path()).and_then(|bytes| KeptTask::decoded_head(id, &bytes));
+                let task = read_head(id, &file.path());
                 found.extend(task.filter(|task| task.caller == caller && task.record.ends_ms() > now_ms()));
             }
         }
@@ -491,7 +509,7 @@ impl Keeper {
         }
         for id in changed {
             let path = self.watched.get(&id).map(|watched| watched.path.clone()).unwrap_or_default();
-            let task = read_head(&path).and_then(|bytes| KeptTask::decoded_head(&id, &bytes));
+            let task = read_head(&id, &path);
             if task.is_none_or(|task| task.record.status.is_over()) {
                 self.watched.remove(&id);
             }
@@ -547,11 +565,18 @@ fn read_bounded(path: &Path) -> Option<Vec<u8>> {
     is_file.and_then(|_| fs::read(path).ok())
 }
 
-fn read_head(path: &Path) -> Option<Vec<u8>> {
+/// The task of a file, without its result.
+fn read_head(id: &str, path: &Path) -> Option<KeptTask> {
     fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mut file = File::open(path).ok()?;
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(HEAD_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    for more in [SHORT_HEAD_BYTES, HEAD_BYTES_MAX - SHORT_HEAD_BYTES] {
+        io::Read::by_ref(&mut file).take(more).read_to_end(&mut bytes).ok()?;
+        if let Some(task) = KeptTask::decoded_head(id, &bytes) {
+            return Some(task);
+        }
+    }
+    None
 }
 
 /// Writes a file that is there as a whole or not at all, also where the process is killed.

@@ -354,6 +354,10 @@ impl Held {
             record.number = self.number;
         }
         let own = self.callers.entry(caller.clone()).or_default();
+        // Those of an earlier form, and of other processes, may have one number.
+        while own.tasks.contains_key(&record.number) || self.ends.contains_key(&(record.ends_ms(), record.number)) {
+            record.number += 1;
+        }
         own.tasks.insert(record.number, record.id.clone());
         own.bytes += bytes;
         self.bytes += bytes;

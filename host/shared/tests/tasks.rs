@@ -123,6 +123,25 @@ fn questions_are_answered_one_by_one_and_those_of_nobody_are_ignored() {
 }
 
 #[test]
+fn a_cancellation_is_heard_while_others_ask_without_a_pause() {
+    each(async |one, other| {
+        create(one, "ann", 1, MINUTE, 10).await;
+        let of_one = id(1);
+        let busy = async {
+            loop {
+                assert_eq!(status(one, "ann", 99).await, None);
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = busy => {}
+            cancelled = other.cancel("ann", &of_one, "") => assert!(cancelled.unwrap().is_some()),
+        }
+        assert_eq!(status(one, "ann", 1).await, Some(TaskStatus::Cancelled));
+    });
+}
+
+#[test]
 fn a_cancelled_task_stays_cancelled() {
     each(async |one, other| {
         create(one, "ann", 1, MINUTE, 10).await;

@@ -449,7 +449,7 @@ fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
         "{ path = \"alias/components\" }",
         "{ path = \"alias/out\" }",
     ] {
-        // There is no certificate, which is no matter of mounts.
+        // The certificate is missing. That has nothing to do with mounts.
         let checked = Command::in_folder(&enclosing(mount), &["check", "--json"]).run().json();
         let mut codes = checked["problems"].as_array().unwrap().iter().map(|problem| &problem["code"]);
         assert!(codes.all(|code| code == "http::certificate_file"), "{checked}");

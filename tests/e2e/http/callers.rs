@@ -160,7 +160,7 @@ fn calls_past_a_callers_places_are_refused_and_others_go_on() {
     busy.send(&by(&tokens[0], Ask::call("sleep_hour", json!({}))).bytes());
     host.begins("sleep_hour");
     let reply = echo(&host, &tokens[0]).frame();
-    let said = "busy: 1 calls of this caller run and 0 wait; try again (\"concurrency\" in [callers])";
+    let said = "busy: 1 calls of this caller run and 0 wait; try again (\"concurrency\" or \"concurrency_shared\" in [callers])";
     assert_eq!(reply["result"]["content"][0]["text"], said, "{reply}");
     assert_eq!(echo(&host, &tokens[1]).frame()["result"]["content"][0]["text"], "x");
     busy.stream().shutdown(std::net::Shutdown::Both).unwrap();

@@ -113,7 +113,10 @@ fn so_many_calls_of_a_tool_and_of_a_caller_run_at_once_over_three_replicas() {
                      concurrency_shared = 1000\n[callers.default]\ntools = [\"*\"]\nconcurrency_shared = 1";
     for (limits, busy) in [
         (of_tool, "busy: no place came free for this call within 200ms; try again (limit \"queue_wait\")"),
-        (of_caller, "busy: no call of this caller ended within 200ms; try again (\"concurrency\" in [callers])"),
+        (
+            of_caller,
+            "busy: no call of this caller ended within 200ms; try again (\"concurrency\" or \"concurrency_shared\" in [callers])",
+        ),
     ] {
         let engine = Engine::start(&[]);
         let [one, two, three] = replicas(&engine, "", limits);

@@ -185,7 +185,10 @@ fn the_older_text_form_is_for_those_who_do_not_accept_the_other() {
     assert!(
         page.contains("# TYPE toolcell_calls_total counter\n") && page.contains("# TYPE toolcell_build_info gauge\n")
     );
-    let Some(promtool) = promtool() else { return };
+    let Some(promtool) = promtool() else {
+        eprintln!("left out: promtool is not there; `make lint ARGS=--get` gets it");
+        return;
+    };
     let mut check = std::process::Command::new(promtool);
     let check = check.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut check = check.spawn().unwrap();

@@ -53,7 +53,7 @@ pub(crate) struct RefusedFrame {
 }
 
 /// A byte-order mark in UTF-8. Windows pipes begin with one.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The start of the names of all notifications.
 const NOTIFICATION_PREFIX: &str = "notifications/";

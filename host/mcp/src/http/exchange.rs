@@ -209,7 +209,7 @@ struct PassedMessage {
 enum PassedContent {
     /// An answer to a request of this replica.
     Answer { replica: String, address: String, number: u64, reply: ReplyText },
-    /// A cancellation, to all: whoever has the request.
+    /// A cancellation, sent to all: any of them may have the request.
     Cancel(String),
 }
 
@@ -336,7 +336,7 @@ fn take<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, note: Note) {
     let session = sessions.of_key(&key);
     match news {
         SessionNews::Heard(passed) => return exchange.confirm_heard(passed),
-        // All have heard it that this replica hears.
+        // The channel has it: all who listen have heard it as well.
         SessionNews::Cancel(_, passed) if is_own => return exchange.confirm_heard(passed),
         SessionNews::Answer { passed, .. } if !is_own => {
             // It says nothing of what becomes of the answer.

@@ -13,6 +13,10 @@ use crate::caller::Caller;
 /// them.
 const NETWORK_BITS: u32 = 64;
 
+/// Bytes of answers and events that each owner may leave unread where others have taken all: some
+/// events and a short answer. With as many owners as connections they are 64 MiB.
+const UNREAD_RESERVE_BYTES: usize = 64 * 1024;
+
 /// The owner of something that the transport holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
@@ -63,6 +67,8 @@ pub(super) enum QuotaError {
 pub(super) struct Quota {
     max: usize,
     share: usize,
+    /// The number that each owner may take where others have taken all.
+    reserve: usize,
     taken: Mutex<QuotaUse>,
 }
 
@@ -91,7 +97,7 @@ impl Quotas {
             requests: Quota::new(limits.requests_max, own.requests_max),
             streams: Quota::new(limits.streams_max, own.streams_max),
             bodies: Quota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
-            answers: Quota::new(limits.answers_bytes_max, own.answers_bytes_max),
+            answers: Quota::reserving(limits.answers_bytes_max, own.answers_bytes_max, UNREAD_RESERVE_BYTES),
             // Accepting counts the sockets; this quota is for shares alone.
             connections: Quota::new(usize::MAX, own.connections_max),
             sent: SentBytes::new(own.sent_bytes_per_minute.max(limits.body_bytes_max)),
@@ -127,7 +133,12 @@ pub(super) struct QuotaGuard {
 impl Quota {
     /// A quota with this total and this share for one owner.
     pub(super) fn new(max: usize, share: usize) -> Arc<Self> {
-        Arc::new(Self { max, share, taken: Mutex::default() })
+        Self::reserving(max, share, 0)
+    }
+
+    /// A quota of which each owner may take `reserve` where others have taken all.
+    pub(super) fn reserving(max: usize, share: usize, reserve: usize) -> Arc<Self> {
+        Arc::new(Self { max, share, reserve, taken: Mutex::default() })
     }
 
     /// The number taken.
@@ -182,7 +193,11 @@ impl QuotaGuard {
     /// Takes `count` more if there is room for `needed`.
     fn extend_where(&mut self, count: usize, needed: usize) -> Result<(), QuotaError> {
         let mut taken = self.places.state();
-        taken.room_for(&self.owner, needed, &self.places)?;
+        let own = taken.by_owner.get(&self.owner).copied().unwrap_or_default();
+        match taken.room_for(&self.owner, needed, &self.places) {
+            Err(QuotaError::Whole) if own.saturating_add(count) <= self.places.reserve => {}
+            room => room?,
+        }
         taken.all = taken.all.saturating_add(count);
         let own = taken.by_owner.entry(self.owner.clone()).or_default();
         *own = own.saturating_add(count);
@@ -247,6 +262,19 @@ mod tests {
         assert_eq!(places.take(&peer("192.0.2.3")).err(), Some(QuotaError::Whole));
         drop((held, lone_requests, machine));
         assert_eq!((places.taken(), places.state().by_owner.len()), (0, 0), "nothing is remembered of who is gone");
+    }
+
+    #[test]
+    fn each_owner_has_its_reserve_where_others_have_taken_all() {
+        let places = Quota::reserving(100, 90, 10);
+        let mut greedy = places.empty_guard(&Owner::Machine);
+        assert_eq!(greedy.extend_past(100), Ok(()));
+        let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let mut small = places.empty_guard(&one);
+        assert_eq!(small.extend_past(10), Ok(()));
+        assert_eq!(small.extend_past(1), Err(QuotaError::Whole));
+        assert_eq!(places.empty_guard(&other).extend_past(11), Err(QuotaError::Whole));
+        assert_eq!(places.has_room(&other), Err(QuotaError::Whole), "requests are refused as before");
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub(super) enum Refusal {
     Broken,
     /// The state that replicas share cannot be asked.
     Away,
+    /// No replica has heard the client's answer or cancellation.
+    NotTaken,
     /// Too much is going on.
     Busy,
     /// The caller has its share.
@@ -101,6 +103,7 @@ impl Refusal {
             // The bytes that follow may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
             Self::Away
+            | Self::NotTaken
             | Self::Busy
             | Self::Share
             | Self::Unread(_)
@@ -153,6 +156,7 @@ impl Refusal {
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Share | Self::Unread(QuotaError::Share) | Self::Sent(..) => StatusCode::TOO_MANY_REQUESTS,
             Self::Away
+            | Self::NotTaken
             | Self::Busy
             | Self::Unread(QuotaError::Whole)
             | Self::Stopping
@@ -177,6 +181,7 @@ impl Refusal {
             Self::Message(error) => return error.clone(),
             Self::Request(_, refusal) => return refusal.error(),
             Self::Away => return internal("The state that replicas share cannot be reached: try again in a second"),
+            Self::NotTaken => return internal("No replica has taken this message: send it again in a second"),
             Self::Busy => return internal("The server is busy: try again in a second"),
             Self::Share => {
                 return internal(

@@ -33,7 +33,7 @@ use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver
 use super::{legacy, modern, sealed};
 use crate::caller::Caller;
 use crate::connection::Listener;
-use crate::frame::{ErrorCode, ErrorId, Incoming, RefusedFrame, RpcError, decode};
+use crate::frame::{BYTE_ORDER_MARK, ErrorCode, ErrorId, Incoming, RefusedFrame, RpcError, decode};
 use crate::host::{Catalog as _, Executor, Host};
 use crate::revision::Revision;
 use crate::server::Server;
@@ -339,7 +339,7 @@ impl<H: Host> Service<H> {
         drop(taken);
         match begun? {
             MessageOutcome::Taken => Ok(accepted_response()),
-            MessageOutcome::Answering(pending) => Ok(pending.respond(&self.limits).await),
+            MessageOutcome::Answering(pending) => pending.respond(&self.limits).await,
         }
     }
 
@@ -388,6 +388,7 @@ impl<H: Host> Service<H> {
 
 /// True if a body is a batch, whose messages share its length.
 fn is_array(body: &[u8]) -> bool {
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
@@ -403,7 +404,10 @@ impl PendingResponse {
     /// Responds in the form that the first item asks for. An answer is sent as JSON, an event opens
     /// a stream. A stream also opens if the answer takes long enough for the connection to look
     /// dead.
-    async fn respond(self, limits: &HttpLimits) -> Response<ResponseContent> {
+    ///
+    /// # Errors
+    /// No replica has taken the message.
+    async fn respond(self, limits: &HttpLimits) -> Result<Response<ResponseContent>, Refusal> {
         let Self { mailbox, lease, accepted, style } = self;
         let reader = mailbox.reader();
         let next = poll_fn(|context| mailbox.poll_next(reader, context));
@@ -425,14 +429,14 @@ impl PendingResponse {
                 events(EventStream::new(mailbox, None, limits, lease))
             }
             Some(Next::End(Ending::Nothing)) => accepted_response(),
-            Some(Next::End(Ending::NotTaken)) => Refusal::Away.response(ErrorId::Null),
+            Some(Next::End(Ending::NotTaken)) => return Err(Refusal::NotTaken),
             Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
             None => events(EventStream::new(mailbox, None, limits, lease)),
         };
         if let ResponseStyle::NewSession(id) = style {
             response.headers_mut().insert(SESSION_ID, id);
         }
-        response
+        Ok(response)
     }
 }
 

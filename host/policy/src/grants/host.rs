@@ -127,7 +127,7 @@ impl Host {
 }
 
 impl HostPort {
-    /// Reads a host and, behind a colon, a port. A user, a path and anything else is no part of it.
+    /// Reads a host and, behind a colon, a port. A user, a path or anything else is refused.
     ///
     /// ```
     /// use toolcell_policy::HostPort;

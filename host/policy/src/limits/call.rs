@@ -75,7 +75,7 @@ limits! {
     /// Calls of one tool that run at once over all replicas that share state.
     ConcurrencyShared concurrency_shared: usize = "concurrency_shared"
         Count { min: 1, default: CONCURRENCY_SHARED_MOST, max: CONCURRENCY_SHARED_MOST }, like [20],
-        "The default, which is the most, is no bound: more replicas run more calls, and none asks the server for a \
+        "The default, which is the most, bounds nothing: more replicas run more calls, and none asks the server for a \
          place. It is for what a tool uses that replicas do not add to, such as a database.";
     /// Queued calls of one tool; more are answered "busy".
     Queue queue: usize = "queue" Count { min: 0, default: 64, max: 10_000 }, like [0],

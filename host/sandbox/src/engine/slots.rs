@@ -59,7 +59,7 @@ const KEEP_STACK_BYTES: usize = 16 * 1024;
 const UNITS_PER_CALL: u32 = MEMORIES_PER_CALL * TABLES_PER_CALL;
 const UNITS_MIN: u32 = UNITS_PER_CALL / MEMORIES_PER_CALL;
 
-/// Places for instances made ahead that the pool has beside those of calls, as many as there are
+/// Places for prewarmed instances that the pool has beside those of calls, as many as there are
 /// calls; four small instances share one. Memory bounds their number first.
 const WARM_MAX: u32 = 64;
 
@@ -76,7 +76,7 @@ pub(crate) struct Slots {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PoolSizes {
     calls: u32,
-    /// Places for instances made ahead.
+    /// Places for prewarmed instances.
     warm: u32,
     /// Memories at the least, however few calls there are.
     memories_min: u32,
@@ -108,7 +108,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Lets an instance that was made ahead run.
+    /// Lets a prewarmed instance run.
     pub(crate) fn run(&mut self, call: CallPermit) {
         self.call = Some(call);
     }
@@ -121,7 +121,7 @@ impl Slot {
 
 impl PoolSizes {
     /// Sizes for this number of calls, at least one: the largest that fit into the address space.
-    /// Calls come first, then the memories of a single large call, then instances made ahead.
+    /// Calls come first, then the memories of a single large call, then prewarmed instances.
     fn fitting(calls_max: usize, stack_bytes: usize, fits: impl Fn(u64) -> bool) -> Result<Self, AddressSpace> {
         let most = u32::MAX / UNITS_PER_CALL / 2;
         let calls = u32::try_from(calls_max).unwrap_or(most).clamp(1, most);
@@ -266,7 +266,7 @@ impl Slots {
         Some(Slot { call: Some(call), _units: units })
     }
 
-    /// Room for an instance made ahead of calls, if there is any: never from the room of calls.
+    /// Room for a prewarmed instance, if there is any: never from the room of calls.
     pub(crate) fn take_warm(&self, units: u32) -> Option<Slot> {
         let units = Arc::clone(&self.warm).try_acquire_many_owned(units).ok()?;
         Some(Slot { call: None, _units: units })

@@ -44,6 +44,7 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)
 
 fn compile_anew<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Result<Compiled<'s>, LoadError> {
     let survey = survey(bytes)?;
+    check_imports(bytes)?;
     let lane = lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
     let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest));
     let code = code.map_err(|error| features::named(error.into(), bytes))?;
@@ -80,7 +81,7 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Resul
 
 /// Refuses a component that imports what this host does not offer, before it is compiled. Where its
 /// imports cannot be read ahead, linking refuses it.
-pub(crate) fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
+fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
     let imports = names_ahead(bytes).unwrap_or_default().imports;
     let names: Vec<String> = imports.into_iter().filter(|name| !offered(name)).collect();
     if names.is_empty() { Ok(()) } else { Err(LoadError::Imports { names }) }

@@ -12,7 +12,7 @@
 //! | `told.rs` | facts about components, kept beside their code |
 //! | `functions/` | compiled functions, kept for the next version of a component |
 //! | `start_code.rs` | a component's start code, as far as it is known |
-//! | `error.rs`, `features.rs`, `file_kind.rs` | the reasons why a file is no tool component |
+//! | `error.rs`, `features.rs`, `file_kind.rs` | the reasons why a file is not a tool component |
 //! | `inspect.rs`, `digest.rs` | exports, imports, size and digest of a component |
 //! | `sections.rs`, `wishes.rs` | custom sections, and the one with a component's wishes |
 //! | `imports.rs` | the interfaces that a component may import |

@@ -16,7 +16,7 @@ const PLACES_MAX: usize = 8;
 /// Longest JSON Pointer, in bytes. One of five levels with names of 40 letters fits.
 const POINTER_BYTES_MAX: usize = 256;
 
-/// Deepest part of a schema that is looked at, in subschemas. JSON of definitions is no deeper.
+/// Deepest part of a schema that is looked at, in subschemas. JSON of definitions is never deeper.
 const DEPTH_MAX: usize = 128;
 
 /// The use of a schema.

@@ -33,7 +33,7 @@ pub enum ApiRule {
     Reference,
     /// An array whose `items` are missing or a boolean.
     ArrayWithoutItems,
-    /// A pattern that is no regular language.
+    /// A pattern that is not a regular language.
     IrregularPattern,
     /// A list of types.
     TypeList,

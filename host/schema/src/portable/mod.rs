@@ -19,6 +19,7 @@
 //! Where references cannot be replaced within these bounds, they stay. Where the form does not fit
 //! either, the schema is served as it is written.
 
+mod dialect;
 mod references;
 mod values;
 
@@ -26,6 +27,7 @@ use serde_json::{Map, Value, json};
 
 use crate::keywords;
 use crate::pattern::is_irregular;
+use crate::sanitize;
 use references::{Reference, References};
 pub(crate) use values::is_inexact;
 use values::{EXACT_MAX, plain_type};
@@ -45,6 +47,9 @@ pub enum SchemaUse {
 /// The dialect that needs no mention.
 const NEWEST: &str = "https://json-schema.org/draft/2020-12/schema";
 
+/// The first dialect in which what stands next to a reference counts.
+const FIRST_WITH_SIBLINGS: &str = "https://json-schema.org/draft/2019-09/schema";
+
 /// Times that a schema may grow by being rewritten. A list of constants grows fourfold.
 const GROWTH_MAX: usize = 8;
 
@@ -56,14 +61,18 @@ const NESTING_MAX: usize = 100;
 pub fn portable(schema: &Value, used: SchemaUse) -> Value {
     let bytes_max = GROWTH_MAX.saturating_mul(schema.to_string().len());
     let fits = |form: &Value| nesting(form) <= NESTING_MAX && form.to_string().len() <= bytes_max;
-    let replaced = References::replaced(schema).map(|references| rendered(schema, used, references)).filter(fits);
-    let staying = || References::staying(schema).map(|references| rendered(schema, used, references)).filter(fits);
+    let known = dialect::known(schema);
+    let written = known.as_ref().unwrap_or(schema);
+    let replaced = References::replaced(written).map(|references| rendered(written, used, references)).filter(fits);
+    let staying = || References::staying(written).map(|references| rendered(written, used, references)).filter(fits);
     replaced.or_else(staying).unwrap_or_else(|| schema.clone())
 }
 
 fn rendered(schema: &Value, used: SchemaUse, references: References<'_>) -> Value {
     let dialect = schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
-    let renderer = Renderer { used, is_newest: dialect.is_none_or(|uri| uri == NEWEST), references };
+    let is_newest = dialect.is_none_or(|uri| uri == NEWEST);
+    let siblings_count = is_newest || dialect == Some(FIRST_WITH_SIBLINGS);
+    let renderer = Renderer { used, is_newest, siblings_count, references };
     let mut rendered = renderer.schema(schema).schema;
     let definitions = renderer.definitions();
     if let Value::Object(members) = &mut rendered {
@@ -92,12 +101,23 @@ struct Rendered {
     schema: Value,
     /// Some draft may accept more by it than the written one accepts.
     wider: bool,
+    /// The sentence that its description ends with, where there is no other way to say it.
+    note: Option<String>,
+}
+
+impl Rendered {
+    /// A schema that accepts what the written one accepts.
+    fn exact(schema: Value) -> Self {
+        Self { schema, wider: false, note: None }
+    }
 }
 
 struct Renderer<'s> {
     used: SchemaUse,
     /// The schema is of draft 2020-12.
     is_newest: bool,
+    /// Other keywords count next to a reference.
+    siblings_count: bool,
     references: References<'s>,
 }
 
@@ -148,8 +168,8 @@ impl<'s> Renderer<'s> {
     fn schema(&self, schema: &'s Value) -> Rendered {
         match schema {
             Value::Object(members) => self.members(members),
-            Value::Bool(false) => Rendered { schema: json!({"not": {}}), wider: false },
-            _ => Rendered { schema: json!({}), wider: false },
+            Value::Bool(false) => Rendered::exact(json!({"not": {}})),
+            _ => Rendered::exact(json!({})),
         }
     }
 
@@ -157,8 +177,8 @@ impl<'s> Renderer<'s> {
         let mut draft = Draft::default();
         if let Some(reference) = self.references.of_schema(written) {
             self.reference(reference, written, &mut draft);
-            if !self.is_newest && !written.contains_key("$recursiveRef") {
-                // Up to draft-07, nothing beside a reference counts.
+            if !self.siblings_count {
+                // Up to draft-07, nothing next to a reference counts.
                 return finished(draft);
             }
         }
@@ -168,6 +188,7 @@ impl<'s> Renderer<'s> {
         self.arrays(written, &mut draft);
         self.choices(written, &mut draft);
         self.conditions(written, &mut draft);
+        self.left_over(written, &mut draft);
         let is = |name: &str| names_type(draft.members.get("type"), name);
         let (is_object, is_array) = (is("object"), is("array"));
         if is_object && !draft.members.contains_key("properties") {
@@ -184,21 +205,45 @@ impl<'s> Renderer<'s> {
         let annotation = |keyword: &str| {
             matches!(
                 keyword,
-                "$ref" | "$dynamicRef" | "$recursiveRef" | "title" | "description" | "default" | "examples"
+                "$ref"
+                    | "$dynamicRef"
+                    | "$recursiveRef"
+                    | "title"
+                    | "description"
+                    | "default"
+                    | "examples"
+                    | "$comment"
+                    | "$defs"
+                    | "definitions"
+                    | "$schema"
+                    | "$id"
+                    | "id"
+                    | "$anchor"
+                    | "$dynamicAnchor"
+                    | "$recursiveAnchor"
+                    | "$vocabulary"
+                    | "deprecated"
+                    | "readOnly"
+                    | "writeOnly"
             )
         };
         match reference {
             Reference::Kept(target) => {
-                // What stands beside it is nothing to draft-07.
+                // Draft-07 ignores what stands next to it.
                 draft.widen();
                 draft.put("$ref", target);
             }
             Reference::Inlined(target) => {
                 let rendered = self.schema(target);
                 draft.wider |= rendered.wider;
+                // An annotation, or what the target says as well.
+                let adds_nothing = |(keyword, value): (&String, &Value)| {
+                    annotation(keyword) || keyword == "type" && target.get(keyword) == Some(value)
+                };
                 match rendered.schema {
-                    Value::Object(members) if !self.is_newest || written.keys().all(|keyword| annotation(keyword)) => {
+                    Value::Object(members) if !self.siblings_count || written.iter().all(adds_nothing) => {
                         draft.members = members;
+                        draft.note = rendered.note;
                     }
                     Value::Object(members) if members.is_empty() => {}
                     schema => draft.also.push(schema),
@@ -214,8 +259,23 @@ impl<'s> Renderer<'s> {
             | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
             "id" if value.is_string() => {}
             // Read together, below.
-            "items" | "prefixItems" | "additionalItems" | "contains" | "minContains" | "maxContains" | "enum"
-            | "const" | "oneOf" | "anyOf" | "allOf" | "not" | "if" | "then" | "else" => {}
+            "items"
+            | "prefixItems"
+            | "additionalItems"
+            | "contains"
+            | "minContains"
+            | "maxContains"
+            | "enum"
+            | "const"
+            | "oneOf"
+            | "anyOf"
+            | "allOf"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "unevaluatedProperties"
+            | "unevaluatedItems" => {}
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => bound(keyword, value, written, draft),
             "multipleOf" | "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
                 if is_inexact(value) =>
@@ -229,7 +289,7 @@ impl<'s> Renderer<'s> {
             "pattern" => match value.as_str() {
                 Some(pattern) if is_irregular(pattern) => {
                     draft.widen();
-                    draft.note = Some(format!("Must match the pattern {pattern}"));
+                    draft.note = Some(format!("Must match the pattern {}", sanitize::escaped(pattern)));
                 }
                 _ => draft.put(keyword, value.clone()),
             },
@@ -244,15 +304,9 @@ impl<'s> Renderer<'s> {
             "additionalProperties" if has_irregular_names(written) => draft.widen(),
             "additionalProperties" if value.is_boolean() => draft.put(keyword, value.clone()),
             // Only one of the drafts knows these.
-            "unevaluatedProperties"
-            | "unevaluatedItems"
-            | "dependentSchemas"
-            | "dependentRequired"
-            | "dependencies" => {
+            "dependentSchemas" | "dependentRequired" | "dependencies" => {
                 draft.widen();
-                if !has_irregular_names(written) || !keyword.starts_with("unevaluated") {
-                    self.subschemas(keyword, value, draft);
-                }
+                self.subschemas(keyword, value, draft);
             }
             _ => self.subschemas(keyword, value, draft),
         }
@@ -269,7 +323,7 @@ impl<'s> Renderer<'s> {
                         rendered.insert(name.clone(), entry.clone());
                         continue;
                     }
-                    let Rendered { schema, wider } = self.schema(entry);
+                    let Rendered { schema, wider, .. } = self.schema(entry);
                     draft.wider |= wider;
                     rendered.insert(name.clone(), schema);
                 }
@@ -291,7 +345,7 @@ impl<'s> Renderer<'s> {
                 draft.widen();
                 continue;
             }
-            let Rendered { schema, wider } = self.schema(entry);
+            let Rendered { schema, wider, .. } = self.schema(entry);
             draft.wider |= wider;
             rendered.insert(name.clone(), schema);
         }
@@ -369,7 +423,7 @@ impl<'s> Renderer<'s> {
             }
         }
         for part in list("allOf").into_iter().flatten() {
-            let Rendered { schema, wider } = self.schema(part);
+            let Rendered { schema, wider, .. } = self.schema(part);
             draft.wider |= wider;
             draft.also.push(schema);
         }
@@ -378,7 +432,7 @@ impl<'s> Renderer<'s> {
     fn branches(&self, branches: &'s [Value], draft: &mut Draft) -> Vec<Value> {
         let mut rendered = Vec::new();
         for branch in branches {
-            let Rendered { schema, wider } = self.schema(branch);
+            let Rendered { schema, wider, .. } = self.schema(branch);
             draft.wider |= wider;
             rendered.push(schema);
         }
@@ -407,6 +461,20 @@ impl<'s> Renderer<'s> {
             }
         }
     }
+
+    /// The values that all other keywords leave over. Where one of those is wider, or left out,
+    /// more may be left over than by the written schema.
+    fn left_over(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+        let is_exact = !draft.wider;
+        for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
+            let Some(value) = written.get(keyword) else { continue };
+            if is_exact {
+                self.subschemas(keyword, value, draft);
+            }
+            // Draft-07 does not know it.
+            draft.widen();
+        }
+    }
 }
 
 fn finished(draft: Draft) -> Rendered {
@@ -414,14 +482,16 @@ fn finished(draft: Draft) -> Rendered {
     if !also.is_empty() {
         members.insert("allOf".to_owned(), Value::Array(also));
     }
-    if let Some(note) = note {
+    if let Some(note) = &note {
         let text = match members.get("description").and_then(Value::as_str) {
+            // It came with the schema that a reference names.
+            Some(written) if written.ends_with(note) => written.to_owned(),
             Some(written) => format!("{written}\n{note}"),
-            None => note,
+            None => note.clone(),
         };
         members.insert("description".to_owned(), Value::String(text));
     }
-    Rendered { schema: Value::Object(members), wider }
+    Rendered { schema: Value::Object(members), wider, note }
 }
 
 /// Takes the bound of a number over, unless some reader of JSON cannot hold it.

@@ -107,6 +107,9 @@ fn references_are_replaced_where_they_end_and_are_small() {
         }
     });
     assert_eq!(form(&written), expected);
+    // At the top, `type` and definitions add nothing to a reference: no combinator stands there.
+    let top = json!({"type": "object", "$ref": "#/$defs/city", "$defs": {"city": city}, "$comment": "x"});
+    assert_eq!(form(&top), json!({"type": "object", "properties": {"name": {"type": "string"}}, "$comment": "x"}));
     // A tree stays one, under the one reference that it needs.
     let tree = json!({"type": "object", "properties": {"root": {"$ref": "#/definitions/node"}}, "definitions": {
         "node": {"type": "object", "properties": {"next": {"$ref": "#/definitions/nodes"}}},
@@ -119,7 +122,14 @@ fn references_are_replaced_where_they_end_and_are_small() {
     );
     let itself = json!({"type": "object", "properties": {"more": {"$ref": "#"}}});
     assert_eq!(form(&itself), itself);
-    // Up to draft-07 nothing beside a reference counts.
+    // A pattern that is left out is told of, whatever the reference says.
+    let mail = json!({"type": "string", "pattern": "^(?!x)"});
+    let told = json!({"properties": {"m": {"$ref": "#/$defs/m", "description": "Where to."}}, "$defs": {"m": mail}});
+    let expected = json!({"type": "string", "description": "Where to.\nMust match the pattern ^(?!x)"});
+    assert_eq!(form(&told), json!({"properties": {"m": expected}}));
+    let hidden = json!({"type": "string", "pattern": "^(?!x)\u{202e}"});
+    assert!(!form(&hidden)["description"].as_str().unwrap().contains('\u{202e}'), "{}", form(&hidden));
+    // Up to draft-07 nothing next to a reference counts.
     let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"type": "string"}}, "properties": {"p": {"$ref": "#/definitions/a", "minLength": 9}}});
     assert_eq!(form(&old), json!({"properties": {"p": {"type": "string"}}}));
 }
@@ -233,6 +243,7 @@ fn neither_draft_accepts_less_by_the_form_than_the_written_schema() {
         json!(9_007_199_254_740_993_i64),
         json!(["a"]),
         json!([[1, "a"], ["a", 1]]),
+        json!(["a", "b"]),
     ];
     let look = json!({"type": "string", "pattern": "^(?!admin)"});
     for written in [
@@ -258,6 +269,13 @@ fn neither_draft_accepts_less_by_the_form_than_the_written_schema() {
         json!({"type": "string", "format": "email"}),
         json!({"not": look}),
         json!({"patternProperties": {"^(?!b)": {"type": "integer"}}, "additionalProperties": false}),
+        json!({"if": {"properties": {"a": {"format": "email"}}}, "then": {"properties": {"b": {}}}, "properties": {"a": {}}, "unevaluatedProperties": false}),
+        json!({"contains": {"type": "string"}, "minContains": 0, "unevaluatedItems": false}),
+        json!({"allOf": [{"patternProperties": {"^(?!b)": {}}}], "unevaluatedProperties": false}),
+        json!({"$schema": "https://json-schema.org/draft/2019-09/schema", "not": {"$ref": "#/$defs/t", "minLength": 5}, "$defs": {"t": {"type": "string"}}}),
+        json!({"$schema": "http://json-schema.org/draft-07/schema#", "contains": {"type": "string"}, "maxContains": 1, "dependentRequired": {"a": ["z"]}, "unevaluatedItems": false}),
+        json!({"$schema": "http://json-schema.org/draft-06/schema#", "if": {"type": "string"}, "then": false}),
+        json!({"$schema": "http://json-schema.org/draft-04/schema#", "const": 3, "contains": false, "propertyNames": false}),
     ] {
         for value in &values {
             if let [true, seventh, newest] = accepted(&written, value) {

@@ -233,7 +233,7 @@ mod tests {
         assert!(second.is_ok());
         assert_eq!(
             third.to_string(),
-            "busy: 1 calls of this caller run and 1 wait; try again (\"concurrency\" in [callers])"
+            "busy: 1 calls of this caller run and 1 wait; try again (\"concurrency\" or \"concurrency_shared\" in [callers])"
         );
     }
 
@@ -248,7 +248,7 @@ mod tests {
         }
         let refusal = turn("one", LARGE_BYTES).await.unwrap_err();
         assert_eq!(refusal.outcome(), toolcell_audit::Outcome::Busy);
-        let expected = "busy: none of this caller's calls with large arguments ended within 5ms; try again";
+        let expected = "busy: too many calls with large arguments run, and none made room within 5ms; try again";
         assert_eq!(refusal.to_string(), expected);
         assert!(turn("one", LARGE_BYTES - 1).await.unwrap().is_none(), "small ones need none");
         assert!(turn("two", LARGE_BYTES).await.unwrap().is_some());

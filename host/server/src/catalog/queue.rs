@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcell_audit::Outcome;
 use toolcell_mcp::Cancellation;
-use toolcell_policy::quantity::{Rate, show_millis};
+use toolcell_policy::quantity::{Rate, show_count, show_millis};
 use toolcell_policy::{Limit, Limits};
 use toolcell_shared::{AllowanceName, Away, Pace, Place, SharedState};
 
@@ -44,13 +44,17 @@ pub enum QueueRefusal {
     #[error("too many calls: more than {rate} by this caller (\"rate\" in [callers]); try again in {wait}")]
     CallerTooOften { rate: String, wait: String },
     /// The caller's call slots and its queue are full.
-    #[error("busy: {running} calls of this caller run and {queue} wait; try again (\"concurrency\" in [callers])")]
+    #[error(
+        "busy: {running} calls of this caller run and {queue} wait; try again (\"concurrency\" or \"concurrency_shared\" in [callers])"
+    )]
     CallerBusy { running: String, queue: String },
     /// None of the caller's calls ended in time.
-    #[error("busy: no call of this caller ended within {wait}; try again (\"concurrency\" in [callers])")]
+    #[error(
+        "busy: no call of this caller ended within {wait}; try again (\"concurrency\" or \"concurrency_shared\" in [callers])"
+    )]
     CallerWaited { wait: String },
-    /// None of the caller's calls with large arguments ended in time.
-    #[error("busy: none of this caller's calls with large arguments ended within {wait}; try again")]
+    /// No turn for large arguments came in time: the caller's are taken, or all.
+    #[error("busy: too many calls with large arguments run, and none made room within {wait}; try again")]
     LargeWaited { wait: String },
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
@@ -168,8 +172,9 @@ impl Admission {
         // One of the two alone is given up again: calls that hold it would wait for each other.
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= self.limits.queue() {
-            let (running, queue) = (self.limits.show(Limit::Concurrency), self.limits.show(Limit::Queue));
-            return Err(QueueRefusal::QueueFull { running, queue });
+            let most = self.shared_places().unwrap_or(usize::MAX).min(self.limits.concurrency());
+            let running = show_count(u64::try_from(most).unwrap_or(u64::MAX));
+            return Err(QueueRefusal::QueueFull { running, queue: self.limits.show(Limit::Queue) });
         }
         let wait: Duration = self.limits.queue_wait();
         let _wait = QueueTime(&self.meters, Instant::now());

@@ -63,7 +63,7 @@ impl Sources {
             return Err(NOT_AS_LOCKED.to_owned());
         };
         let serving = Lock::of(&self.catalog());
-        let is_same = |locked: &Lock| locked.components.get(component) == serving.components.get(component);
+        let is_same = |locked: &Lock| lock::drift(locked, &serving).iter().all(|drift| drift.component != component);
         if locked.as_ref().is_none_or(is_same) { Ok(locked) } else { Err(NOT_AS_LOCKED.to_owned()) }
     }
 

@@ -34,9 +34,11 @@ static SHOWN: Mutex<BTreeMap<String, SystemTime>> = Mutex::new(BTreeMap::new());
 /// Notes the certificate that a listener shows from now on. One that cannot be read has no end that
 /// anybody could know.
 pub(super) fn note_shown(file: &Path, chain_pem: &[u8]) {
-    if let Ok(facts) = CertificateFacts::of(chain_pem) {
-        let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.insert(file.display().to_string(), facts.ends);
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = file.display().to_string();
+    match CertificateFacts::of(chain_pem) {
+        Ok(facts) => drop(shown.insert(name, facts.ends)),
+        Err(_) => drop(shown.remove(&name)),
     }
 }
 

@@ -210,7 +210,8 @@ impl KnownTokens {
     }
 
     /// Makes tokens valid again whose lines came back while this process did not run: the file was
-    /// written after they were revoked, and has them. An old copy of the file makes none valid.
+    /// written after they were revoked, and has them. A file with an older time makes none valid. A
+    /// copy that was made or mounted after the revocation has a newer one, and counts as restored.
     fn take_back_restored(&self) {
         let Some(boards) = self.boards.get() else { return };
         let FirstLines { hashes, written, compared } = &self.first;

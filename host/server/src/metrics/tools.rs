@@ -11,8 +11,8 @@ use crate::catalog::{Catalog, Meters, Offer, TEXTS};
 /// The name, and the component, under which further tools count together. No tool has it.
 pub const OTHER: &str = "(other)";
 
-/// Tools by whether they have series of their own. It is decided at a tool's first call and holds
-/// as long as the process: a count that moved would look like calls.
+/// Tools by whether they have series of their own. It is decided by the first page after a tool's
+/// first call and holds as long as the process: a count that moved would look like calls.
 #[derive(Debug)]
 pub struct NamedTools {
     most: usize,
@@ -61,7 +61,7 @@ pub struct Ranges {
 type Load = (usize, usize);
 
 impl NamedTools {
-    /// At most so many tools have series of their own.
+    /// At most `most` tools have series of their own.
     pub fn new(most: usize) -> Self {
         Self { most, names: Mutex::default() }
     }

@@ -248,7 +248,10 @@ impl Reloader {
             return Ok(built);
         };
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
-        let drifts = drift(locked, &Lock::of(&built)).into_iter().filter(|drift| !is_withheld(drift));
+        // What is left out is missing for another reason.
+        let is_left_out = |drift: &Drift| built.left_out().iter().any(|out| out.name == drift.component);
+        let drifts = drift(locked, &Lock::of(&built)).into_iter();
+        let drifts = drifts.filter(|drift| !is_withheld(drift) && !is_left_out(drift));
         let drifts = drifts.filter(|drift| self.setup.locked || drift.lost_signers);
         let (less, mut held): (Vec<Drift>, Vec<Drift>) = drifts.partition(|drift| drift.only_less);
         held.extend(self.withheld.iter().map(|withheld| lock::withheld(locked, withheld)));

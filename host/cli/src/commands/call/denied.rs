@@ -78,7 +78,7 @@ fn hint(denial: &Denial, place: &RightsPlace<'_>) -> String {
         // Writing into a String cannot fail.
         let _ = writeln!(text, "hint: {advice}");
     }
-    // Who has no manifest needs its lines only where there is no option.
+    // Without a manifest, its lines help only if no option does the same.
     if advice.is_none() || matches!(place, RightsPlace::Manifest { .. }) {
         for allow in denial.allows() {
             let _ = writeln!(text, "hint: add to [{}]: {}", allow.section(), sanitize::line(allow.line()));

@@ -226,7 +226,7 @@ pub(super) struct Names {
     code: &'static str,
     what: &'static str,
     hint: &'static str,
-    /// The normal form; `None` for a text that is no such name.
+    /// The normal form; `None` for a text that is not one.
     normal: fn(&str) -> Option<String>,
 }
 

@@ -170,8 +170,9 @@ impl Looking<'_> {
     }
 }
 
-/// True if so many bytes from an address on are UTF-8, by the table of well-formed sequences in the
-/// Unicode standard: the first byte decides how many follow, and between which two the second is.
+/// True if the bytes from an address on, as many as the second parameter says, are UTF-8, by the
+/// table of well-formed sequences in the Unicode standard: the first byte decides how many follow,
+/// and between which two the second is.
 fn is_utf8() -> Function {
     const AT: u32 = 0;
     const END: u32 = 1;

@@ -9,9 +9,9 @@
 //! | `acme_weather_days_1_0_0_get_forecast` | else, with its version |
 //! | that, with the end of a digest | else |
 //!
-//! Functions of the world keep their names. A name that two interfaces could have belongs to
-//! neither: no function gets the name that another one had. So one more function changes the name
-//! of another only where both would have the same.
+//! Functions of the world keep their names. A name that two functions of interfaces could have, by
+//! any of these rows, belongs to neither. So one more function of an interface takes no name from
+//! another one: at most, both get longer names.
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -31,8 +31,8 @@ pub(super) struct WitName<'a> {
 /// A way to name a tool; `None` where a function has no such name.
 type Way = fn(&WitName<'_>) -> Option<String>;
 
-/// The ways to name tools, each for those that have no name of their own by an earlier one.
-const WAYS: [Way; 6] = [of_world, of_function, with_interface, with_package, with_version, with_digest];
+/// The ways to name tools, the shortest name first.
+const WAYS: [Way; 5] = [of_function, with_interface, with_package, with_version, with_digest];
 
 /// `acme:weather/days@1.0.0.get-forecast`
 impl fmt::Display for WitName<'_> {
@@ -71,31 +71,35 @@ impl WitName<'_> {
     }
 }
 
-/// A tool's name for each of these functions, in their order; `None` where another one has each of
-/// its names.
+/// A tool's name for each of these functions, in their order; `None` where another one could have
+/// each of its names.
 pub(super) fn of_tools(functions: &[WitName<'_>]) -> Vec<Option<String>> {
-    let mut names: Vec<Option<String>> = vec![None; functions.len()];
-    let mut taken: HashSet<String> = HashSet::new();
-    for way in WAYS {
-        let wanted: Vec<Option<String>> = functions
-            .iter()
-            .zip(&names)
-            .map(|(function, known)| if known.is_some() { None } else { way(function) })
-            .collect();
-        let mut uses: HashMap<&str, usize> = HashMap::new();
-        wanted.iter().flatten().for_each(|name| *uses.entry(name).or_default() += 1);
-        let is_free = |name: &&String| uses.get(name.as_str()) == Some(&1) && !taken.contains(*name);
-        let settled: Vec<Option<String>> = wanted.iter().map(|name| name.as_ref().filter(is_free).cloned()).collect();
-        for (known, name) in names.iter_mut().zip(settled).filter(|(_, name)| name.is_some()) {
-            taken.extend(name.clone());
-            *known = name;
-        }
-    }
-    names
+    let of_world: Uses = uses(functions.iter().filter(|function| function.interface.is_none()));
+    let of_all: Uses = uses(functions.iter());
+    let own = |function: &WitName<'_>| {
+        let uses = if function.interface.is_none() { &of_world } else { &of_all };
+        possible(function).find(|name| uses.get(name) == Some(&1))
+    };
+    functions.iter().map(own).collect()
 }
 
-fn of_world(function: &WitName<'_>) -> Option<String> {
-    if function.interface.is_none() { of_function(function) } else { None }
+/// The number of functions that could have a name.
+type Uses = HashMap<String, usize>;
+
+fn uses<'a>(functions: impl Iterator<Item = &'a WitName<'a>>) -> Uses {
+    let mut uses = Uses::new();
+    for function in functions {
+        // A function may have the same name by two ways.
+        for name in possible(function).collect::<HashSet<String>>() {
+            *uses.entry(name).or_default() += 1;
+        }
+    }
+    uses
+}
+
+/// The names that a function could have, the shortest first.
+fn possible(function: &WitName<'_>) -> impl Iterator<Item = String> {
+    WAYS.iter().filter_map(|way| way(function))
 }
 
 fn of_function(function: &WitName<'_>) -> Option<String> {
@@ -158,6 +162,7 @@ mod tests {
             (vec!["go", "a:b/c.go"], vec!["go", "c_go"]),
             (vec!["a:b/c.go", "a:b/d.go", "a:b/d.stop"], vec!["c_go", "d_go", "stop"]),
             (vec!["c-go", "a:b/c.go", "a:b/d.go"], vec!["c_go", "a_b_c_go", "d_go"]),
+            (vec!["x:y/z.c-go", "a:b/c.go", "a:b/d.go"], vec!["z_c_go", "a_b_c_go", "d_go"]),
             (vec!["x:lib/api@1.0.0.run", "y:lib/api@1.0.0.run"], vec!["x_lib_api_run", "y_lib_api_run"]),
             (
                 vec!["x:lib/api@1.0.0.run", "x:lib/api@2.0.0-rc.1.run"],
@@ -194,9 +199,26 @@ mod tests {
     #[test]
     fn one_more_function_renames_only_those_that_would_share_its_name() {
         let before = ["a:b/c.go", "a:b/c.stop", "a:b/d.c-stop"];
-        assert_eq!(named(&before), ["go", "stop", "c_stop"]);
+        assert_eq!(named(&before), ["go", "stop", "d_c_stop"]);
         let more = [&before[..], &["a:b/e.stop"]].concat();
-        assert_eq!(named(&more), ["go", "a_b_c_stop", "c_stop", "e_stop"]);
+        assert_eq!(named(&more), ["go", "a_b_c_stop", "d_c_stop", "e_stop"]);
+    }
+
+    #[test]
+    fn one_more_function_of_an_interface_takes_no_name_from_another() {
+        for (before, added) in [
+            (vec!["a:b/c.go", "a:b/d.go"], "x:y/z.c-go"),
+            (vec!["a:b/c.go"], "x:y/c.go"),
+            (vec!["a:b/c.go", "a:b/d.stop"], "a:b/d.a-b-c-go"),
+            (vec!["x:lib/api@1.0.0.run"], "x:lib/api@2.0.0.run"),
+        ] {
+            let old = named(&before);
+            let new = named(&[&before[..], &[added]].concat());
+            for (place, name) in new.iter().enumerate() {
+                let had = old.iter().position(|old| old == name);
+                assert!(had.is_none_or(|had| had == place), "{name} was that of {had:?}: {before:?} and {added}");
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! redb locks the file for the process that has it open. People have several clients, and each
 //! starts a host of its own with the same manifest. So a host closes the file between two
 //! operations once another one waits for it, and soon after the last operation where none does. One
-//! that finds it locked waits for its turn, and looks for the file alone: the queue is a lock on a
-//! file beside it.
+//! that finds it locked waits for its turn, and only that one tries to open it: the queue is a lock
+//! on a file next to it.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -268,7 +268,7 @@ impl Builder {
         for (component, problem) in found.into_iter().flatten() {
             broken.sort(&mut draft, &component, vec![problem], &mut problems);
         }
-        // A start with nothing left is none.
+        // If no component is left, the start fails.
         if draft.parts.components.is_empty() && withheld.is_empty() {
             problems.append(&mut broken.problems);
         }

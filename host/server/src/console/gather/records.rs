@@ -67,8 +67,8 @@ impl ChainToRead {
     }
 }
 
-/// Opens all chains of an audit. Together they have so many bytes that are read: small ones whole,
-/// and large ones an equal part of the rest.
+/// Opens all chains of an audit. At most `bytes_max` bytes of them are read: small chains whole,
+/// large ones in equal parts of the rest.
 ///
 /// # Errors
 /// The system's error where the first one cannot be opened; others that are gone are left out.

@@ -167,7 +167,7 @@ pub fn trim_heap() {
     }
 }
 
-/// True if the process can reserve so many bytes of address space beside those that it has. They
+/// True if the process can reserve this many more bytes of address space. They
 /// are given back at once.
 pub fn has_address_space(bytes: u64) -> bool {
     let Ok(length) = usize::try_from(bytes) else { return false };

@@ -112,8 +112,8 @@ fn threads(process: u32) -> Result<[Call; 5], BackendError> {
     Ok([
         (libc::SYS_clone, clone.collect::<Result<_, _>>()?),
         (libc::SYS_futex, futex.collect::<Result<_, _>>()?),
-        // Ending itself by `abort`.
-        (libc::SYS_tgkill, vec![all([int(0, process.cast_signed())])?]),
+        // Ending itself by `abort`, and by no signal that others could have sent.
+        (libc::SYS_tgkill, vec![all([int(0, process.cast_signed()), int(2, libc::SIGABRT)])?]),
         (libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME])?),
         // Reading its own limits, as the C library does for a thread's stack.
         (libc::SYS_prlimit64, vec![all([int(0, 0), word(2, 0)])?]),

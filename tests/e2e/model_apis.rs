@@ -74,7 +74,7 @@ fn forty_tools_with_one_fault_take_few_lines() {
     let (_, warned) = shown.succeeded().split_once("\nwarning[enum_not_text]: ").unwrap();
     let (group, _) = warned.split_once("\n\n").unwrap();
     assert!(
-        group.starts_with("an enum that is not of texts beside \"type\": \"string\": refused by Gemini\n"),
+        group.starts_with("an enum of anything but texts, or without \"type\": \"string\": refused by Gemini\n"),
         "{group}"
     );
     assert!(group.contains("  and 30 more tools\n  hint: ") && group.lines().count() == 13, "{group}");

@@ -272,7 +272,7 @@ mod tests {
         let warnings =
             ToolWarnings::of_component("acme", ShapeName::Contract, &[tool("longer", &two), tool("b", &one)]);
         let text = "\
-warning[enum_not_text]: an enum that is not of texts beside \"type\": \"string\": refused by Gemini
+warning[enum_not_text]: an enum of anything but texts, or without \"type\": \"string\": refused by Gemini
   longer  /inputSchema/properties/a/enum
   hint: write texts with \"type\": \"string\", or minimum and maximum
 
@@ -283,7 +283,7 @@ warning[const]: const: refused by Gemini; clients get an enum of one text, or a 
 ";
         assert_eq!(warnings.text(Style::Plain), text);
         let first = json!({"code": "enum_not_text", "tool": "longer", "component": "acme", "pointer": "/inputSchema/properties/a/enum",
-            "who": ["Gemini"], "text": "an enum that is not of texts beside \"type\": \"string\": refused by Gemini", "served": true});
+            "who": ["Gemini"], "text": "an enum of anything but texts, or without \"type\": \"string\": refused by Gemini", "served": true});
         assert_eq!(warnings.to_json()[0], first);
         assert_eq!(
             (warnings.to_json()[1]["served"].clone(), warnings.left_out(), warnings.is_empty()),

@@ -42,9 +42,23 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)
     guarded(bytes, || compile_anew(sandbox, (bytes, digest)))
 }
 
+/// [`compile`], for a component that is linked afterwards. One that imports what this host does not
+/// offer is refused before it is compiled.
+pub(crate) fn compile_to_link<'s>(
+    sandbox: &'s Sandbox,
+    (bytes, digest): (&[u8], Digest),
+) -> Result<Compiled<'s>, LoadError> {
+    if let Some(compiled) = find(sandbox, (bytes, digest)) {
+        return Ok(compiled);
+    }
+    guarded(bytes, || {
+        check_imports(bytes)?;
+        compile_anew(sandbox, (bytes, digest))
+    })
+}
+
 fn compile_anew<'s>(sandbox: &'s Sandbox, (bytes, digest): (&[u8], Digest)) -> Result<Compiled<'s>, LoadError> {
     let survey = survey(bytes)?;
-    check_imports(bytes)?;
     let lane = lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
     let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), (bytes, digest));
     let code = code.map_err(|error| features::named(error.into(), bytes))?;

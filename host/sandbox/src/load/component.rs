@@ -121,7 +121,7 @@ impl ToolComponent {
     /// # Errors
     /// Likewise.
     pub fn load_known(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> Result<Self, LoadError> {
-        let compiled = compile::compile(sandbox, (bytes, digest))?;
+        let compiled = compile::compile_to_link(sandbox, (bytes, digest))?;
         let inspection = Inspection::of(&compiled.component, (bytes, digest));
         Self::link(sandbox, compiled, inspection, bytes)
     }

@@ -234,7 +234,7 @@ async fn callers_have_namespaces_of_their_own_whatever_a_process_says() {
     call.settle().await;
     drop(call);
     // The host knows the caller as "tester", and the process knows no name.
-    let store = Store::open(&folder.path().join("state"), "it", Duration::from_secs(2)).unwrap();
+    let store = Store::open(&folder.path().join("state"), "it", Duration::from_secs(60)).unwrap();
     assert_eq!(store.get(&place("caller:tester", "b"), "mine").unwrap().unwrap(), b"1");
     assert_eq!(store.get(&place("", "b"), "mine").unwrap(), None);
 }

@@ -32,7 +32,7 @@ pub const ROWS: &[Row] = &[
     row("kill every process", |_| only("kill", json!([-1, KILL])), Killed),
     row(
         "kill a thread of the host as one of its own",
-        |s| json!([call("getpid", json!([])), call("tgkill", json!([{"answer": 0}, s.host_id(), KILL]))]),
+        |s| json!([call("getpid", json!([])), call("tgkill", json!([{"answer": 0}, s.host_id(), ABORT]))]),
         Fails(&[SRCH]),
     ),
     row("kill a thread of the host", |s| only("tgkill", json!([s.host_id(), s.host_id(), KILL])), Killed),

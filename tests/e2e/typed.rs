@@ -251,6 +251,21 @@ fn functions_that_json_cannot_serve_are_left_out_with_a_warning_that_can_be_take
     }
 }
 
+#[test]
+fn functions_beside_a_list_of_tools_are_left_out_with_a_warning_that_can_be_taken_away() {
+    let manifest = manifest_of(&["lists_and_functions"]);
+    for (more, warns) in [("", true), ("skip_unsupported = true\n", false)] {
+        let folder = Folder::with_manifest(&format!("{manifest}{more}"));
+        let said = Command::in_folder(&folder, &["check", "toolcell.toml"]).run().stderr;
+        let warning =
+            "goes without \"acme:more/numbers@1.0.0.double\" (the component lists its tools itself, by the contract)";
+        assert_eq!(said.contains(warning), warns, "{said}");
+        let mut host = TestHost::in_folder(folder);
+        assert_eq!(names(&mut host), ["run"]);
+        assert_eq!(host.call("run", json!({})).text(), "survived");
+    }
+}
+
 const LONG: &str = "this_is_a_very_long_function_name_that_goes_on_and_on_u_118103e4";
 
 #[test]

@@ -106,6 +106,19 @@ pub(super) fn publish(new: &Path, path: &Path) -> std::io::Result<()> {
     sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
+/// Keeps the content of these files of a folder over a loss of power. Many files take one round to
+/// the disk here: each by itself takes some milliseconds.
+#[cfg(target_os = "linux")]
+pub(super) fn sync<'p>(folder: &Path, _: impl Iterator<Item = &'p Path>) -> std::io::Result<()> {
+    Ok(rustix::fs::syncfs(File::open(folder)?)?)
+}
+
+/// Keeps the content of these files of a folder over a loss of power.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync<'p>(_: &Path, mut files: impl Iterator<Item = &'p Path>) -> std::io::Result<()> {
+    files.try_for_each(|path| File::open(path)?.sync_all())
+}
+
 /// Keeps a folder's names over a loss of power.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()

@@ -101,19 +101,31 @@ impl Store {
             staged.take(entry, &mut taken)?;
         }
         let Taken { components, attached, needed, .. } = taken;
-        for digest in &needed {
-            let (path, size) = staged.get(digest)?;
-            if !self.has_blob(digest, *size) {
-                let blob = self.blob_path(digest);
-                files::publish(path, &blob).map_err(StoreError::files("writing", &blob))?;
-            }
-        }
+        self.publish(&staged, &needed)?;
         let mut seen = BTreeSet::new();
         let digests = components.iter().map(|component| component.digest.clone());
         let digests = digests.filter(|digest| seen.insert(digest.clone())).collect();
         let imported = Imported { components: digests, attached: attached.len() };
         self.record(components, attached)?;
         Ok(imported)
+    }
+
+    /// Makes blobs of what is needed. All are on the disk before the first one gets its name.
+    fn publish(&self, staged: &Staged, needed: &BTreeSet<Digest>) -> Result<(), StoreError> {
+        let mut new = Vec::new();
+        for digest in needed {
+            let (path, size) = staged.get(digest)?;
+            if !self.has_blob(digest, *size) {
+                new.push((path, self.blob_path(digest)));
+            }
+        }
+        let folder = self.blobs_folder();
+        files::sync(&folder, new.iter().map(|(path, _)| path.as_path()))
+            .map_err(StoreError::files("writing", &folder))?;
+        for (path, blob) in &new {
+            std::fs::rename(path, blob).map_err(StoreError::files("writing", blob))?;
+        }
+        files::sync_folder(&folder).map_err(StoreError::files("writing", &folder))
     }
 
     /// Reads the whole archive.
@@ -165,7 +177,6 @@ impl Store {
         if found != digest {
             return Err(refused(format!("the digest of its file {digest} is {found}")));
         }
-        file.sync_all().map_err(failed)?;
         tar::skip(archive, tar::padding(size))
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
         "the end" => ended(call, Ok(FORGED.to_owned())),
         "a long end" => ended(call, Ok(long())),
         "a failure that is long" => ended(call, Err(Failure::Failed(long()))),
-        "a trap that is long" => ended(call, Err(Failure::Trapped { reason: long(), detail: long() })),
+        "a trap that is long" => FromSandbox::Ended(call, Box::new(WireReport::trapped(&long()))),
         "an end that is cancelled" => ended(call, Err(Failure::Cancelled)),
         "an end that says the sandbox was ended" => {
             ended(call, Err(Failure::SandboxEnded { reason: "nobody's fault".to_owned() }))

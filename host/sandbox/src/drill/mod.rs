@@ -47,10 +47,15 @@ pub(crate) fn begins(call: CallId) {
     LATEST.store(call, Ordering::Relaxed);
 }
 
+/// True if a guest of this process took the first wall away.
+pub(crate) fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed)
+}
+
 /// The limits of a call: those of its tool, or the widest there are where a guest of this process
 /// took the first wall away. The host has its own.
 pub(crate) fn limits(limits: &Limits) -> Limits {
-    if !OPEN.load(Ordering::Relaxed) {
+    if !is_open() {
         return *limits;
     }
     let widest = |limits: Limits, limit: Limit| limits.with(limit, limit.spec().max).unwrap_or(limits);

@@ -386,6 +386,13 @@ impl From<CallReport<contract::CallResult>> for WireReport {
 }
 
 impl WireReport {
+    /// The report of a call that trapped, with texts that no honest process would tell whole.
+    #[cfg(feature = "drill")]
+    pub(crate) fn trapped(text: &str) -> Self {
+        let told = WireFailure::Trapped { reason: text.to_owned(), detail: text.to_owned() };
+        Self { outcome: Err(told), ..Self::from(CallReport::not_run(Failure::Cancelled)) }
+    }
+
     /// True if the texts of the report are long.
     pub(crate) fn is_long(&self) -> bool {
         let answer = match &self.outcome {

@@ -388,6 +388,11 @@ impl Catalog {
         Ok(Self { visibility: same.visibility.also_under(rules), ..same })
     }
 
+    /// True if callers see less than its own rules let them see, until the next generation serves.
+    pub const fn is_narrowed(&self) -> bool {
+        self.visibility.is_narrowed()
+    }
+
     /// From now on news of resources that calls change go there.
     pub(crate) fn tell_by(&self, updates: &Arc<crate::updates::Updates>) {
         self.news.open(updates);

@@ -48,6 +48,11 @@ impl Visibility {
         Self { also: Some(Arc::clone(rules)), views: RwLock::default(), ..self }
     }
 
+    /// True if it is [narrowed](Self::also_under).
+    pub const fn is_narrowed(&self) -> bool {
+        self.also.is_some()
+    }
+
     /// The manifest's rules.
     pub fn callers(&self) -> &Arc<Callers> {
         &self.callers

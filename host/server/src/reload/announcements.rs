@@ -178,7 +178,8 @@ impl Announcer {
     /// Looks at this replica's own list.
     async fn look(&mut self) {
         let new = self.current.snapshot();
-        if Arc::ptr_eq(&new, &self.told) {
+        // Listeners hear of what is narrowed with the generation that brings the new rules.
+        if Arc::ptr_eq(&new, &self.told) || new.is_narrowed() {
             return;
         }
         if self.agreement.own_is(digest(&new), Instant::now()) {
@@ -197,7 +198,9 @@ impl Announcer {
         } else {
             self.server.catalog_replaced_by(&self.told, &new, lists);
         }
-        self.told = new;
+        if !new.is_narrowed() {
+            self.told = new;
+        }
     }
 }
 

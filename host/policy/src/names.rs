@@ -6,7 +6,7 @@
 //! | component | 1 to 64 of `a-z 0-9 _ -`, not `_` or `-` first | `weather` |
 //! | tool, as its component calls it | 1 to 64 of `A-Z a-z 0-9 _ -` | `get_forecast` |
 //! | prefix | 1 to 63 of the same | `wx_` |
-//! | tool, as a client sees it | prefix + tool, [shortened](shortened) to 64 | `wx_get_forecast` |
+//! | tool, as a client sees it | prefix + tool, [`shortened`] to 64 | `wx_get_forecast` |
 
 /// The longest name of a component or a tool, in characters: what most clients and model APIs
 /// accept.

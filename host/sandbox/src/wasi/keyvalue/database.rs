@@ -183,7 +183,7 @@ impl StateFile {
     /// Returns once everything up to `mark` survives the host, and the machine. Calls that end
     /// together share one wait for the disk.
     pub(super) fn settle(self: &Arc<Self>, mark: Mark) -> Result<(), Fault> {
-        let _visit = self.visit();
+        let _visit = self.visit_beside_others();
         let _turn = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         if self.now.read().unwrap_or_else(PoisonError::into_inner).life != mark.life {
             return Err(Fault::Lost);
@@ -220,6 +220,18 @@ impl StateFile {
     fn visit(self: &Arc<Self>) -> Visit {
         let mut users = self.users();
         while users.closing {
+            users = self.quiet.wait(users).unwrap_or_else(PoisonError::into_inner);
+        }
+        users.count += 1;
+        Visit(Arc::clone(self))
+    }
+
+    /// [`visit`](Self::visit), for one that may have a visit already: while anybody has one, the
+    /// file is not closed, and waiting for that would never end. Only calls that have written come
+    /// here, so that these visits do end.
+    fn visit_beside_others(self: &Arc<Self>) -> Visit {
+        let mut users = self.users();
+        while users.closing && users.count == 0 {
             users = self.quiet.wait(users).unwrap_or_else(PoisonError::into_inner);
         }
         users.count += 1;

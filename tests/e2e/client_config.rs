@@ -126,7 +126,8 @@ fn paths_are_printed_without_detours() {
     let elsewhere = Folder::with_manifest("");
     std::fs::create_dir_all(folder.path().join("sub/deeper")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("sub/out")).unwrap();
-    let (own, other) = (folder.manifest(), elsewhere.manifest().canonicalize().unwrap());
+    let own = folder.manifest();
+    let other = elsewhere.manifest().canonicalize().unwrap();
     for (written, clean) in [
         ("toolcell.toml", &own),
         ("./toolcell.toml", &own),

@@ -424,7 +424,8 @@ fn results_survive_the_host_and_tasks_that_ran_in_it_have_failed() {
 fn processes_beside_each_other_answer_for_each_other_s_tasks() {
     let _alone = alone("the files of tasks of two processes");
     let folder = Folder::with_manifest(&manifest(""));
-    let (mut one, mut other) = (TestHost::in_folder(folder.clone()), TestHost::in_folder(folder.clone()));
+    let mut one = TestHost::in_folder(folder.clone());
+    let mut other = TestHost::in_folder(folder.clone());
     let said = begin(&mut one, "say", json!({}));
     assert_eq!(once(&mut other, &said, &["completed"])["result"]["content"][0]["text"], "said");
     let asks = begin(&mut one, "multi_input", json!({}));

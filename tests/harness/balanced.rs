@@ -143,7 +143,8 @@ impl Shared {
 fn with_shared_places(manifest: &str) -> (String, &'static str) {
     const DEFAULTS: &str = "[defaults.limits]";
     let mut lines: Vec<String> = Vec::new();
-    let (mut section, mut has_places) = ("", false);
+    let mut section = "";
+    let mut has_places = false;
     for line in manifest.lines() {
         lines.push(line.to_owned());
         if line.starts_with('[') {

@@ -237,7 +237,8 @@ mod tests {
     fn a_name_that_is_too_long_ends_in_a_digest_of_all_of_it() {
         let long = "a".repeat(64);
         assert_eq!(shortened(&long, "any"), long);
-        let (one, other) = (shortened(&format!("{long}b"), "one"), shortened(&format!("{long}b"), "other"));
+        let one = shortened(&format!("{long}b"), "one");
+        let other = shortened(&format!("{long}b"), "other");
         assert_eq!(one.len(), 64);
         assert_eq!(one[..56], format!("{}_", "a".repeat(55)));
         assert!(one[56..].bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");

@@ -66,7 +66,8 @@ pub fn adopt(made: impl AsFd, folder: impl AsFd) -> io::Result<()> {
     if around.st_uid == 0 || !is_new {
         return Ok(());
     }
-    let (owner, group) = (Uid::from_raw(around.st_uid), Gid::from_raw(around.st_gid));
+    let owner = Uid::from_raw(around.st_uid);
+    let group = Gid::from_raw(around.st_gid);
     Ok(rustix::fs::fchown(made, Some(owner), Some(group))?)
 }
 

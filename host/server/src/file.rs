@@ -99,7 +99,8 @@ impl Keeper {
 
     fn by(file: Option<&Metadata>, folder: &Metadata) -> Option<Self> {
         let found = file.unwrap_or(folder);
-        let (uid, gid) = (Uid::from_raw(found.uid()), Gid::from_raw(found.gid()));
+        let uid = Uid::from_raw(found.uid());
+        let gid = Gid::from_raw(found.gid());
         let is_for_group = folder.uid() == 0 && folder.gid() != 0 && folder.mode() & 0o057 == 0o050;
         let group_reads = is_for_group || file.is_some_and(|file| file.mode() & 0o044 == 0o040);
         Some(Self { uid, gid, group_reads })

@@ -80,7 +80,9 @@ impl KeptTask {
         let status = TaskStatus::of_letter(words.next()?)?;
         let mut numbers = words.map(|word| word.parse::<u64>().ok());
         let mut number = || numbers.next()?;
-        let (created_ms, changed_ms, ttl_ms) = (number()?, number()?, number()?);
+        let created_ms = number()?;
+        let changed_ms = number()?;
+        let ttl_ms = number()?;
         let place = if form == FORM { number()? } else { created_ms << NUMBER_BITS };
         let lengths = numbers.map(|length| usize::try_from(length?).ok()).collect::<Option<Vec<usize>>>()?;
         let (body_bytes, lengths) = lengths.split_last()?;
@@ -234,7 +236,8 @@ mod tests {
 
     #[test]
     fn numbers_of_a_process_grow_and_those_of_several_differ() {
-        let (mut last, mut seen) = (0, std::collections::HashSet::new());
+        let mut last = 0;
+        let mut seen = std::collections::HashSet::new();
         for now in [5, 5, 5, 6, 4] {
             let next = next_number(now, 7, last);
             assert!(next > last && seen.insert(next));

@@ -162,7 +162,8 @@ fn a_request_that_was_refused_as_the_server_was_away_runs_with_the_next_try() {
     let engine = Engine::start(&[]);
     let way = DisturbedWay::to(engine.port());
     run(async {
-        let (one, other) = (replica(way.port()), replica(engine.port()));
+        let one = replica(way.port());
+        let other = replica(engine.port());
         let request = Request { caller: "ann", name: "key", what: "{}" };
         assert_eq!(one.is_noted("what").await, Ok(false));
         for lost in [Disturbance::AnswersAreLost, Disturbance::QuestionsAreLost] {
@@ -199,7 +200,8 @@ fn an_answer_that_the_server_was_not_told_is_kept_once_it_is_back() {
     let engine = Engine::start(&[]);
     let way = DisturbedWay::to(engine.port());
     run(async {
-        let (one, other) = (replica(way.port()), replica(engine.port()));
+        let one = replica(way.port());
+        let other = replica(engine.port());
         let request = Request { caller: "ann", name: "key", what: "{}" };
         let Begun::Now(claim) = one.begin(&request, HOUR).await.unwrap() else { panic!("it runs already") };
         way.set(Disturbance::QuestionsAreLost);

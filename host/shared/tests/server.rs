@@ -178,9 +178,11 @@ fn a_clock_that_is_set_back_costs_no_more_than_what_was_spent() {
     let script = Script::new(&include_str!("../src/valkey/rates.lua").replace(clock, "{ARGV[3], ARGV[4]}"));
     let mut connection = redis::Client::open(("127.0.0.1", engine.port())).unwrap().get_connection().unwrap();
     // Three calls in a minute.
-    let (interval, ahead) = (20_000_000_000_u64, 40_000_000_000_u64);
+    let interval = 20_000_000_000_u64;
+    let ahead = 40_000_000_000_u64;
     let mut take = |at_ms: u64| {
-        let (s, us) = (at_ms / 1_000, at_ms % 1_000 * 1_000);
+        let s = at_ms / 1_000;
+        let us = at_ms % 1_000 * 1_000;
         let mut script = script.key("rate");
         script.arg(interval).arg(ahead).arg(s).arg(us);
         let (place, wait): (u64, u64) = script.invoke(&mut connection).unwrap();
@@ -217,7 +219,8 @@ fn places_of_before_a_clock_was_set_back_come_free_in_their_time() {
     let script = Script::new(&include_str!("../src/valkey/enter.lua").replace(clock, "{ARGV[6], ARGV[7]}"));
     let mut connection = redis::Client::open(("127.0.0.1", engine.port())).unwrap().get_connection().unwrap();
     let mut ask = |holder: &str, replica: &str, at_ms: u64| {
-        let (s, us) = (at_ms / 1_000, at_ms % 1_000 * 1_000);
+        let s = at_ms / 1_000;
+        let us = at_ms % 1_000 * 1_000;
         let mut script = script.key("run");
         script.key("wait").arg(holder).arg(2).arg(10_000).arg(replica).arg(60_000).arg(s).arg(us);
         script.invoke::<i64>(&mut connection).unwrap() >= 0

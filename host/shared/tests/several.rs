@@ -289,7 +289,8 @@ async fn each_step_of_a_task(options: &ValkeyOptions) {
     let bounds = TaskBounds { caller_max: 2, all_max: 2, caller_bytes_max: 1_000, all_bytes_max: 1_000 };
     let lost = LostTask { body: "e{}", message: "lost" };
     let tasks = SharedTasks::new(options.clone(), bounds, lost, &tokio::runtime::Handle::current()).unwrap();
-    let (one, two) = ("1".repeat(32), "2".repeat(32));
+    let one = "1".repeat(32);
+    let two = "2".repeat(32);
     for id in [&one, &two] {
         let new = NewTask { id, caller: "ann", ttl: MINUTE, bytes: 1 };
         assert_eq!(tasks.create(&new).await, Ok(Creation::Created));

@@ -252,7 +252,8 @@ fn a_server_that_was_away_for_long_ends_no_task_of_a_process_that_runs() {
     let engine = Engine::start(&[]);
     let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
     run(async {
-        let (one, other) = (shared(&options), shared(&options));
+        let one = shared(&options);
+        let other = shared(&options);
         create(&one, "ann", 1, MINUTE, 1).await;
         let process = processes(&engine).pop().unwrap();
         // As it is after an outage, or a leap of the clock: the time of the process is over, and
@@ -281,7 +282,8 @@ fn a_silence_is_forgiven_once_and_who_asks_again_learns_that_nobody_is_left() {
     let engine = Engine::start(&[]);
     let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
     run(async {
-        let (one, other) = (shared(&options), shared(&options));
+        let one = shared(&options);
+        let other = shared(&options);
         create(&one, "ann", 1, MINUTE, 1).await;
         drop(one);
         let process = processes(&engine).pop().unwrap();

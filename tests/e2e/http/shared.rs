@@ -143,7 +143,8 @@ fn each_replica_runs_as_many_calls_as_its_concurrency_and_asks_nobody_for_a_plac
     let answers: Vec<String> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..6)
             .map(|client| {
-                let (mut wire, sleeps) = (replicas[client % 3].connect(), &sleeps);
+                let mut wire = replicas[client % 3].connect();
+                let sleeps = &sleeps;
                 scope.spawn(move || said(&wire.ask(sleeps).frame()).0)
             })
             .collect();

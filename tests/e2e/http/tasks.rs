@@ -160,7 +160,8 @@ fn a_replica_that_is_asked_to_end_lets_its_tasks_end_first() {
     let [one, other] = [(); 2].map(|()| replica(&engine));
     let short = id_of(&one.ask(&call("slow_compute", json!({"seconds": 2}))));
     let long = id_of(&one.ask(&call("slow_compute", json!({"seconds": 600}))));
-    let (began, process) = (Instant::now(), one.into_process());
+    let began = Instant::now();
+    let process = one.into_process();
     process.terminate();
     let done = once(&other, &get(&short), &["completed", "failed"]);
     assert_eq!(done["result"]["content"][0]["text"], "computed it", "{done}");

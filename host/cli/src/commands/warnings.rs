@@ -73,7 +73,8 @@ impl ToolWarnings {
         let tools = catalog.tools().tools().iter().enumerate().filter(|(_, tool)| tool.is_tool());
         for (index, tool) in tools {
             let Some((component, _)) = catalog.tool_source(index) else { continue };
-            let (written, served) = (tool.definition(), tool.served());
+            let written = tool.definition();
+            let served = tool.served();
             let hints = &written.hints;
             let output = written.output_schema.as_ref().zip(served.output_schema.as_ref());
             let by = SchemaAuthor::of(component.shape());

@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn bytes_come_back_evenly_and_to_nobody_else() {
         let sent = SentBytes::new(600);
-        let (ann, bob) = (caller("ann"), caller("bob"));
+        let ann = caller("ann");
+        let bob = caller("bob");
         let start = Instant::now();
         assert_eq!(sent.take_at(start, &ann, 500), Ok(()));
         assert_eq!(sent.take_at(start, &ann, 101), Err(Duration::from_millis(100)));

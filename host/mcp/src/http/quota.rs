@@ -269,7 +269,8 @@ mod tests {
         let places = Quota::reserving(100, 90, 10);
         let mut greedy = places.empty_guard(&Owner::Machine);
         assert_eq!(greedy.extend_past(100), Ok(()));
-        let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let one = peer("192.0.2.1");
+        let other = peer("192.0.2.2");
         let mut small = places.empty_guard(&one);
         assert_eq!(small.extend_past(10), Ok(()));
         assert_eq!(small.extend_past(1), Err(QuotaError::Whole));
@@ -280,7 +281,8 @@ mod tests {
     #[test]
     fn something_longer_than_the_share_passes_where_anything_is_left_and_nothing_after_it() {
         let places = Quota::new(100, 10);
-        let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let one = peer("192.0.2.1");
+        let other = peer("192.0.2.2");
         let mut first = places.empty_guard(&one);
         assert_eq!(first.extend_past(9), Ok(()));
         assert_eq!((places.has_room(&one), first.extend_past(80), first.count()), (Ok(()), Ok(()), 89));

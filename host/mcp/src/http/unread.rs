@@ -208,7 +208,8 @@ mod tests {
             .collect();
         assert_eq!(share.quota.taken(), 2 * (FRAME_BYTES + 2));
         let sent: Vec<u8> = frames.into_iter().next().unwrap().into_event(&mailbox()).into_iter().flatten().collect();
-        let (before, after) = (b"data: {".as_slice(), b"}\n\n".as_slice());
+        let before = b"data: {".as_slice();
+        let after = b"}\n\n".as_slice();
         assert_eq!(sent, [before, &shared, after].concat());
     }
 

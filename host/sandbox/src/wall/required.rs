@@ -35,7 +35,8 @@ impl RequiredWalls {
         }
         let reasons: Vec<String> = needed.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
         let names: Vec<String> = needed.iter().map(|(wall, _)| format!("{wall:?}")).collect();
-        let (reasons, names) = (reasons.join("; "), names.join(", "));
+        let reasons = reasons.join("; ");
+        let names = names.join(", ");
         Err(format!("not every wall stands: {reasons}; to do without, add {names} to {KEY} in [server]"))
     }
 }

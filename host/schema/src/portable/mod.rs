@@ -190,7 +190,8 @@ impl<'s> Renderer<'s> {
         self.conditions(written, &mut draft);
         self.left_over(written, &mut draft);
         let is = |name: &str| names_type(draft.members.get("type"), name);
-        let (is_object, is_array) = (is("object"), is("array"));
+        let is_object = is("object");
+        let is_array = is("array");
         if is_object && !draft.members.contains_key("properties") {
             draft.put("properties", json!({}));
         }
@@ -390,7 +391,8 @@ impl<'s> Renderer<'s> {
         if least != Some(0) {
             let rendered = self.schema(contains);
             let most = written.get("maxContains").filter(|_| !rendered.wider);
-            let (least, most) = (least.filter(|least| *least > 1), most.cloned());
+            let least = least.filter(|least| *least > 1);
+            let most = most.cloned();
             draft.put_schema("contains", rendered);
             if let Some(least) = least {
                 draft.put("minContains", least);

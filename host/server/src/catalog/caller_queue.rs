@@ -240,7 +240,8 @@ mod tests {
     #[tokio::test]
     async fn one_caller_runs_so_many_calls_with_large_arguments_and_others_do_not_wait_for_it() {
         let queues = CallerQueues::default();
-        let (limits, none) = (Limits::default().with(Limit::QueueWait, 5).unwrap(), Cancellation::new());
+        let limits = Limits::default().with(Limit::QueueWait, 5).unwrap();
+        let none = Cancellation::new();
         let turn = |caller: &'static str, bytes| queues.turn(caller, bytes, &limits, &none);
         let mut held = Vec::new();
         for _ in 0..LARGE_OWN_MAX {

@@ -77,7 +77,8 @@ pub fn check_certificates(manifest: &Manifest, folder: &Path) -> Vec<Diagnostic>
 
 impl Listener<'_> {
     fn check(&self, folder: &Path, now: SystemTime) -> Vec<Diagnostic> {
-        let (section, file) = (self.section, self.files.certificate());
+        let section = self.section;
+        let file = self.files.certificate();
         let error = |text: String| Diagnostic::error("http::certificate", format!("{section}: {text}"));
         let warning = |text: String| Diagnostic::warning("http::certificate", format!("{section}: {text}"));
         let (chain, key) = match read(&folder.join(file), &folder.join(self.files.key())) {
@@ -120,7 +121,8 @@ impl CertificateFacts {
         let first = first.filter(|first| first.len() as u64 <= PEM_BYTES_MAX).ok_or("it holds no certificate")?;
         let own = x509_cert::Certificate::from_der(&first).map_err(|error| format!("it cannot be read: {error}"))?;
         let own = own.tbs_certificate;
-        let (mut names, mut addresses) = (Vec::new(), Vec::new());
+        let mut names = Vec::new();
+        let mut addresses = Vec::new();
         let named = own.get::<SubjectAltName>().map_err(|error| format!("its names cannot be read: {error}"))?;
         for name in named.into_iter().flat_map(|(_, names)| names.0) {
             match name {
@@ -129,7 +131,8 @@ impl CertificateFacts {
                 _ => {}
             }
         }
-        let (begins, ends) = (own.validity.not_before.to_system_time(), own.validity.not_after.to_system_time());
+        let begins = own.validity.not_before.to_system_time();
+        let ends = own.validity.not_after.to_system_time();
         Ok(Self { begins, ends, names, addresses })
     }
 

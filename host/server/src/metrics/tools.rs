@@ -84,7 +84,8 @@ impl NamedTools {
 
     fn named(&self, all: impl Iterator<Item = ToolFigures>) -> Vec<ToolFigures> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut own, mut together) = (Vec::new(), None::<ToolFigures>);
+        let mut own = Vec::new();
+        let mut together = None::<ToolFigures>;
         for figures in all.filter(ToolFigures::is_used) {
             let key = (figures.tool.clone(), figures.component.clone());
             if names.has_own(key, self.most) {

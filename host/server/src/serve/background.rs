@@ -149,7 +149,8 @@ fn heed_signals(serving: &Serving, stop: Arc<dyn Fn() + Send + Sync>, orders: Or
     use tokio::signal::unix::{SignalKind, signal};
     let runtime = serving.machine.runtime.handle();
     let _inside = runtime.enter();
-    let (ending, current) = (Arc::clone(&serving.ending), Arc::clone(&serving.current));
+    let ending = Arc::clone(&serving.ending);
+    let current = Arc::clone(&serving.current);
     let end = move |signal| {
         let catalogs = [current.held(), vec![current.snapshot()]].concat();
         let (running, _) = load(catalogs.iter());

@@ -106,12 +106,12 @@ fn wrong_filter(problem: &str) -> Exit {
     Exit::Usage
 }
 
-/// Reports lines that are no records.
+/// Reports lines that are not records.
 fn say_unreadable(file: &Path, lines: u64) -> Exit {
     if lines == 0 {
         return Exit::Done;
     }
-    let message = format!("{}: lines that are no records, left out: {lines}", file.display());
+    let message = format!("{}: lines that are not records, left out: {lines}", file.display());
     terminal::error(&message, Some("`toolcell audit verify` says where"));
     Exit::AtFault
 }

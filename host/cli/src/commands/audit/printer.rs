@@ -30,7 +30,7 @@ pub struct Printer {
 struct ChainState {
     started: BTreeMap<u64, StartedCall>,
     loads: Loads,
-    /// Lines that are no records.
+    /// Lines that are not records.
     unreadable: u64,
 }
 
@@ -83,7 +83,7 @@ impl Printer {
         self.out.flush()
     }
 
-    /// Prints calls without an end; returns the number of lines that are no records, by chain.
+    /// Prints calls without an end; returns the number of lines that are not records, by chain.
     pub fn end(mut self) -> io::Result<BTreeMap<u32, u64>> {
         self.loaded()?;
         if !self.is_json {

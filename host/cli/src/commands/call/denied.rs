@@ -159,7 +159,8 @@ fn command(denial: &Denial, path: &Path, text: &str) -> Option<String> {
     let entry = rights::read(&wanted.right).ok()?;
     let mut edit = ManifestEdit::of(text).ok()?;
     grant(&mut edit, component, &wanted.right, &entry).ok()?;
-    let (name, edited) = (path.to_str().filter(|path| sanitize::is_plain_line(path))?, edit.text());
+    let name = path.to_str().filter(|path| sanitize::is_plain_line(path))?;
+    let edited = edit.text();
     parse(&Source { name, text: &edited }).ok()?;
     let make = wanted.mount.as_ref().map_or(Some(String::new()), |mount| mount.made_in(&folder_of(path)))?;
     let make = if make.is_empty() { make } else { format!("{make} && ") };

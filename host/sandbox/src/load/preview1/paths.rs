@@ -228,7 +228,8 @@ mod tests {
         types.ty().function([ValType::I32, ValType::I32], [ValType::I32]);
         functions.function(0);
         memories.memory(MemoryType { minimum: 1, maximum: None, memory64: false, shared: false, page_size_log2: None });
-        let (mut exports, mut code) = (ExportSection::new(), CodeSection::new());
+        let mut exports = ExportSection::new();
+        let mut code = CodeSection::new();
         exports.export("look", ExportKind::Func, 0).export("memory", ExportKind::Memory, 0);
         code.function(&is_utf8());
         let mut module = Module::new();

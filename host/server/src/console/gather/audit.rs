@@ -263,7 +263,9 @@ pub fn check_chain(audit: &Path, own: &Path) -> ChainState {
                 }
             }
             Err((file, broken)) => {
-                let (file, line, record) = (file.path().display(), broken.line, broken.record);
+                let file = file.path().display();
+                let line = broken.line;
+                let record = broken.record;
                 let reason = format!("{file}, line {line}: the chain breaks at record {record}: {}.", broken.reason);
                 return ChainState::Broken { reason, at };
             }

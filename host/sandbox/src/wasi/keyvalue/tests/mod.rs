@@ -516,7 +516,8 @@ async fn a_host_that_writes_all_the_time_lets_others_have_their_turns() {
         let patience = Duration::from_secs(30);
         let busy = Store::open(&path, "notes", patience).unwrap();
         let other = Store::open(&path, "notes", patience).unwrap();
-        let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let done = AtomicU64::new(0);
+        let stop = AtomicBool::new(false);
         let runtime = tokio::runtime::Handle::current();
         std::thread::scope(|scope| {
             // Two at once, so that hardly a moment passes without an operation.

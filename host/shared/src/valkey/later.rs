@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Script, ScriptInvocation};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::operation::Operation;
 use super::servers::Servers;
@@ -21,6 +21,10 @@ const OPERATION_BYTES: usize = 1_024;
 /// Pause between two tries.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
+/// Operations that are tried at once. All others wait behind them, so that an outage costs the
+/// same however many wait, and a server that is back is not met by all of them.
+const TRIED_AT_ONCE: usize = 16;
+
 /// One operation with all that it needs.
 #[derive(Clone, Debug)]
 pub struct Owned {
@@ -34,6 +38,7 @@ pub struct Owned {
 pub struct Later {
     servers: Arc<Servers>,
     bytes: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
 }
 
 impl Owned {
@@ -55,7 +60,11 @@ impl Owned {
 
 impl Later {
     pub fn new(servers: Arc<Servers>) -> Self {
-        Self { servers, bytes: Arc::new(Semaphore::new(WAITING_BYTES_MAX)) }
+        Self {
+            servers,
+            bytes: Arc::new(Semaphore::new(WAITING_BYTES_MAX)),
+            turns: Arc::new(Semaphore::new(TRIED_AT_ONCE)),
+        }
     }
 
     /// Does an operation once the server is back, unless that takes longer than `time`. It is done
@@ -68,18 +77,33 @@ impl Later {
             return;
         };
         let servers = Arc::clone(&self.servers);
+        let turns = Arc::clone(&self.turns);
         let until = Instant::now() + time;
         // It ends with its time, or with the runtime.
         drop(tokio::spawn(async move {
             let mut left = times;
-            while left > 0 && Instant::now() < until {
+            while left > 0 {
                 sleep(TRY_AGAIN_AFTER).await;
-                let done: Result<i64, Away> = servers.run(Operation::Script(&operation.invocation())).await;
-                if done.is_ok() {
-                    left -= 1;
+                let Ok(Ok(turn)) = timeout_at(until, turns.acquire()).await else { break };
+                if !done_in_its_turn(&servers, &operation, until).await {
+                    break;
                 }
+                drop(turn);
+                left -= 1;
             }
             drop(room);
         }));
     }
+}
+
+/// Tries an operation until the server takes it. It keeps its turn meanwhile.
+async fn done_in_its_turn(servers: &Servers, operation: &Owned, until: Instant) -> bool {
+    while Instant::now() < until {
+        let done: Result<i64, Away> = servers.run(Operation::Script(&operation.invocation())).await;
+        if done.is_ok() {
+            return true;
+        }
+        sleep(TRY_AGAIN_AFTER).await;
+    }
+    false
 }

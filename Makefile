@@ -26,7 +26,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced dev-test drill conformance matrix console-check registries-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs book dist dist-check install uninstall check-all ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced dev-test drill conformance matrix console-check registries-check operating-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs book dist dist-check install uninstall check-all ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -95,6 +95,9 @@ console-check: build guests fixtures ## Look at the console's pages in a headles
 
 registries-check: build guests fixtures ## Pull, verify and push components at docker-registry with what cosign, sigstore's client and wkg sign and push (ARGS=keys: only that; ARGS=--parts-only: without toolcell; ARGS="--without wkg": without what takes minutes to compile)
 	@tests/registries/check.py $(ARGS)
+
+operating-check: build guests fixtures ## Type the commands of host/docs/operating.md, and try two versions, a roll, clocks that differ and a restore (ARGS="--other BINARY": another version; ARGS=--all: fail without a Valkey server)
+	@$(PYTHON) tests/operating.py $(ARGS)
 
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
 	$(CARGO) run $(tests) --bin toolcell-bench -- $(ARGS)

@@ -3,7 +3,7 @@
 
 Usage: operating.py [--other BINARY] [--all] [PART...]
 
-PART is backup, versions, replicas, clocks, snapshot or revoked; all without one.
+PART is backup, versions, forms, replicas, clocks, snapshot or revoked; all without one.
 
   --other BINARY   a toolcell of another version, for the parts with two; the same binary without it
   --all            fail where a part cannot run, instead of leaving it out
@@ -533,19 +533,44 @@ def versions(folder, other):
     with site.serves(token=token) as host:
         equal(host.in_session(session)[0], 404, "without [state] a session ends with its host")
     print(f"    {records} records of three hosts in one chain")
-    unknown = site.manifest.read_text().replace("[http]", "[http]\nof_a_later_version = 1", 1)
-    site.manifest.write_text(unknown)
-    check("of_a_later_version" in site.run("serve", "--http", codes=(1,)), "a key that is not known keeps a host from starting")
-    site.manifest.write_text(unknown.replace("of_a_later_version = 1\n", "", 1))
-    tokens = site.config / "tokens.jsonl"
-    kept = tokens.read_text()
-    tokens.write_text(kept.replace("{", '{"of_a_later_version":1,', 1))
-    check("of_a_later_version" in site.run("serve", "--http", codes=(1,)), "so does a field of a token's line")
-    tokens.write_text(kept)
-    form = next((site.data / "state" / "tasks").glob("*/????????????????????????????????"))
-    form.write_bytes(form.read_bytes().replace(b"toolcell-task-2", b"toolcell-task-9", 1))
+
+
+def forms(folder, _other):
+    """Files in a form of a later version, one after the other. Those of state and of logins have tests in their crates."""
+    site, token = with_pinned(folder)
+    with site.serves(token=token) as host:
+        host.finishes_task("sum")
+    lock, layout = site.config / "toolcell.lock", site.data / ".local" / "share" / "toolcell" / "store" / "oci-layout"
+    for file, before, after, says in (
+        (site.manifest, "version = 1", "version = 2", "version = 2"),
+        (site.manifest, "[http]", "[http]\nof_a_later_version = 1", "of_a_later_version"),
+        (site.config / "tokens.jsonl", "{", '{"of_a_later_version":1,', "of_a_later_version"),
+        (lock, "version = 1", "version = 2", "version is not 1"),
+    ):
+        with changed(file, before, after):
+            said = site.run("serve", "--http", "--locked", codes=(1,))
+            check(says in said, f"{file.name} with {after!r} keeps a host from starting, which says why", said)
+    with changed(layout, "1.0.0", "2.0.0"):
+        said = site.run("store", "verify", codes=(1,))
+        check("is not of version 1.0.0" in said, "a store of another form is refused", said)
+        with site.serves(token=token) as host:
+            status = json.loads(site.run("status", "--json", codes=(1,)))[0]
+            equal([one["component"] for one in status["left_out"]], ["echo"], "its component is left out")
+            equal(host.call("version"), "a", "others serve")
+    task = next((site.data / "state" / "tasks").glob("*/" + 32 * "?"))
+    task.write_bytes(task.read_bytes().replace(b"toolcell-task-2", b"toolcell-task-9", 1))
     with site.serves(token=token):
-        in_time("a task of a later form is removed", lambda: not form.exists())
+        in_time("a task of a later form is removed", lambda: not task.exists())
+
+
+@contextlib.contextmanager
+def changed(file, before, after):
+    """Has a file say something else meanwhile."""
+    kept = file.read_text()
+    check(before in kept, f"{file.name} has {before!r}")
+    file.write_text(kept.replace(before, after, 1))
+    yield
+    file.write_text(kept)
 
 
 def replicas(folder, other):
@@ -649,7 +674,7 @@ def revoked(folder, _other):
                 equal(host.session_status(), status, f"the token that is back in its file, {name}")
 
 
-PARTS = {part.__name__: part for part in (backup, versions, replicas, clocks, snapshot, revoked)}
+PARTS = {part.__name__: part for part in (backup, versions, forms, replicas, clocks, snapshot, revoked)}
 
 
 def main():

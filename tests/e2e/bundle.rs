@@ -33,6 +33,9 @@ http = [\"https://api.example.com\"]
 KEY = { from = \"env:BUNDLE_TEST_KEY\", header = \"X-Key\", for = \"https://api.example.com\" }
 ";
 
+/// A program of Linux that is small: packing toolcell itself takes seconds.
+const SMALL_PROGRAM: [&str; 2] = ["--program", "/bin/sh"];
+
 /// Value of the secret while it is bundled.
 const SECRET: &str = "sesame-1f0e2d";
 
@@ -138,7 +141,7 @@ fn a_bundle_of_a_server_without_a_name_has_that_of_its_folder() {
     outer.make("my weather");
     outer.write("my weather/good.wasm", fixture_bytes("good"));
     outer.write("my weather/toolcell.toml", "version = 1\n[components.good]\nsource = \"good.wasm\"\n");
-    let said = bundle(&outer, &["--manifest", "my weather/toolcell.toml"]);
+    let said = bundle(&outer, &[&["--manifest", "my weather/toolcell.toml"], &SMALL_PROGRAM[..]].concat());
     assert!(said.succeeded().starts_with("my-weather.mcpb: "), "{said:?}");
     let description = description(&unpacked(&outer, "my-weather.mcpb"));
     let names = ["name", "display_name"].map(|key| description[key].as_str().unwrap());
@@ -148,7 +151,7 @@ fn a_bundle_of_a_server_without_a_name_has_that_of_its_folder() {
 #[test]
 fn a_secret_is_asked_for_and_not_bundled() {
     let folder = folder(MANIFEST);
-    let _ = bundle(&folder, &["--output", "out.mcpb"]).succeeded();
+    let _ = bundle(&folder, &[&["--output", "out.mcpb"], &SMALL_PROGRAM[..]].concat()).succeeded();
     let place = unpacked(&folder, "out.mcpb");
     let asked = description(&place)["user_config"]["BUNDLE_TEST_KEY"].clone();
     assert_eq!(
@@ -224,7 +227,7 @@ fn what_would_be_missing_or_must_not_be_there_is_refused() {
 #[test]
 fn a_bundle_does_not_hold_itself() {
     let folder = folder(MANIFEST);
-    let _ = bundle(&folder, &["--output", "data/out.mcpb"]).succeeded();
+    let _ = bundle(&folder, &[&["--output", "data/out.mcpb"], &SMALL_PROGRAM[..]].concat()).succeeded();
     let refused = bundle(&folder, &["--output", "data/../data/out.mcpb"]);
     assert_eq!(refused.code(), 1, "{refused:?}");
     assert!(refused.stderr.contains("would hold itself, as data/out.mcpb"), "{refused:?}");

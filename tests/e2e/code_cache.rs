@@ -294,7 +294,7 @@ fn large() -> Vec<u8> {
 #[test]
 fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
     let wrong = [
-        ("[components.tool.secrets]\nKEY = { from = \"file:key\", expose = true }\n", &["grants::host"][..]),
+        ("[components.tool.secrets]\nKEY = { from = \"file:key\", expose = true }\n", &["grants::value"][..]),
         (
             "[components.tool.filesystem]\n\"/data\" = { path = \"nowhere\", access = \"read\" }\n",
             &["grants::host", "grants::not_imported"],
@@ -324,7 +324,7 @@ fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
     home.folder.write("toolcell.toml", &edited);
     assert_eq!(home.compile(), "tool compiled\n");
     home.folder.write("toolcell.toml", format!("{edited}{}", wrong[0].0));
-    assert_eq!(home.problems(), ["grants::host"]);
+    assert_eq!(home.problems(), ["grants::value"]);
 }
 
 #[test]

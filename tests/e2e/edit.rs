@@ -43,32 +43,92 @@ fn a_right_is_granted_and_revoked_and_every_other_byte_stays() {
     let again = run(&folder, &["grant", "reach_http", rules[0], "--yes"]);
     assert_eq!(again.succeeded(), "toolcell.toml: nothing to change\n");
 
-    let rights = ["read /notes = ./notes", "env UNITS = metric", "config theme = dark", "keyvalue"];
-    let arguments: Vec<&str> = ["grant", "reach_state"].into_iter().chain(rights).chain(["-y"]).collect();
-    let _ = run(&folder, &arguments).succeeded();
-    let text = folder.read("toolcell.toml");
-    let tables = "
-[components.reach_state.filesystem]
-\"/notes\" = { path = \"./notes\", access = \"read\" }
+    let granted = |component: &str, rights: &[&str]| {
+        let _ = run(&folder, &[&["grant", component], rights, &["-y"]].concat()).succeeded();
+    };
+    let others = "
+[components.reach_files]
+source = \"components/reach_files.wasm\"
 
-[components.reach_state.env]
-UNITS = \"metric\"
-
-[components.reach_state.config]
-theme = \"dark\"
-
-[components.reach_state.keyvalue]
-quota = \"1MiB\"
+[components.reach_settings]
+source = \"components/reach_settings.wasm\"
 ";
-    assert!(text.ends_with(tables), "{text}");
-    let written = run(&folder, &["grant", "reach_state", "write /notes = ./notes", "--yes"]);
-    assert!(written.succeeded().contains("+ \"/notes\" = { path = \"./notes\", access = \"write\" }"), "{written:?}");
+    let whole = format!("{MANIFEST}{others}");
+    folder.write("toolcell.toml", format!("{}{others}", folder.read("toolcell.toml")));
+    folder.make("notes");
+    granted("reach_state", &["env UNITS = metric", "keyvalue"]);
+    granted("reach_files", &["read /notes = ./notes"]);
+    granted("reach_settings", &["config theme = dark"]);
+    let text = folder.read("toolcell.toml");
+    for (component, table) in [
+        ("reach_state", "\n[components.reach_state.env]\nUNITS = \"metric\"\n"),
+        ("reach_state", "\n[components.reach_state.keyvalue]\nquota = \"1MiB\"\n"),
+        (
+            "reach_files",
+            "\n[components.reach_files.filesystem]\n\"/notes\" = { path = \"./notes\", access = \"read\" }\n",
+        ),
+        ("reach_settings", "\n[components.reach_settings.config]\ntheme = \"dark\"\n"),
+    ] {
+        assert!(text.contains(table), "{component}: {text}");
+    }
+    let written = run(&folder, &["grant", "reach_files", "write /notes = ./notes quota=10MiB", "--yes"]);
+    let shown = "+ \"/notes\" = { path = \"./notes\", access = \"write\", quota = \"10MiB\" }";
+    assert!(written.succeeded().contains(shown), "{written:?}");
 
-    let rights = ["write /notes", "env UNITS", "config theme", "keyvalue"];
-    let arguments: Vec<&str> = ["revoke", "reach_state"].into_iter().chain(rights).chain(["--yes"]).collect();
-    let _ = run(&folder, &arguments).succeeded();
+    for (component, rights) in [
+        ("reach_files", &["write /notes"][..]),
+        ("reach_state", &["env UNITS", "keyvalue"]),
+        ("reach_settings", &["config theme"]),
+    ] {
+        let _ = run(&folder, &[&["revoke", component], rights, &["--yes"]].concat()).succeeded();
+    }
     let _ = run(&folder, &["revoke", "reach_http", rules[0], rules[1], "private 127.0.0.1:8080", "--yes"]).succeeded();
-    assert_eq!(folder.read("toolcell.toml"), MANIFEST);
+    assert_eq!(folder.read("toolcell.toml"), whole);
+}
+
+#[test]
+fn what_would_not_load_is_refused_with_the_reason_and_what_is_written_loads() {
+    let files = "\n[components.reach_files]\nsource = \"components/reach_files.wasm\"\n\
+                 filesystem = { \"/data\" = { path = \"data\" } }\n";
+    let manifest = format!("{MANIFEST}{files}");
+    let folder = Folder::with_manifest(&manifest);
+    folder.make("data");
+    for (component, right, says) in [
+        ("reach_state", "GET https://a.example/x", "it does not import wasi:http/outgoing-handler"),
+        ("reach_state", "read /data = ./data", "it does not import wasi:filesystem"),
+        ("reach_files", "keyvalue", "it does not import wasi:keyvalue"),
+        ("reach_files", "read /n = ./nowhere", "there is no \"./nowhere\""),
+        ("reach_files", "write /c = ./toolcell.toml", "the mount \"/c\" holds the manifest"),
+        ("reach_files", "scratch /tmp = 1000PiB", "1000PiB"),
+    ] {
+        let refused = run(&folder, &["grant", component, right, "--yes"]);
+        assert!(refused.failed_with(1).contains(says), "{right}: {refused:?}");
+        assert!(refused.stderr.contains("toolcell.toml would"), "{right}: {refused:?}");
+        assert_eq!(folder.read("toolcell.toml"), manifest, "{right}");
+    }
+    for (component, right, line) in [
+        ("reach_http", "http://127.0.0.1:8081/x", "private = [\"127.0.0.1:8081\"]"),
+        (
+            "reach_files",
+            "write /n = ./nowhere create quota=1MiB",
+            "filesystem = { \"/data\" = { path = \"data\" }, \
+             \"/n\" = { path = \"./nowhere\", access = \"write\", create = true, quota = \"1MiB\" } }",
+        ),
+        ("reach_files", "scratch /tmp", "\"/tmp\" = { scratch = \"8MiB\" } }"),
+    ] {
+        let _ = run(&folder, &["grant", component, right, "--yes"]).succeeded();
+        let text = folder.read("toolcell.toml");
+        assert!(text.contains(line), "{right}: {text}");
+        assert_eq!(run(&folder, &["check"]).code(), 0, "{right}");
+    }
+    // The service may have what this shell lacks: that is said, and the manifest is written.
+    let granted = run(&folder, &["grant", "reach_files", "env TOOLCELL_TEST_NOWHERE", "--yes"]);
+    assert!(granted.succeeded().contains("from = \"env:TOOLCELL_TEST_NOWHERE\""), "{granted:?}");
+    assert!(granted.stderr.contains("the host's environment has no variable"), "{granted:?}");
+    // What was broken before is no reason to refuse another right.
+    let again = run(&folder, &["grant", "reach_http", "GET https://b.example/", "--yes"]);
+    assert!(!again.stderr.contains("no variable"), "{again:?}");
+    let _ = again.succeeded();
 }
 
 #[test]
@@ -217,7 +277,7 @@ fn what_was_observed_is_applied_and_works_in_one_round() {
     let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes", "-m", "toolcell.toml"]);
     let _ = applied.succeeded();
     let text = folder.read("toolcell.toml");
-    assert!(text.contains("\"/files\" = { path = \"files\" , access = \"write\" } # shared\n"), "{text}");
+    assert!(text.contains("\"/files\" = { path = \"files\", access = \"write\" } # shared\n"), "{text}");
     let again = serve(&["--observe", "more.jsonl"]);
     let found = outcomes(&again);
     let allowed = |found: &Result<Value, String>| match found {

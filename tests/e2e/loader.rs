@@ -18,6 +18,9 @@ const TOOL: &str = "components/tool.wasm";
 /// Bytes of code that take seconds to compile on two cores, and moments on many.
 const LARGE_BYTES: usize = 8 << 20;
 
+/// Bytes of code that take a second to compile.
+const MIDDLE_BYTES: usize = 1 << 20;
+
 /// Code that is compiled in a moment.
 const SMALL_BYTES: usize = 100_000;
 
@@ -94,7 +97,7 @@ fn a_host_with_walls_holds_no_engine_and_no_code() {
 #[test]
 fn commands_that_are_given_a_component_look_at_it_in_another_process_too() {
     let folder = Folder::with_manifest("version = 1\n");
-    folder.write(TOOL, unseen("versioned_a", LARGE_BYTES));
+    folder.write(TOOL, unseen("versioned_a", MIDDLE_BYTES));
     for arguments in [&["inspect", TOOL, "--json"][..], &["add", TOOL, "--yes", "--json"]] {
         let mut command = std::process::Command::new(toolcell());
         command.args(arguments).arg("--no-code-cache").current_dir(folder.path());

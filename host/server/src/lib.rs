@@ -58,7 +58,7 @@ pub mod wit;
 pub mod workers;
 
 pub use call::{Beside, Measured, USAGE_KEY};
-pub use catalog::{Compiling, LoadStep};
+pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
 pub use console::ConsoleAddress;
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};

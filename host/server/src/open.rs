@@ -14,7 +14,7 @@ use crate::catalog::{
 use crate::error::StartError;
 use crate::file::read_bounded;
 use crate::http::check_certificates;
-use crate::lock::{self, Drift, Lock, LockError};
+use crate::lock::{self, Drift, Lock, LockError, PinnedComponent};
 use crate::machine::Machine;
 use crate::serve::open_audit;
 use crate::shared::SharedKept;
@@ -230,7 +230,7 @@ impl ManifestFile {
         let builder = builder.keeping_state(SharedKept::new(manifest.state(), &folder));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
         let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };
-        let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests)).tolerating(tolerance);
+        let basis = Basis::of_pinned(locked.as_ref().map(Lock::pins)).tolerating(tolerance);
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
@@ -254,7 +254,9 @@ impl ManifestFile {
         let is_left_out = |drift: &Drift| catalog.left_out().iter().any(|out| out.name == drift.component);
         let drifts: Vec<Drift> = drifts.into_iter().filter(|drift| !is_left_out(drift)).collect();
         let differs = !drifts.is_empty();
-        let catalog = match without(catalog, &drifts, tolerant) {
+        let out = drifts.iter().filter(|drift| !serves_as_pinned(locked.as_ref(), &catalog, &drift.component));
+        let out: Vec<Drift> = out.cloned().collect();
+        let catalog = match without(catalog, &out, tolerant) {
             Some(catalog) => catalog,
             None => {
                 let lock = lock::path_beside(&self.path).into_path();
@@ -292,6 +294,17 @@ fn without(catalog: Catalog, drifts: &[Drift], tolerant: bool) -> Option<Catalog
     let differing = drifts.iter().filter(|drift| !drift.only_less).map(|drift| drift.component.clone());
     let catalog = catalog.without(&differing.collect()).ok()?;
     (!catalog.components().is_empty()).then_some(catalog)
+}
+
+/// True if a component is served as the lock has it, although its source has other bytes now.
+fn serves_as_pinned(locked: Option<&Lock>, catalog: &Catalog, component: &str) -> bool {
+    let Some(pinned) = locked.and_then(|locked| locked.components.get(component)) else { return false };
+    let Some(mut now) = Lock::of(catalog).components.remove(component) else { return false };
+    // Where the bytes came from is what may differ, and all else may not.
+    now.source.clone_from(&pinned.source);
+    let only =
+        |component_as: &PinnedComponent| Lock { components: [(component.to_owned(), component_as.clone())].into() };
+    now.digest == pinned.digest && lock::drift(&only(pinned), &only(&now)).is_empty()
 }
 
 /// The lock beside this manifest.

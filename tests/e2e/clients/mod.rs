@@ -92,16 +92,19 @@ fn typescript_answers_what_tools_ask_in_every_mode() {
 }
 
 #[test]
+#[ignore = "takes minutes: make test-e2e ARGS='--ignored clients::'"]
 fn inspector_legacy() {
     node("inspector.mjs", "legacy");
 }
 
 #[test]
+#[ignore = "takes minutes: make test-e2e ARGS='--ignored clients::'"]
 fn inspector_modern() {
     node("inspector.mjs", "modern");
 }
 
 #[test]
+#[ignore = "takes minutes: make test-e2e ARGS='--ignored clients::'"]
 fn inspector_over_http_in_every_mode() {
     over_http(&["legacy", "auto", "modern"], || node_client("inspector.mjs"));
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::Wire;
-use toolcell_tests::{manifest_of, patience};
+use toolcell_tests::{Command, Folder, manifest_of, patience};
 
 use super::{Operator, good};
 
@@ -80,4 +80,37 @@ fn nothing_is_decided_that_a_required_audit_cannot_hold() {
         record["event"] == "console.decided" && record["subject"] == "bob" && record["done"] == true
     });
     assert_eq!(made["decision"], "token");
+}
+
+#[test]
+fn what_is_allowed_is_in_the_lock_too_and_nothing_is_written_beside_another_difference() {
+    let server = HttpServer::start();
+    let manifest = format!("{}\n[console]\ndecide = true\n", manifest_of(&["good", "reach_http"]));
+    for options in [&[][..], &["--locked"]] {
+        let folder = Folder::with_manifest(&manifest);
+        let run = |arguments: &[&str]| Command::in_folder(&folder, arguments).run();
+        let _ = run(&["lock"]).succeeded();
+        let mut operator = Operator::deciding(folder.clone(), options);
+        operator.host.initialize("2025-11-25");
+        let url = format!("http://{}/x", server.address());
+        let _ = operator.host.call("http", json!({"url": url}));
+        let key = Operator::key(&operator.page("/denials"), "/denials/apply");
+        let page = operator.decides("/denials/apply", &format!("key={key}"));
+        assert!(page.contains("The lock has it too."), "{options:?}: {page}");
+        assert_eq!(operator.decided("grant")["done"], true);
+        assert_eq!(run(&["diff"]).code(), 0, "{options:?}");
+        assert!(!operator.host.call("http", json!({"url": url})).is_error(), "{options:?}");
+        if options.is_empty() {
+            // Somebody gives the component a variable that nobody has locked.
+            let written = format!("{}\n[components.reach_http.env]\nA = \"b\"\n", folder.read("toolcell.toml"));
+            folder.write("toolcell.toml", &written);
+            let _ = run(&["reload"]).succeeded();
+            let other = HttpServer::start();
+            let _ = operator.host.call("http", json!({"url": format!("http://{}/x", other.address())}));
+            let key = Operator::key(&operator.page("/denials"), "/denials/apply");
+            let page = operator.decides("/denials/apply", &format!("key={key}"));
+            assert!(page.contains("Nothing was written: the lock does not have the component"), "{page}");
+            assert_eq!(folder.read("toolcell.toml"), written);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use toolcell_tests::http2::{self, Fate, Frame, PREFACE};
 use toolcell_tests::loopback::{Authority, TlsWire};
 use toolcell_tests::web::{Ask, WebHost, Wire};
-use toolcell_tests::{Folder, alone, manifest_of};
+use toolcell_tests::{Command, Figures, Folder, alone, manifest_of};
 
 /// The path of the host's certificate and key in its folder.
 const CERTIFICATE: &str = "tls/certificate.pem";
@@ -88,6 +88,33 @@ fn both_versions_of_tls_carry_both_versions_of_http() {
     }
     let stranger = connect(&host, &authority, &[&TLS13], &["spdy/3"]).unwrap_err();
     assert!(stranger.to_string().contains("NoApplicationProtocol"), "{stranger}");
+}
+
+#[test]
+fn a_certificate_that_has_ended_is_in_the_figures_and_in_the_status() {
+    let _alone = alone("its own TLS");
+    let authority = Authority::new();
+    let tls = format!("certificate = \"{CERTIFICATE}\"\nkey = \"{KEY}\"\n");
+    let folder = Folder::with_manifest(&format!("{}\n[http]\n{tls}", manifest_of(&["good"])));
+    let ended = authority.expired_identity(&["localhost"]);
+    folder.write(KEY, ended.key_pem());
+    folder.write(CERTIFICATE, ended.chain_pem());
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
+    let folder = host.process().folder().clone();
+    let file = folder.path().join(CERTIFICATE).display().to_string();
+    let figures = host.process().figures();
+    // The first second of 2002.
+    assert_eq!(figures.get("toolcell_certificate_end", &[("file", &file)]), 1_009_843_200.0);
+    assert_eq!(figures.get("toolcell_unhealthy", &[("part", "certificates")]), 1.0);
+    let problems = || Command::in_folder(&folder, &["status", "--json"]).run().json()[0]["problems"].clone();
+    let problem = &problems()[0];
+    assert_eq!((&problem["part"], &problem["fails_calls"]), (&json!("certificates"), &json!(false)), "{problem}");
+    let said = format!("the certificate in {file} ended on 2002-01-01: clients refuse it");
+    assert_eq!(problem["text"], said);
+    show(&folder, &authority);
+    let is_well = |figures: &Figures| figures.get("toolcell_unhealthy", &[("part", "certificates")]) == 0.0;
+    let _ = host.process().figures_when("well", is_well);
+    assert_eq!(problems(), json!([]));
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod wishes;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use serde_json::{Value, json};
 use toolcell_tests::loopback::Registry;
-use toolcell_tests::{Command, Finished, Folder, fixture_bytes};
+use toolcell_tests::{Command, Finished, Folder, TestHost, fixture_bytes};
 
 pub(crate) use signers::signed_by_another;
 
@@ -454,4 +454,55 @@ fn a_search_says_where_there_is_no_network() {
     let private = run(&folder, &["search", "x", "--registry", "https://127.0.0.1:1"]);
     assert_eq!(private.code(), 1, "{private:?}");
     assert!(private.stderr.contains("is not asked: 127.0.0.1"), "{private:?}");
+}
+
+#[test]
+fn a_start_with_a_lock_serves_the_pinned_bytes_that_the_store_has() {
+    let registry = Registry::start();
+    let pinned_by = |folder: &Folder| {
+        let first = push(folder, &registry, "1.0.0", "good.wasm", &[]);
+        let _ = add(folder, &registry, "1.0.0").succeeded();
+        first
+    };
+
+    // The manifest names another version, which is in the store as well, and nobody has locked it.
+    let folder = folder_for(&registry, "");
+    let first = pinned_by(&folder);
+    let second = push(&folder, &registry, "2.0.0", "other.wasm", &[]);
+    let text = folder.read("toolcell.toml");
+    let moved = text.replace(&format!("1.0.0@{first}"), &format!("2.0.0@{second}"));
+    assert_ne!(moved, text);
+    folder.write("toolcell.toml", moved);
+    let _ = run(&folder, &["pull"]).succeeded();
+    serves_as_pinned(folder);
+
+    // A file has other bytes than those that were locked, which came from a registry once.
+    let folder = folder_for(&registry, "");
+    let _ = pinned_by(&folder);
+    let text = folder.read("toolcell.toml");
+    let source = text.lines().find(|line| line.starts_with("source = ")).unwrap();
+    folder.write("toolcell.toml", text.replace(source, "source = \"good.wasm\""));
+    let _ = run(&folder, &["lock"]).succeeded();
+    folder.write("good.wasm", fixture_bytes("loops"));
+    serves_as_pinned(folder);
+
+    // Where the store lacks them, nothing is served in their place.
+    let folder = folder_for(&registry, "");
+    let _ = pinned_by(&folder);
+    folder.write("toolcell.toml", text.replace(source, "source = \"good.wasm\""));
+    let _ = run(&folder, &["lock"]).succeeded();
+    folder.write("good.wasm", fixture_bytes("loops"));
+    std::fs::remove_dir_all(folder.path().join("store")).unwrap();
+    let refused = run(&folder, &["serve", "--locked"]);
+    assert!(refused.failed_with(1).contains("is not what"), "{refused:?}");
+    assert!(!folder.path().join("store").exists(), "a look makes no store");
+}
+
+/// The component `good` answers although its source has other bytes, and is named for that.
+fn serves_as_pinned(folder: Folder) {
+    let mut host = TestHost::with_options(folder, &["--locked"]);
+    assert_eq!(host.call("echo", json!({"text": "pinned"})).text(), "pinned");
+    host.will_say("quarantined: good");
+    assert_eq!(host.call("echo", json!({"text": "still"})).text(), "still");
+    host.still_works();
 }

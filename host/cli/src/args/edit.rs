@@ -30,7 +30,9 @@ Examples:
 Rights:
   METHOD URL                  requests: \"GET https://api.example.com/v1/*\"
   read PATH = FOLDER          files, at this path of the guest
-  write PATH = FOLDER         the same, to write as well
+  write PATH = FOLDER         the same, to write as well; behind it stands
+                              what bounds it: create quota=10MiB files=100
+  scratch PATH                space of the call's own, 8 MiB
   tcp HOST:PORT, udp HOST:PORT
   private ADDRESS:PORT        an address that is not public
   env NAME = VALUE            a variable; without a value, the host's own
@@ -44,7 +46,7 @@ Rights:
                               a secret that the component is given
 
 A tool has the rights of its component, but for those that were revoked with --tool. Comments and order of the manifest
-stay. The change is shown first.")]
+stay. What would not load is refused with the reason. The change is shown first.")]
 pub struct GrantArgs {
     /// The component, as the manifest names it
     pub component: String,

@@ -29,8 +29,12 @@ pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
     });
     match edited {
         Ok((file, edit)) => {
-            warn_beyond(&file, &edit.text(), &args.component);
-            apply_or_say(&file, &edit.text(), args.consent.consent())
+            let text = edit.text();
+            if let Err(failure) = edit::loads(&file, &text)? {
+                return failure.tell(false);
+            }
+            warn_beyond(&file, &text, &args.component);
+            apply_or_say(&file, &text, args.consent.consent())
         }
         Err(failure) => failure.tell(false),
     }

@@ -7,11 +7,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use toolcell_policy::edit::ManifestEdit;
-use toolcell_policy::{Source, parse, render_all};
+use toolcell_policy::{Diagnostic, Severity, Source, parse, render_all};
 use toolcell_server::file::write_whole;
-use toolcell_server::{ManifestFile, lock};
+use toolcell_server::{ManifestFile, OpenOptions, Opened, VALUE_MISSING, lock};
 
 use crate::exit::{Exit, Failure};
+use crate::manifest;
 use crate::terminal;
 use shown::difference;
 
@@ -69,6 +70,47 @@ pub fn apply_or_say(file: &ManifestFile, text: &str, consent: Consent) -> anyhow
         }
         Err(failure) => failure.tell(false),
     }
+}
+
+/// Checks that all loads with a manifest's new text that loaded with the old one, as `toolcell check`
+/// does. Problems that the new text brings are shown. A value that this process was not given is
+/// one of them, and refuses nothing: the server may have it.
+///
+/// # Errors
+/// This process cannot load components at all.
+pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<Result<(), Failure>> {
+    if text == file.text() || parse(&Source { name: file.name(), text }).is_err() {
+        return Ok(Ok(()));
+    }
+    let after = opened(file.path(), text)?;
+    if !after.problems.iter().any(is_error) {
+        return Ok(Ok(()));
+    }
+    let before = opened(file.path(), file.text())?;
+    let is_new = |problem: &&Diagnostic| {
+        let old = before.problems.iter();
+        is_error(problem)
+            && !old.into_iter().any(|old| old.code() == problem.code() && old.message() == problem.message())
+    };
+    let new: Vec<Diagnostic> = after.problems.iter().filter(is_new).cloned().collect();
+    if !new.is_empty() {
+        terminal::say(&render_all(&after.file.source(), &new, terminal::stderr_style()));
+    }
+    if new.iter().all(|problem| problem.code() == VALUE_MISSING) {
+        return Ok(Ok(()));
+    }
+    let problem = format!("{} would not load, and stays as it is", file.name());
+    Ok(Err(Failure::at_fault(problem, "")))
+}
+
+/// What loads with this text at the manifest's path. Broken components are problems beside others.
+fn opened(path: &Path, text: &str) -> anyhow::Result<Opened> {
+    let options = OpenOptions { what_works: true, ..OpenOptions::default() };
+    manifest::open(ManifestFile::unwritten(path, text.to_owned()), options)
+}
+
+fn is_error(problem: &Diagnostic) -> bool {
+    problem.severity() == Severity::Error
 }
 
 /// Checks a manifest's new text, shows how it differs, and asks for consent.

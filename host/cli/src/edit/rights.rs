@@ -5,9 +5,12 @@ use toolcell_policy::{Ask, Attempt, suggest};
 
 use crate::exit::Failure;
 
+/// Bytes of scratch space where a right names none.
+const SCRATCH: &str = "8MiB";
+
 /// The forms of a right, for hints.
-const FORMS: &str = "write \"GET https://…\", \"read /data = ./data\", \"write /data = ./data\", \"tcp host:port\", \"udp host:port\", \
-                     \"private address:port\", \"env NAME = VALUE\", \"config KEY = VALUE\", \
+const FORMS: &str = "write \"GET https://…\", \"read /data = ./data\", \"write /data = ./data create quota=10MiB\", \
+                     \"scratch /tmp\", \"tcp host:port\", \"udp host:port\", \"private address:port\", \"env NAME = VALUE\", \"config KEY = VALUE\", \
                      \"secret NAME = SOURCE as HEADER: Bearer {} for https://…\" or \"keyvalue\"";
 
 /// The entry that a right is. A right of one tool or to be revoked is named without a value.
@@ -18,11 +21,14 @@ pub fn read(right: &str) -> Result<ManifestEntry, Failure> {
 /// The entries for private addresses that a right names by itself: without them the right would
 /// allow nothing.
 pub fn private(component: &str, right: &str) -> Vec<ManifestEntry> {
-    if !matches!(Ask::parse(right), Ok(Ask::Http(_) | Ask::Tcp(..) | Ask::Udp(..))) {
+    // The path of a right may be a pattern, and that of a request is none. Only the host counts, and
+    // a rule without a method is for each of them.
+    let right = right.trim();
+    let has_method = right.split_once("://").is_none_or(|(before, _)| before.contains(' '));
+    let asked = if has_method { right.replace('*', "") } else { format!("GET {}", right.replace('*', "")) };
+    if !matches!(Ask::parse(&asked), Ok(Ask::Http(_) | Ask::Tcp(..) | Ask::Udp(..))) {
         return Vec::new();
     }
-    // The path of a right may be a pattern, and that of a request is none. Only the host counts.
-    let asked = right.replace('*', "");
     let tables = suggest(&[Attempt::new(component, &asked, None)]);
     // It is the last key of the only table. `localhost` has two addresses.
     let private = tables.split_once("private = [").map(|(_, entries)| entries).unwrap_or_default();
@@ -58,15 +64,42 @@ fn entry(right: &str) -> Option<ManifestEntry> {
             Some(ManifestEntry { section: "keyvalue", key: "quota".to_owned(), value: Value::from("1MiB") })
         }
         "tcp" | "udp" | "private" if !rest.is_empty() => Some(rule(verb, rest)),
-        "read" | "write" if name.starts_with('/') => {
-            let folder = value.unwrap_or_else(|| name.trim_start_matches('/'));
-            Some(mount(name, if folder.is_empty() { "." } else { folder }, verb))
+        "read" | "write" if name.starts_with('/') => Some(mount_right(verb, rest)),
+        "scratch" if name.starts_with('/') => {
+            let mut table = InlineTable::new();
+            table.insert("scratch", value.unwrap_or(SCRATCH).into());
+            Some(ManifestEntry { section: "filesystem", key: name.to_owned(), value: Value::InlineTable(table) })
         }
         "env" if !name.is_empty() => Some(keyed("env", value.map_or_else(|| from_host(name), Value::from))),
         "config" if !name.is_empty() => Some(keyed("config", Value::from(value.unwrap_or_default()))),
         _ if right.contains("://") => Some(rule("http", right)),
         _ => None,
     }
+}
+
+/// `PATH = FOLDER`, and behind it what bounds the mount: `create`, `quota=10MiB`, `files=100`.
+fn mount_right(access: &str, right: &str) -> ManifestEntry {
+    let mut rest = right;
+    let mut words = Vec::new();
+    while let Some((before, word)) = rest.rsplit_once(' ').filter(|(before, _)| !before.ends_with('=')) {
+        let setting = match word.split_once('=') {
+            None if word == "create" => ("create", Value::from(true)),
+            Some(("quota", bytes)) => ("quota", Value::from(bytes)),
+            Some(("files", count)) => ("files", count.parse::<i64>().map_or_else(|_| Value::from(count), Value::from)),
+            _ => break,
+        };
+        words.push(setting);
+        rest = before.trim_end();
+    }
+    let (name, folder) = match rest.split_once('=') {
+        Some((name, folder)) => (name.trim(), folder.trim()),
+        None => (rest, rest.trim_start_matches('/')),
+    };
+    let mut entry = mount(name, if folder.is_empty() { "." } else { folder }, access);
+    if let Value::InlineTable(table) = &mut entry.value {
+        words.into_iter().rev().for_each(|(key, value)| drop(table.insert(key, value)));
+    }
+    entry
 }
 
 fn rule(key: &str, rule: &str) -> ManifestEntry {
@@ -109,6 +142,14 @@ mod tests {
             ("tcp a.example:1", "network.tcp = [\"a.example:1\"]"),
             ("read /data", "filesystem./data = { path = \"data\", access = \"read\" }"),
             ("write / = x", "filesystem./ = { path = \"x\", access = \"write\" }"),
+            (
+                "write /out = my notes create quota=10MiB files=100",
+                "filesystem./out = { path = \"my notes\", access = \"write\", create = true, quota = \"10MiB\", files = 100 }",
+            ),
+            ("read /a b = create", "filesystem./a b = { path = \"create\", access = \"read\" }"),
+            ("write /out create", "filesystem./out = { path = \"out\", access = \"write\", create = true }"),
+            ("scratch /tmp", "filesystem./tmp = { scratch = \"8MiB\" }"),
+            ("scratch /tmp = 1MiB", "filesystem./tmp = { scratch = \"1MiB\" }"),
             ("env A", "env.A = { from = \"env:A\" }"),
             ("env A = b = c", "env.A = \"b = c\""),
             ("env URL = https://a.example/", "env.URL = \"https://a.example/\""),
@@ -136,6 +177,7 @@ mod tests {
             assert!(entry(right).is_none(), "{right}");
         }
         assert_eq!(private("a", "GET http://127.0.0.1:80/x").len(), 1);
+        assert_eq!(private("a", "http://127.0.0.1:80/*").len(), 1);
         assert_eq!(private("a", "GET https://a.example/x").len(), 0);
     }
 }

@@ -30,9 +30,11 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Time for cancelled calls to end and their answers to be sent. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// Long messages that are read at once. One: it leaves all other cores to what is short, and half
-/// of the last one.
-const LONG_READS_MAX: usize = 1;
+/// Long messages that are worked on at once: for half of the cores, so that what is short finds the
+/// others free. At least one.
+fn long_messages_max() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_euclid(2).max(1))
+}
 
 /// The options of serving: sockets, authentication, limits.
 pub struct HttpOptions {
@@ -150,7 +152,7 @@ pub async fn serve<H: Host>(
         leaving: false.into(),
         ending: false.into(),
         lone_requests: LoneRequests::default(),
-        turns: FairTurns::new(TurnBounds { all: LONG_READS_MAX, own: LONG_READS_MAX }),
+        turns: FairTurns::new(TurnBounds { all: long_messages_max(), own: long_messages_max() }),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);

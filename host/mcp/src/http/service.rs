@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN};
@@ -53,6 +54,10 @@ const CLOSES: HeaderValue = HeaderValue::from_static("close");
 
 /// Longest message that is read where it arrives, in bytes. 16 KiB: reading takes some 50 µs.
 const CHEAP_BYTES: usize = 16 * 1024;
+
+/// Time for which a long message keeps its turn while it is answered, for each KiB: its tool reads
+/// it as well, which takes as long. One that waits for something else keeps nobody longer.
+const TURN_PER_KIB: Duration = Duration::from_micros(100);
 
 /// The state that all connections share.
 pub(super) struct Service<H: Host> {
@@ -334,8 +339,10 @@ impl<H: Host> Service<H> {
         self.quotas.sent.take(&owner, body.len()).map_err(|wait| Refusal::Sent(most, wait))?;
         let is_alone = self.lone_requests.is_lone(connection, self.quotas.requests.taken());
         let context = MessageContext { headers, accepted, caller, validity, guard, is_alone };
-        let begun =
-            if body.len() <= CHEAP_BYTES { self.begin(&body, context) } else { self.begin_long(body, context).await };
+        if body.len() > CHEAP_BYTES {
+            return self.answer_long(body, context, taken).await;
+        }
+        let begun = self.begin(&body, context);
         drop(taken);
         match begun? {
             MessageOutcome::Taken => Ok(accepted_response()),
@@ -343,23 +350,42 @@ impl<H: Host> Service<H> {
         }
     }
 
-    /// Begins to answer a long message in its turn, on a thread that does nothing else meanwhile:
-    /// the kernel sees to it that others run.
-    async fn begin_long(self: &Arc<Self>, body: Bytes, context: MessageContext) -> Result<MessageOutcome, Refusal> {
+    /// Answers a long message in its turn. It is begun on a thread that does nothing else meanwhile:
+    /// the kernel sees to it that others run. Its tool then works on it in the same turn, for a time
+    /// that its length allows.
+    async fn answer_long(
+        self: &Arc<Self>,
+        body: Bytes,
+        context: MessageContext,
+        taken: QuotaGuard,
+    ) -> Result<Response<ResponseContent>, Refusal> {
         if let Some(most) = self.server.host.snapshot().message_bytes_max()
             && body.len() > most
             && !is_array(&body)
         {
             return Err(body::too_long(most, &[&body]));
         }
+        let kib = u32::try_from(body.len() / 1024).unwrap_or(u32::MAX);
         let turn = self.turns.take(context.guard.owner(), body.len() as u64).await;
         let service = Arc::clone(self);
-        let begun = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            service.begin(&body, context)
-        });
+        let begun = tokio::task::spawn_blocking(move || service.begin(&body, context));
         // A panic is told as those of calls are.
-        begun.await.unwrap_or_else(|_| Err(Refusal::Message(RpcError::new(ErrorCode::Internal, "Internal error"))))
+        let begun =
+            begun.await.unwrap_or_else(|_| Err(Refusal::Message(RpcError::new(ErrorCode::Internal, "Internal error"))));
+        drop(taken);
+        match begun? {
+            MessageOutcome::Taken => Ok(accepted_response()),
+            MessageOutcome::Answering(pending) => {
+                let mut answer = std::pin::pin!(pending.respond(&self.limits));
+                match tokio::time::timeout(TURN_PER_KIB.saturating_mul(kib), &mut answer).await {
+                    Ok(response) => response,
+                    Err(_) => {
+                        drop(turn);
+                        answer.await
+                    }
+                }
+            }
+        }
     }
 
     /// Decodes a message, once, and begins to answer it in its era.

@@ -208,13 +208,34 @@ fn merge(into: &mut dyn TableLike, added: &dyn TableLike, path: &str) -> Result<
             extend(rules, more);
         } else if path.split('.').nth(2) == Some("filesystem") && item.is_inline_table() {
             raise(old, item, &path)?;
-        } else if let (Some(old), Some(more)) = (old.as_table_like_mut(), item.as_table_like()) {
-            merge(old, more, &path)?;
+        } else if let (true, Some(more)) = (old.is_table_like(), item.as_table_like()) {
+            let closing = closing_of(old);
+            if let Some(old) = old.as_table_like_mut() {
+                merge(old, more, &path)?;
+            }
+            close(old, closing);
         } else if !same(old, item) {
             return Err(format!("{path} is {} already", old.to_string().trim()));
         }
     }
     Ok(())
+}
+
+/// Takes what stands between the last value of an inline table and its brace.
+fn closing_of(table: &mut Item) -> Option<String> {
+    let (_, last) = table.as_inline_table_mut()?.iter_mut().last()?;
+    let closing = text_of(last.decor().suffix());
+    last.decor_mut().set_suffix("");
+    Some(closing)
+}
+
+/// Puts it behind what is the last value now.
+fn close(table: &mut Item, closing: Option<String>) {
+    if let (Some(table), Some(closing)) = (table.as_inline_table_mut(), closing)
+        && let Some((_, last)) = table.iter_mut().last()
+    {
+        last.decor_mut().set_suffix(closing);
+    }
 }
 
 /// An item as it is added: a table stands where its neighbours do, not where it stood.
@@ -261,7 +282,7 @@ fn extend(rules: &mut Array, more: &Array) {
     }
 }
 
-/// Lets a mount be written to that was only read. Its folder stays.
+/// Lets a mount be written to that was only read, and adds what bounds it. Its folder stays.
 fn raise(old: &mut Item, added: &Item, path: &str) -> Result<(), String> {
     let text =
         |item: &Item, key: &str| item.as_table_like().and_then(|table| table.get(key)?.as_str().map(str::to_owned));
@@ -269,11 +290,21 @@ fn raise(old: &mut Item, added: &Item, path: &str) -> Result<(), String> {
     if folder.is_none() || folder != text(added, "path") {
         return Err(format!("{path} is {} already", old.to_string().trim()));
     }
-    if text(added, "access").as_deref() == Some("write")
-        && let Some(table) = old.as_table_like_mut()
-    {
-        table.insert("access", toml_edit::value("write"));
+    let wants = added.as_table_like().into_iter().flat_map(TableLike::iter);
+    let wants: Vec<(String, Item)> = wants.map(|(key, item)| (key.to_owned(), item.clone())).collect();
+    let before = old.to_string();
+    let closing = closing_of(old);
+    let Some(table) = old.as_table_like_mut() else { return Ok(()) };
+    for (key, item) in wants {
+        match table.get(&key) {
+            _ if key == "path" || (key == "access" && item.as_str() != Some("write")) => {}
+            Some(there) if key != "access" && !same(there, &item) => {
+                return Err(format!("{path} is {} already", before.trim()));
+            }
+            _ => drop(table.insert(&key, item)),
+        }
     }
+    close(old, closing);
     Ok(())
 }
 

@@ -229,6 +229,15 @@ impl Store {
         })
     }
 
+    /// Bytes of this digest, at most so many: of a component alone, without its manifest.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Size`] where there are more, [`StoreError::Changed`]
+    /// where the bytes are not those of their digest.
+    pub fn bytes_of(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, StoreError> {
+        self.read_blob(digest, None, bytes_max)
+    }
+
     /// Artifacts that are attached to a component, and to its index if the digest is that of one.
     ///
     /// Those that were pulled from the named repository come first, and then those that were

@@ -212,6 +212,7 @@ fn environment(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<G
                     span: variable.span(),
                     message: format!("the host's environment has no variable {name:?}"),
                     hint: format!("set {name} before the host starts, or give the value here"),
+                    is_value: true,
                 }),
             },
         }
@@ -228,7 +229,7 @@ fn secrets(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<Grant
             Ok(value) => held.push((secret.clone(), value)),
             Err((message, hint)) => {
                 let message = format!("the secret {:?}: {message}", secret.name());
-                problems.push(GrantProblem { span: secret.span(), message, hint });
+                problems.push(GrantProblem { span: secret.span(), message, hint, is_value: true });
             }
         }
     }

@@ -10,6 +10,9 @@ pub struct GrantProblem {
     pub message: String,
     /// A hint on how to fix it.
     pub hint: String,
+    /// True if a value is missing that this process was not given: a variable, a secret. Another
+    /// one with the same manifest may have it.
+    pub is_value: bool,
 }
 
 /// Something that is as the manifest says, but that its author may not have meant.

@@ -14,6 +14,10 @@ use crate::{blocking_files, file, secrets};
 /// Bytes read from a certificate file to see if it answers: as many as it may have.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
 
+/// Code of the problem that a variable or a secret has no value for this process. Another process
+/// with the same manifest may have one.
+pub const VALUE_MISSING: &str = "grants::value";
+
 /// Context in which grants are prepared.
 pub struct GrantContext<'a> {
     /// Folder that the manifest's relative paths start from.
@@ -122,7 +126,8 @@ impl<'a> ToolCapabilities<'a> {
 
     fn problem(&self, problem: &GrantProblem) -> Diagnostic {
         let message = format!("component \"{}\": {}", self.policy.name(), problem.message);
-        Diagnostic::error("grants::host", message).at(problem.span.clone()).hint(&problem.hint)
+        let code = if problem.is_value { VALUE_MISSING } else { "grants::host" };
+        Diagnostic::error(code, message).at(problem.span.clone()).hint(&problem.hint)
     }
 }
 

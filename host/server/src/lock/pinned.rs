@@ -10,7 +10,7 @@ use toolcell_sandbox::{Digest, export};
 use super::confirmation::ConfirmationRule;
 use super::grants;
 use crate::catalog::apps::App;
-use crate::catalog::{APPS, Catalog, LoadedComponent, Offer, SKILLS, TEXTS, TextPrompt};
+use crate::catalog::{APPS, Catalog, LoadedComponent, Offer, Pin, SKILLS, TEXTS, TextPrompt};
 
 /// All that is pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,9 +66,11 @@ impl Lock {
         Self { components: catalog.components().iter().map(component).chain(own).collect() }
     }
 
-    /// The digest of each component's bytes.
-    pub fn digests(&self) -> BTreeMap<String, String> {
-        self.components.iter().map(|(name, component)| (name.clone(), component.digest.clone())).collect()
+    /// The bytes of each component.
+    pub fn pins(&self) -> BTreeMap<String, Pin> {
+        let pin =
+            |component: &PinnedComponent| Pin { digest: component.digest.clone(), source: component.source.clone() };
+        self.components.iter().map(|(name, component)| (name.clone(), pin(component))).collect()
     }
 
     /// Number of pinned tools.

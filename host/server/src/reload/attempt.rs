@@ -208,7 +208,7 @@ impl Reloader {
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
         let locked = self.read_pins()?;
-        let pinned = locked.as_ref().filter(|_| self.setup.locked).map(Lock::digests);
+        let pinned = locked.as_ref().filter(|_| self.setup.locked).map(Lock::pins);
         let generation = old.tools().generation() + 1;
         // What a start did without does not keep a change from being taken. What serves does.
         let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());

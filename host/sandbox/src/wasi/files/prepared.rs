@@ -362,7 +362,7 @@ impl Site<'_> {
 }
 
 fn problem(grant: &Grant, message: String, hint: String) -> Box<GrantProblem> {
-    Box::new(GrantProblem { span: grant.span(), message, hint })
+    Box::new(GrantProblem { span: grant.span(), message, hint, is_value: false })
 }
 
 /// The operating system's words without its number.

@@ -42,6 +42,7 @@ impl HttpClient {
                 span: file.span(),
                 message,
                 hint: "`ca` names files of certificates in PEM form".to_owned(),
+                is_value: false,
             };
             match read(&folder.join(file.path())) {
                 Ok(pem) => match Tls::new(std::slice::from_ref(&pem)) {

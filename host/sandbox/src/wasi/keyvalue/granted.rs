@@ -81,7 +81,12 @@ pub(crate) fn prepare(
         Ok(granted) => Some(granted),
         Err(error) => {
             let hint = error.hint().to_owned();
-            problems.push(GrantProblem { span: grants.keyvalue_span(), message: error.to_string(), hint });
+            problems.push(GrantProblem {
+                span: grants.keyvalue_span(),
+                message: error.to_string(),
+                hint,
+                is_value: false,
+            });
             None
         }
     }

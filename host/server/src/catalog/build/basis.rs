@@ -25,12 +25,21 @@ pub struct Basis<'a> {
     /// Prepare what components may reach (folders, secrets, variables) anew, even if the manifest
     /// is unchanged.
     pub fresh: bool,
-    /// Digest that the lock pins, for each component. Files with another digest are not parsed.
-    pub pinned: Option<BTreeMap<String, String>>,
+    /// What the lock pins, for each component. Files with another digest are not parsed.
+    pub pinned: Option<BTreeMap<String, Pin>>,
     /// Withheld bytes that are approved now. They are used instead of the file.
     pub approved: Option<&'a Withheld>,
     /// Components that may be broken. They are left out then.
     pub tolerance: Tolerance,
+}
+
+/// The bytes of a component that a lock pins.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    /// `sha256:…` of the bytes.
+    pub digest: String,
+    /// The source that they had, as the manifest wrote it.
+    pub source: String,
 }
 
 /// A component whose bytes differ from the lock. Nothing has parsed them.
@@ -53,7 +62,7 @@ impl<'a> Basis<'a> {
     }
 
     /// Basis of the first generation, restricted to pinned bytes if there are any.
-    pub fn of_pinned(pinned: Option<BTreeMap<String, String>>) -> Self {
+    pub fn of_pinned(pinned: Option<BTreeMap<String, Pin>>) -> Self {
         Self { pinned, ..Self::none() }
     }
 
@@ -65,8 +74,17 @@ impl<'a> Basis<'a> {
 
     /// True if these bytes must not be parsed.
     pub(super) fn withholds(&self, policy: &ComponentPolicy, digest: &str) -> bool {
-        let pinned = self.pinned.as_ref().map(|pinned| pinned.get(policy.name()).map(String::as_str));
+        let pinned = self.pinned.as_ref().map(|pinned| pinned.get(policy.name()).map(|pin| pin.digest.as_str()));
         pinned.is_some_and(|pinned| pinned != Some(digest))
+    }
+
+    /// The pinned bytes to start with in place of others: what works is served, and no earlier
+    /// generation has the component.
+    pub(super) fn start_with(&self, policy: &ComponentPolicy) -> Option<&Pin> {
+        if self.tolerance.is_none() || self.serves_meanwhile() {
+            return None;
+        }
+        self.pinned.as_ref()?.get(policy.name())
     }
 
     /// Approved bytes of this component.

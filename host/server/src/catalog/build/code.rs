@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Reference, SourceRef, TrustPolicy};
+use toolcell_policy::{ComponentPolicy, Diagnostic, Digest, LoadLimit, Manifest, Reference, SourceRef, TrustPolicy};
 use toolcell_registry::{Store, StoreError};
 
 use super::super::side_files;
+use super::basis::Pin;
 use super::problems::{past, unreadable};
 use crate::file;
 use crate::registries;
@@ -60,6 +61,27 @@ impl<'m> CodePlaces<'m> {
         }
     }
 
+    /// The bytes that a lock pins, if the store has them. Of a registry, they come from where the
+    /// lock says, and whoever has to sign them has to have signed those. A file's have nobody's
+    /// signature, and neither had those that were pinned.
+    pub(super) fn pinned(&self, policy: &ComponentPolicy, pin: &Pin) -> Option<Code> {
+        if let Ok(reference) = Reference::parse(&pin.source) {
+            let is_pinned = |code: &Code| toolcell_sandbox::Digest::of(&code.bytes).to_string() == pin.digest;
+            return self.stored(policy, &reference).ok().filter(is_pinned);
+        }
+        let digest = Digest::parse(&pin.digest).ok()?;
+        let SourceRef::File(_) = policy.source() else { return None };
+        // A look makes no store.
+        let folder = registries::store_folder(self.manifest.server(), self.folder);
+        let store = folder.is_dir().then(|| self.store())?.ok()?;
+        let bytes = store.bytes_of(&digest, policy.load().component_bytes()).ok()?;
+        Some(Code { bytes: bytes.into(), signed: Signed::default() })
+    }
+
+    fn store(&self) -> Result<&Store, &StoreError> {
+        self.store.get_or_init(|| registries::open_store(self.manifest.server(), self.folder)).as_ref()
+    }
+
     fn stored(&self, policy: &ComponentPolicy, reference: &Reference) -> Result<Code, Diagnostic> {
         let wrong = |error: &StoreError| {
             let hint = match error {
@@ -71,8 +93,7 @@ impl<'m> CodePlaces<'m> {
         let Some(digest) = reference.digest() else {
             return Err(not_read(policy, format!("{reference} names no digest"), String::new()));
         };
-        let open = || registries::open_store(self.manifest.server(), self.folder);
-        let store = self.store.get_or_init(open).as_ref().map_err(wrong)?;
+        let store = self.store().map_err(wrong)?;
         let bytes_max = policy.load().component_bytes();
         let stored = store.component_within(digest, bytes_max).map_err(|error| match error {
             StoreError::ComponentTooLarge { .. } => {

@@ -49,7 +49,7 @@ use crate::trust::Signed;
 use crate::updates::NewsDesk;
 use crate::workers::GuestExecutor;
 use ahead::Ahead;
-pub use basis::{Basis, Withheld};
+pub use basis::{Basis, Pin, Withheld};
 use code::{Code, CodePlaces};
 pub use compiler::Compiling;
 use compiler::{Compilation, Compiler, OpenLister};
@@ -86,7 +86,7 @@ pub struct Built {
     /// All errors and warnings.
     pub problems: Vec<Diagnostic>,
     /// Components that were not parsed because they differ from the lock. The catalog has them as
-    /// they serve now, if they do.
+    /// they serve now, if they do, or as they are pinned.
     pub withheld: Vec<Withheld>,
 }
 
@@ -98,6 +98,8 @@ enum BuiltComponent<'a> {
     Changed(ListedComponent),
     /// Not parsed.
     Withheld(Withheld),
+    /// Not parsed either: the bytes that the lock pins are served in its place.
+    Pinned(ListedComponent, Withheld),
     /// Not compiled, as the build fails whatever comes of it.
     LeftOut,
 }
@@ -253,6 +255,10 @@ impl Builder {
                     draft.hold(policy);
                     withheld.push(held);
                 }
+                Ok(BuiltComponent::Pinned(listed, held)) => {
+                    draft.add(policy, &context, listed, &mut own);
+                    withheld.push(held);
+                }
                 Ok(BuiltComponent::LeftOut) => own.push(not_compiled(policy)),
                 Err(problem) => own.push(problem),
             }
@@ -362,7 +368,12 @@ impl Builder {
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
                 // The basis is empty, so nothing is reused and nothing is pinned.
-                Ok(BuiltComponent::Unchanged(..) | BuiltComponent::Withheld(_) | BuiltComponent::LeftOut) => {}
+                Ok(
+                    BuiltComponent::Unchanged(..)
+                    | BuiltComponent::Withheld(_)
+                    | BuiltComponent::Pinned(..)
+                    | BuiltComponent::LeftOut,
+                ) => {}
                 Ok(BuiltComponent::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
                     let exposed = policy.exposed_name(&tool.name).ok()?;
                     Some([policy.name().to_owned(), tool.name, exposed])
@@ -420,17 +431,34 @@ impl Builder {
         let Loading { folder, code, basis, .. } = *loading;
         // Taken before they are read, so that no change is missed in between.
         let side_files = side_files::looks(policy, folder);
-        let Code { bytes, signed } = match basis.approved(policy) {
+        let read = match basis.approved(policy) {
             Some(approved) => Code { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone() },
             None => code.read(policy)?,
         };
+        let digest = Digest::of(&read.bytes).to_string();
+        // Checked before anything is parsed: bytes that nobody approved reach no parser.
+        if !basis.withholds(policy, &digest) {
+            return self.load_code(policy, loading, read, side_files);
+        }
+        let held = Withheld { name: policy.name().to_owned(), digest, bytes: read.bytes, signed: read.signed };
+        let pinned = basis.start_with(policy).and_then(|pin| code.pinned(policy, pin));
+        Ok(match pinned.map(|pinned| self.load_code(policy, loading, pinned, side_files)) {
+            Some(Ok(BuiltComponent::Changed(listed))) => BuiltComponent::Pinned(listed, held),
+            _ => BuiltComponent::Withheld(held),
+        })
+    }
+
+    /// A component of bytes that may be parsed.
+    fn load_code<'b>(
+        &self,
+        policy: &ComponentPolicy,
+        loading: &Loading<'_, 'b>,
+        Code { bytes, signed }: Code,
+        side_files: Stamps,
+    ) -> Result<BuiltComponent<'b>, Diagnostic> {
+        let Loading { folder, code, basis, .. } = *loading;
         let read = Digest::of(&bytes);
         let digest = read.to_string();
-        // Checked before anything is parsed: bytes that nobody approved reach no parser.
-        if basis.withholds(policy, &digest) {
-            let name = policy.name().to_owned();
-            return Ok(BuiltComponent::Withheld(Withheld { name, digest, bytes, signed }));
-        }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
         if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &signed), &policy_digest, &side_files) {
             return Ok(BuiltComponent::Unchanged(catalog, loaded));

@@ -10,7 +10,7 @@ use toolcell_policy::Severity;
 use super::{DETAILS_BYTES_MAX, Reloader, read_lock, say_slow};
 use crate::blocking_files;
 use crate::boards::{BoardName, Boards};
-use crate::catalog::{Basis, Built, Tolerance, Withheld, folder_of};
+use crate::catalog::{Basis, Built, Pin, Tolerance, Withheld, folder_of};
 use crate::lock::{self, Approval, Lock, LockPath, PinnedComponent, drift};
 use crate::reload::journal::{Quarantined, ReloadFailure};
 
@@ -166,8 +166,9 @@ impl Reloader {
             return Ok(());
         };
         approval.check(&held.name, &held.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
-        let mut pinned = locked.digests();
-        pinned.insert(held.name.clone(), held.digest.clone());
+        let mut pinned = locked.pins();
+        let source = pinned.remove(&held.name).map(|pin| pin.source).unwrap_or_default();
+        pinned.insert(held.name.clone(), Pin { digest: held.digest.clone(), source });
         let earlier = [Arc::clone(&old)];
         let generation = old.tools().generation() + 1;
         let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());

@@ -254,8 +254,11 @@ impl ManifestFile {
         let is_left_out = |drift: &Drift| catalog.left_out().iter().any(|out| out.name == drift.component);
         let drifts: Vec<Drift> = drifts.into_iter().filter(|drift| !is_left_out(drift)).collect();
         let differs = !drifts.is_empty();
-        let out = drifts.iter().filter(|drift| !serves_as_pinned(locked.as_ref(), &catalog, &drift.component));
-        let out: Vec<Drift> = out.cloned().collect();
+        let is_out = |drift: &&Drift| {
+            let was_withheld = withheld.iter().any(|held| held.name == drift.component);
+            !was_withheld || !serves_as_pinned(locked.as_ref(), &catalog, &drift.component)
+        };
+        let out: Vec<Drift> = drifts.iter().filter(is_out).cloned().collect();
         let catalog = match without(catalog, &out, tolerant) {
             Some(catalog) => catalog,
             None => {

@@ -8,6 +8,11 @@ pub const LINE_BYTES: usize = 400;
 /// Bytes of a name in a row: names of tools have at most 128.
 pub const NAME_BYTES: usize = 160;
 
+/// Bytes of a text that a pointer shows, where the window cuts what is on the page.
+///
+/// A path may have 4,096; of one that long, the page shows no more either.
+pub const TITLE_BYTES: usize = 1_024;
+
 /// Bytes of a text that stands in a block of its own.
 ///
 /// More than a person reads in a browser; the audit's export has the whole.

@@ -4,7 +4,7 @@
 use maud::{DOCTYPE, Markup, html};
 
 use crate::asset::{CHARTS, CHARTS_STYLE, ICON, SCRIPT, STYLE};
-use crate::bounds::{HIDDEN_BYTES, ROWS};
+use crate::bounds::{HIDDEN_BYTES, ROWS, TITLE_BYTES};
 use crate::model::{Frame, Notice};
 use crate::routes;
 use crate::text::{line, words};
@@ -108,7 +108,7 @@ pub fn page_of(
             header.top {
                 div.brand {
                     span.logo { "toolcell" }
-                    span.server { (line(&frame.server)) }
+                    span.server title=(words(&frame.server, TITLE_BYTES)) { (line(&frame.server)) }
                 }
                 (navigation(frame, view))
                 (status(frame))
@@ -218,14 +218,15 @@ fn status(frame: &Frame) -> Markup {
             span.chip #live hidden { "live" }
             button.quiet #pause type="button" hidden { "Pause" }
             @if !frame.decide { span.chip.off { "read-only" } }
-            span.who {
-                @if !frame.viewer.is_empty() { (line(&frame.viewer)) }
+            @if !frame.viewer.is_empty() {
+                span.who title=(words(&frame.viewer, TITLE_BYTES)) { (line(&frame.viewer)) }
             }
             form method="post" action=(routes::SIGN_OUT) {
                 input type="hidden" name=(routes::CSRF) value=(frame.csrf);
                 button.quiet { "Sign out" }
             }
-            p.about { (line(&frame.manifest)) br; "toolcell " (line(&frame.version)) }
+            p.about title=(words(&frame.manifest, TITLE_BYTES)) { (line(&frame.manifest)) }
+            p.about { "toolcell " (line(&frame.version)) }
         }
     }
 }

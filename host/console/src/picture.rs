@@ -188,7 +188,8 @@ mod tests {
         let place = Some(Place { file: "a/toolcell.toml".into(), line: 12, key: "components.a.network.http".into() });
         let item = Reach { kind: ReachKind::Host, target: "api.example:443".into(), detail: "GET".into(), place };
         let shown = reach("weather", &[item]).0;
-        assert_eq!(shown.matches("api.example:443").count(), 2);
+        assert_eq!(shown.matches(">api.example:443</text>").count(), 1);
+        assert_eq!(shown.matches("<bdi>api.<wbr>example:443</bdi>").count(), 1);
         assert!(shown.contains("toolcell.toml:12</text>") && shown.contains(">hosts</text>"));
         assert!(reach("weather", &[]).0.contains("reaches nothing"));
         let unknown = reach("weather", &[Reach { target: "api.example:443".into(), ..Reach::default() }]).0;

@@ -10,6 +10,12 @@ use crate::bounds::{BLOCK_BYTES, COMBINING_MARKS, LINE_BYTES, NAME_BYTES};
 const ENTITY_COST: usize = 5;
 /// Bytes that a character counts for whose name is shown.
 const NAMED_COST: usize = 12;
+/// Letters that stand before a break within a word, at least: no line ends behind `a_`, and breaks
+/// add little to a page.
+const BREAK_LETTERS: usize = 4;
+/// Letters between two breaks that keep a column as wide as they are. A text with more of them
+/// breaks at any letter where its line ends: it may be hostile, and the page keeps its width.
+const WORD_LETTERS: usize = 20;
 
 /// A text of somebody else.
 #[derive(Debug, Clone, Copy)]
@@ -67,14 +73,14 @@ pub fn is_plain_block(text: &str) -> bool {
 pub fn words(text: &str, max: usize) -> String {
     let mut shown = String::new();
     for (_, letter, named) in letters(text, false) {
+        if shown.len() >= max {
+            shown.push('…');
+            break;
+        }
         if named {
             push_name(&mut shown, letter);
         } else {
             shown.push(letter);
-        }
-        if shown.len() >= max {
-            shown.push('…');
-            break;
         }
     }
     shown
@@ -96,9 +102,14 @@ pub fn list(items: &[String]) -> Markup {
 
 impl Render for Foreign<'_> {
     fn render_to(&self, page: &mut String) {
+        let class_at = page.len() + "<bdi".len();
         page.push_str("<bdi>");
-        let left = self.render_part(page);
+        let shown = self.render_part(page);
         page.push_str("</bdi>");
+        if shown.longest_word > WORD_LETTERS {
+            page.insert_str(class_at, " class=\"long\"");
+        }
+        let left = shown.bytes_left;
         if left > 0 {
             let unit = if left == 1 { "byte" } else { "bytes" };
             html! { span.more { " … " (crate::figure::count(as_u64(left))) " more " (unit) } }.render_to(page);
@@ -110,13 +121,15 @@ impl Foreign<'_> {
     /// True if it is shown whole.
     #[must_use]
     pub fn fits(&self) -> bool {
-        self.render_part(&mut String::new()) == 0
+        self.render_part(&mut String::new()).bytes_left == 0
     }
 
-    /// Writes what fits, and returns the bytes that are left.
-    fn render_part(&self, page: &mut String) -> usize {
-        let (mut cost, mut marks) = (0, 0);
+    /// Writes what fits.
+    fn render_part(&self, page: &mut String) -> ShownPart {
+        let mut cost = 0;
+        let mut marks = 0;
         let mut named: Option<Run> = None;
+        let mut word = Word::default();
         for (at, letter, hides) in letters(self.text, self.lines) {
             marks = if is_mark(letter) { marks + 1 } else { 0 };
             let by_name = hides || marks > COMBINING_MARKS;
@@ -124,7 +137,7 @@ impl Foreign<'_> {
             cost += if repeats { 0 } else { cost_of(letter, by_name) };
             if cost > self.max {
                 end(&mut named, page);
-                return self.text.len() - at;
+                return ShownPart { bytes_left: self.text.len() - at, longest_word: word.longest };
             }
             if let (true, Some(run)) = (repeats, named.as_mut()) {
                 run.times += 1;
@@ -133,12 +146,66 @@ impl Foreign<'_> {
             end(&mut named, page);
             if by_name {
                 named = Some(Run { letter, times: 1 });
+                word.ends();
             } else if letter != '\r' {
+                // Lines of a block end where the text says, or at any letter.
+                if !self.lines && word.breaks_before(letter) {
+                    page.push_str("<wbr>");
+                }
                 let _ = Escaper::new(page).write_char(letter);
             }
         }
         end(&mut named, page);
-        0
+        ShownPart { bytes_left: 0, longest_word: word.longest }
+    }
+}
+
+/// The part of a text that was written.
+struct ShownPart {
+    /// Bytes that are left out.
+    bytes_left: usize,
+    /// Letters of its longest word, up to a break.
+    longest_word: usize,
+}
+
+/// A word that is being written. Its line may end behind `_`, `-`, `.` and `/`, and nowhere else:
+/// `weather_` and `normals`, never `weather_norma` and `ls`.
+#[derive(Default)]
+struct Word {
+    /// Letters since the last place where a line may end.
+    letters: usize,
+    longest: usize,
+    last: Option<char>,
+    /// The last letter that is no separator.
+    inner: Option<char>,
+}
+
+impl Word {
+    /// Takes the next letter. True if a line may end before it.
+    fn breaks_before(&mut self, letter: char) -> bool {
+        if letter.is_whitespace() {
+            self.ends();
+            return false;
+        }
+        let is_separator = |letter: char| matches!(letter, '_' | '-' | '.' | '/');
+        // Versions, dates and addresses stay whole.
+        let joins_digits = letter.is_ascii_digit() && self.inner.is_some_and(|inner| inner.is_ascii_digit());
+        let breaks = self.letters >= BREAK_LETTERS
+            && self.last.is_some_and(is_separator)
+            && letter.is_alphanumeric()
+            && !joins_digits;
+        if breaks {
+            self.letters = 0;
+        }
+        self.letters += 1;
+        self.longest = self.longest.max(self.letters);
+        self.last = Some(letter);
+        self.inner = if is_separator(letter) { self.inner } else { Some(letter) };
+        breaks
+    }
+
+    fn ends(&mut self) {
+        *self = Self { longest: self.longest, ..Self::default() };
     }
 }
 
@@ -242,7 +309,7 @@ fn as_u64(bytes: usize) -> u64 {
 mod tests {
     use maud::Render;
 
-    use super::{block, is_plain, is_plain_block, line, words};
+    use super::{block, is_plain, is_plain_block, line, name, words};
 
     #[test]
     fn markup_is_escaped_and_hidden_characters_have_names() {
@@ -261,6 +328,35 @@ mod tests {
             assert_eq!(line(text).render().0, format!("<bdi>{expected}</bdi>"), "{text:?}");
         }
         assert_eq!(block("a\r\n\tb").render().0, "<bdi>a\n\tb</bdi>");
+    }
+
+    #[test]
+    fn a_name_breaks_behind_its_separators_and_within_no_word() {
+        for (text, expected) in [
+            ("weather_normals", "<bdi>weather_<wbr>normals</bdi>"),
+            (
+                "GET https://api.open-meteo.com/v1",
+                "<bdi>GET https://<wbr>api.<wbr>open-<wbr>meteo.<wbr>com/<wbr>v1</bdi>",
+            ),
+            ("wx_live", "<bdi>wx_live</bdi>"),
+            ("components.weather.network", "<bdi>components.<wbr>weather.<wbr>network</bdi>"),
+            ("a_b_c_d_e", "<bdi>a_b_<wbr>c_d_<wbr>e</bdi>"),
+            ("names__of____many-", "<bdi>names__<wbr>of____<wbr>many-</bdi>"),
+            ("0.10.2 203.0.113.0/24 2026-07-28", "<bdi>0.10.2 203.0.113.0/24 2026-07-28</bdi>"),
+            ("tool_0999", "<bdi>tool_<wbr>0999</bdi>"),
+            ("not. A sentence", "<bdi>not. A sentence</bdi>"),
+            ("größe_überall", "<bdi>größe_<wbr>überall</bdi>"),
+            ("<<<<_a", "<bdi>&lt;&lt;&lt;&lt;_<wbr>a</bdi>"),
+            ("abcd_\u{202e}ef", "<bdi>abcd_<b class=\"u\">U+202E</b>ef</bdi>"),
+            ("abcdefghijklmnopqrst", "<bdi>abcdefghijklmnopqrst</bdi>"),
+            ("a abcdefghijklmnopqrstu", "<bdi class=\"long\">a abcdefghijklmnopqrstu</bdi>"),
+        ] {
+            assert_eq!(line(text).render().0, expected);
+            assert_eq!(name(text).render().0, expected);
+        }
+        assert_eq!(block("weather_normals").render().0, "<bdi>weather_normals</bdi>");
+        // Breaks add a tag to four letters at the least.
+        assert!(line(&"abc_".repeat(1_000_000)).render().0.len() < 1_000);
     }
 
     #[test]
@@ -291,6 +387,7 @@ mod tests {
     #[test]
     fn words_hold_no_hidden_characters() {
         assert_eq!(words("a\u{202e}\n\u{1b}", 100), "aU+202E␊␛");
+        assert_eq!((words("weather", 7), words("weathers", 7)), ("weather".to_owned(), "weather…".to_owned()));
         assert!(words(&"x".repeat(1_000_000), 40).len() < 60);
         assert!(is_plain("hosts = [\"a.example\"]") && !is_plain("a\u{202e}") && !is_plain(&"a".repeat(9_999)));
         let lines = "fuel = \"1\"  # 1, ×4\n".repeat(20);

@@ -18,6 +18,11 @@ fn endless(text: &str) -> String {
     format!("{text}{}", "<\u{202e}&\u{1b}W".repeat(20_000))
 }
 
+/// A text that never ends, whose line may end behind as many letters as possible.
+fn full_of_breaks(text: &str) -> String {
+    format!("{text}{}", "_abc".repeat(40_000))
+}
+
 /// All pages of a set of samples, with their names.
 fn pages(dress: Dress, decide: bool) -> Vec<(&'static str, String)> {
     let samples = Samples { dress, tools: 1_000 };
@@ -51,7 +56,7 @@ fn pages(dress: Dress, decide: bool) -> Vec<(&'static str, String)> {
 
 #[test]
 fn the_only_markup_is_ours() {
-    for dress in [plain as Dress, hostile, endless] {
+    for dress in [plain as Dress, hostile, endless, full_of_breaks] {
         for (name, page) in pages(dress, true).into_iter().chain(pages(dress, false)) {
             markup::check(&page).unwrap_or_else(|problem| panic!("{name}: {problem}"));
         }
@@ -78,8 +83,10 @@ fn the_checker_finds_what_must_not_be_there() {
 
 #[test]
 fn pages_stay_small_whatever_they_show() {
-    for (name, page) in pages(endless, true) {
-        assert!(page.len() < LARGEST_PAGE_BYTES, "{name} has {} bytes", page.len());
+    for dress in [endless as Dress, full_of_breaks] {
+        for (name, page) in pages(dress, true) {
+            assert!(page.len() < LARGEST_PAGE_BYTES, "{name} has {} bytes", page.len());
+        }
     }
 }
 
@@ -124,6 +131,34 @@ fn a_page_of_a_thousand_tools_shows_two_hundred_and_says_so() {
     assert_eq!(page.matches("href=\"/tools/tool_").count(), 200);
     assert!(page.contains("1,000 tools") && page.contains("800 more are not shown."));
     assert!(page.contains("Page 1 of 10") && page.contains("href=\"/tools?page=2\""));
+}
+
+#[test]
+fn a_name_breaks_behind_its_separators_and_what_the_window_cuts_is_in_a_title() {
+    let samples = Samples { dress: plain, tools: 3 };
+    let frame = samples.frame(true);
+    let page = page::tools(&frame, &samples.tools("", 1));
+    assert!(page.contains("<a href=\"/tools/weather_normals\"><bdi>weather_<wbr>normals</bdi></a>"), "{page}");
+    for title in [
+        "<span class=\"server\" title=\"acme tools\"><bdi>acme tools</bdi></span>",
+        "<span class=\"who\" title=\"ann\"><bdi>ann</bdi></span>",
+        "<p class=\"about\" title=\"/srv/tools/toolcell.toml\"><bdi>/srv/<wbr>tools/<wbr>toolcell.<wbr>toml</bdi></p>",
+    ] {
+        assert!(page.contains(title), "{title}: {page}");
+    }
+    let page = page::tool(&frame, &samples.tool(false));
+    assert!(page.contains("<h1><bdi>weather_<wbr>normals</bdi> "), "{page}");
+}
+
+#[test]
+fn a_denial_names_the_callers_whose_calls_asked() {
+    let samples = Samples { dress: plain, tools: 1 };
+    let callers = ", called by <bdi>ann</bdi>, <bdi>nightly-<wbr>build</bdi>, 1,204 times, ";
+    for page in
+        [page::denials(&samples.frame(true), &samples.denials(), ""), page::call(&samples.frame(true), &samples.call())]
+    {
+        assert!(page.contains(callers), "{page}");
+    }
 }
 
 #[test]

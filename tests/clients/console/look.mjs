@@ -6,6 +6,7 @@
 // - a script of the data ran, or the browser reports an error or a violation of the content security policy,
 // - a request goes to another server,
 // - the document is wider than the window,
+// - a line ends in the middle of a name's word,
 // - it has more bytes than a page may have,
 // - a control cannot be reached with Tab, or does not show that it has the focus.
 
@@ -196,7 +197,28 @@ async function unreached(page) {
     return page.evaluate(() => [...[...window.controls].map(element => `unreached ${element.outerHTML.slice(0, 160)}`), ...window.faint.map(html => `no focus is seen: ${html}`)]);
 }
 
-/** Checks the width of the document, as it is and once all is open. */
+/** Texts whose lines end within a word. Those with a longer word than pages keep together are left out. */
+const brokenWords = page => page.evaluate(() => {
+    const broken = [];
+    for (const text of document.querySelectorAll('main bdi:not(.long)')) {
+        if (text.closest('pre, .prose') || text.getClientRects().length < 2) continue;
+        const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+        let [last, lastTop, range] = ['', 0, document.createRange()];
+        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+            for (let at = 0; at < node.data.length; at += 1) {
+                range.setStart(node, at);
+                range.setEnd(node, at + 1);
+                const { top, height } = range.getBoundingClientRect();
+                const isWithin = /[\p{L}\p{N}]/u.test(last) && /[\p{L}\p{N}]/u.test(node.data[at]);
+                if (last && top > lastTop + height / 2 && isWithin) broken.push(`${text.textContent.slice(0, 60)} before ${node.data.slice(at, at + 12)}`);
+                [last, lastTop] = [node.data[at], top];
+            }
+        }
+    }
+    return broken;
+});
+
+/** Checks the width of the document, as it is and once all is open, and where its names break. */
 async function checkWidth(page, { viewport, colorScheme }, name) {
     const width = () => page.evaluate(() => document.documentElement.scrollWidth);
     const closed = await width();
@@ -204,11 +226,17 @@ async function checkWidth(page, { viewport, colorScheme }, name) {
     await page.evaluate(() => document.querySelectorAll('main details').forEach(details => { details.open = true; }));
     const opened = await width();
     check(opened <= viewport.width, `${name}: the document is ${opened} wide once all is open`);
+    const isWhole = async width => {
+        const broken = await brokenWords(page);
+        check(broken.length === 0, `${name}: names break within a word in a window of ${width}: ${broken.slice(0, 5).join('; ')}`);
+    };
+    await isWhole(viewport.width);
     if (viewport.width !== LIGHT.viewport.width || colorScheme !== LIGHT.colorScheme) return;
     for (const between of WIDTHS) {
         await page.setViewportSize({ ...viewport, width: between });
         const found = await width();
         check(found <= between, `${name}: the document is ${found} wide in a window of ${between}`);
+        await isWhole(between);
     }
     await page.setViewportSize(viewport);
 }

@@ -179,3 +179,68 @@ fn a_call_that_waits_shows_what_it_may_reach_and_where_that_is_granted() {
     let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=allow"));
     assert_eq!(operator.host.answer_to(&id).text(), "hello");
 }
+
+/// An operator who ends a call that waits for a person learns that it did not run, and so do its
+/// caller, the audit and the console.
+#[test]
+fn a_call_that_is_ended_while_it_waits_for_a_person_did_not_run_and_that_is_said() {
+    let mut operator = approving("approve_in = [\"client\", \"console\"]");
+    operator.host.initialize("2025-11-25");
+    let id = operator.host.start_call("echo", json!({"text": "hello"}));
+    let _ = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+    let page = operator.decides("/calls/stop", "call=1");
+    let told = "Call 1 of &quot;echo&quot; waited for a person&#39;s approval: it ends, and does not run.";
+    assert!(page.contains(told) || page.contains(&told.replace("&#39;", "'")), "{page}");
+    let said = "the operator ended the call while it waited for a person's approval: it did not run";
+    assert_eq!(operator.host.answer_to(&id).error_text(), said);
+    let asked = operator.host.recorded("the question", |record| record["event"] == "call.asked");
+    assert_eq!((&asked["asked"], &asked["answer"]), (&json!("approval"), &json!("cancelled")));
+    assert_eq!(asked["detail"], said);
+    let ended = operator.host.recorded("the end", |record| record["event"] == "call.finished");
+    assert_eq!((&ended["outcome"], &ended["detail"]), (&json!("cancelled"), &json!(said)));
+    let page = operator.page_with("/approvals", "No call waits for a person.");
+    let session = operator.decided("stop")["session"].as_str().unwrap().to_owned();
+    let row = format!(
+        "<bdi>cancelled</bdi>: it did not run</div></td><td role=\"cell\" data-label=\"By\"><div><bdi>the console's session {session}, by ending the call</bdi>"
+    );
+    assert!(page.contains(&row), "{row}: {page}");
+    operator.host.still_answers();
+}
+
+#[test]
+fn a_call_that_its_caller_ends_while_it_waits_for_a_person_is_shown_as_one_that_did_not_run() {
+    let mut operator = approving("approve_in = [\"console\"]");
+    operator.host.initialize("2025-11-25");
+    let id = operator.host.start_call("echo", json!({"text": "hello"}));
+    let _ = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+    operator.host.cancel(&id);
+    let asked = operator.host.recorded("the question", |record| record["event"] == "call.asked");
+    let said = "the call was cancelled while it waited for a person's approval: it did not run";
+    assert_eq!((&asked["answer"], &asked["detail"]), (&json!("cancelled"), &json!(said)));
+    let ended = operator.host.recorded("the end", |record| record["event"] == "call.finished");
+    assert_eq!((&ended["outcome"], &ended["detail"]), (&json!("cancelled"), &json!(said)));
+    let page = operator.page_with("/approvals", "<bdi>cancelled</bdi>: it did not run");
+    assert!(page.contains("<bdi>the caller</bdi>") && page.contains("No call waits for a person."), "{page}");
+}
+
+/// A guest that waits for an answer has begun, and its question is not said to have timed out.
+#[test]
+fn a_call_that_is_ended_while_its_guest_waits_for_an_answer_says_so() {
+    let mut operator = Operator::of(&manifest_of(&["good", "asks"]).replace("deadline = \"5s\"", "deadline = \"1h\""));
+    operator.host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let form = json!({"form": {"type": "object", "properties": {"name": {"type": "string"}}}});
+    let id = operator.host.start_call("ask", json!({"rounds": [{"who": form}]}));
+    let asked = operator.host.next_of("elicitation/create");
+    let _ = operator.page_with("/", "asks</span>");
+    let page = operator.decides("/calls/stop", "call=1");
+    assert!(page.contains("is being ended."), "{page}");
+    let said = "the operator ended the call while it waited for an answer to its question";
+    assert_eq!(operator.host.answer_to(&id).error_text(), said);
+    assert_eq!(operator.host.next_of("notifications/cancelled")["params"]["requestId"], asked["id"]);
+    let question = operator.host.recorded("the question", |record| record["event"] == "call.asked");
+    let recorded = (&question["asked"], &question["answer"], &question["detail"]);
+    assert_eq!(recorded, (&json!("form"), &json!("cancelled"), &json!("the operator ended the call")));
+    let ended = operator.host.recorded("the end", |record| record["event"] == "call.finished");
+    assert_eq!((&ended["outcome"], &ended["detail"]), (&json!("cancelled"), &json!(said)));
+    operator.host.still_works();
+}

@@ -81,7 +81,7 @@ impl Operator {
     fn page(&self, path: &str) -> String {
         let reply = self.ask(&self.get(path));
         assert_eq!(reply.status(), 200, "{path}: {reply:?}");
-        String::from_utf8(reply.body().to_vec()).unwrap()
+        markup_of(&reply)
     }
 
     /// The page once it has these words.
@@ -130,6 +130,12 @@ impl Operator {
         let form = page.split(&format!("action=\"{action}\"")).nth(1).unwrap_or_else(|| panic!("no {action}: {page}"));
         form.split("name=\"key\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     }
+}
+
+/// A page without the places where a line may end: they are no part of a name.
+fn markup_of(reply: &Reply) -> String {
+    let page = String::from_utf8(reply.body().to_vec()).unwrap();
+    page.replace("<wbr>", "").replace("<bdi class=\"long\">", "<bdi>")
 }
 
 fn good() -> Operator {

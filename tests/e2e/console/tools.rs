@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_tests::{Answer, Command, Folder, TestHost, manifest_of, telling_usage};
 
-use super::Operator;
+use super::{Operator, markup_of};
 
 /// The text of an element's content: without marks, and with entities as the characters they name.
 fn text_of(markup: &str) -> String {
@@ -297,7 +297,7 @@ fn a_tool_that_draws_is_tried_from_its_form_and_the_picture_is_shown() {
     let series = "%5B%7B%22values%22%3A%5B1%2C3%2C2%5D%7D%5D";
     let fields = format!("{}=0&{}={series}", field("kind"), field("series"));
     let tried = operator.ask(&operator.form("/tools/chart/try", &fields));
-    let page = String::from_utf8(tried.body().to_vec()).unwrap();
+    let page = markup_of(&tried);
     let picture = page.split_once("<img src=\"data:image/png;base64,").unwrap_or_else(|| panic!("{page}")).1;
     let picture = picture.split('"').next().unwrap();
     // The signature of PNG, and the name of its first chunk.
@@ -305,7 +305,7 @@ fn a_tool_that_draws_is_tried_from_its_form_and_the_picture_is_shown() {
     assert_eq!(operator.decided("try")["detail"], "ok");
 
     let tried = operator.ask(&operator.form("/tools/svg/try", ""));
-    let page = String::from_utf8(tried.body().to_vec()).unwrap();
+    let page = markup_of(&tried);
     assert!(page.contains("A picture, <bdi>image/svg+xml</bdi>"), "{page}");
     assert!(page.contains("pictures of this type are not shown"), "{page}");
     let result = page.split_once("id=\"result\"").unwrap().1.split_once("</section>").unwrap().0;

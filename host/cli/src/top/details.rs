@@ -40,6 +40,7 @@ fn denial(group: &DenialShown) -> Vec<(&'static str, String)> {
         ("kind", whole(&group.capability)),
         ("component", whole(&group.component)),
         ("tools", whole(&group.tools.join(", "))),
+        ("callers", whole(&group.callers.join(", "))),
         ("reason", whole(&group.reason)),
         ("times", format!("{}, last {} ago", group.count, text::seconds(group.age_s))),
         ("muted", if group.muted { "until the server ends" } else { "no" }.to_owned()),

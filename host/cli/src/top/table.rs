@@ -42,11 +42,12 @@ const NOW: [Column; 9] = [
     column("MEMORY", 22, 8, Kind::Figure),
 ];
 
-const DENIALS: [Column; 6] = [
+const DENIALS: [Column; 7] = [
     column("TIMES", 7, 0, Kind::Figure),
     column("KIND", 10, 2, Kind::Text),
     column("ASKED FOR", 28, 0, Kind::Rest),
     column("COMPONENT", 16, 1, Kind::Text),
+    column("CALLER", 14, 5, Kind::Text),
     column("LAST", 11, 4, Kind::Figure),
     column("RULE", 7, 3, Kind::Text),
 ];
@@ -114,6 +115,7 @@ pub fn cells(row: &Row<'_>, has_several: bool) -> Vec<String> {
             shown(&group.capability),
             shown(&group.asked),
             shown(&group.component),
+            shown(&callers(&group.callers)),
             text::seconds(group.age_s),
             match &group.rule {
                 _ if group.muted => "muted",
@@ -134,6 +136,15 @@ pub fn cells(row: &Row<'_>, has_several: bool) -> Vec<String> {
     };
     cells.extend(has_several.then(|| row.process().activity.pid.to_string()));
     cells
+}
+
+/// The first caller, and how many more there are.
+fn callers(callers: &[String]) -> String {
+    match callers {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, more @ ..] => format!("{first} +{}", more.len()),
+    }
 }
 
 #[cfg(test)]

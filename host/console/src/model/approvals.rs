@@ -10,7 +10,7 @@ use crate::json;
 pub struct Approvals {
     /// Calls that wait, oldest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
     pub waiting: Vec<WaitingApproval>,
-    /// Decisions, newest first.
+    /// Calls that waited, and the end of that, newest first.
     pub decided: Vec<DecidedApproval>,
 }
 
@@ -52,7 +52,7 @@ impl WaitingApproval {
     }
 }
 
-/// A decision.
+/// The end of a wait: a decision, or what came in its place.
 #[derive(Debug, Clone, Default)]
 pub struct DecidedApproval {
     /// Its time.
@@ -63,8 +63,8 @@ pub struct DecidedApproval {
     pub tool: String,
     /// The caller's name.
     pub caller: String,
-    /// The answer, as the audit names it: `accepted`, `declined`, `timed_out`.
+    /// The answer, as the audit names it: `accepted`, `declined`, `timed_out`, `cancelled`.
     pub answer: String,
-    /// Who decided, and where: `ann, in the console`.
+    /// Who decided or ended it: `the console's session 1a2b3c4d`.
     pub by: String,
 }

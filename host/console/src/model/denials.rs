@@ -28,6 +28,8 @@ pub struct DenialGroup {
     pub component: String,
     /// Tools that asked.
     pub tools: Vec<String>,
+    /// Callers whose calls asked; the first ones, where there are many.
+    pub callers: Vec<String>,
     /// The kind of thing that was asked for: `http`, `tcp`, `filesystem`.
     pub capability: String,
     /// The thing that was asked for: `GET https://x.example/`.

@@ -16,6 +16,9 @@ use crate::text::{line, name};
 pub const WAITING: &str = "approvals-waiting";
 pub const DECIDED: &str = "approvals-decided";
 
+/// The one answer after which a call runs.
+const ACCEPTED: &str = "accepted";
+
 pub fn view(frame: &Frame, approvals: &Approvals) -> Markup {
     html! {
         h1 { "Approvals" }
@@ -74,7 +77,7 @@ fn decision(decided: &DecidedApproval) -> Row {
         },
         html! { (name(&decided.tool)) },
         html! { (name(&decided.caller)) },
-        html! { (name(&decided.answer)) },
+        html! { (name(&decided.answer)) @if decided.answer != ACCEPTED { ": it did not run" } },
         html! { @if decided.by.is_empty() { (or_none(None)) } @else { (name(&decided.by)) } },
     ])
 }

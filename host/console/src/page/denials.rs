@@ -111,6 +111,7 @@ pub fn about(group: &DenialGroup) -> Markup {
         p {
             strong { (name(&group.component)) }
             @if !group.tools.is_empty() { " in " (crate::text::list(&group.tools)) }
+            @if !group.callers.is_empty() { ", called by " (crate::text::list(&group.callers)) }
             ", " (count(group.count)) (if group.count == 1 { " time, " } else { " times, " })
             @if group.first == group.last { (moment(group.last)) } @else { (moment(group.first)) " to " (moment(group.last)) }
             @if let Some(call) = &group.last_call { ", last in " a href=(routes::call(&call.id)) { "call " (call.number) } }

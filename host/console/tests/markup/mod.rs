@@ -64,6 +64,7 @@ const ELEMENTS: &[&str] = &[
     "title",
     "tr",
     "ul",
+    "wbr",
 ];
 
 const ATTRIBUTES: &[&str] = &[
@@ -114,6 +115,7 @@ const ATTRIBUTES: &[&str] = &[
     "src",
     "tabindex",
     "text-anchor",
+    "title",
     "type",
     "value",
     "viewBox",
@@ -126,7 +128,7 @@ const ATTRIBUTES: &[&str] = &[
     "y2",
 ];
 
-const VOID: &[&str] = &["br", "img", "input", "link", "meta"];
+const VOID: &[&str] = &["br", "img", "input", "link", "meta", "wbr"];
 
 /// Ok where all markup of a page or a part is of ours, and closed in its order.
 pub fn check(page: &str) -> Result<(), String> {
@@ -201,6 +203,10 @@ fn check_value(element: &str, key: &str, value: &str) -> Result<(), String> {
         "src" => value.starts_with("/assets/"),
         "id" | "for" | "class" | "name" | "data-copy" | "data-live" => {
             value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b' '))
+        }
+        "title" => {
+            check_text(value)?;
+            !value.contains('<')
         }
         _ => !value.contains('<'),
     };

@@ -252,6 +252,7 @@ impl Samples {
             key: key.to_owned(),
             component: self.text("weather"),
             tools: self.list(&["weather_normals", "forecast"]),
+            callers: self.list(&["ann", "nightly-build"]),
             capability: self.text("http"),
             asked: self.text("GET https://telemetry.example/v2/collect"),
             reason: self.text("no rule of components.weather.network allows telemetry.example"),
@@ -361,17 +362,18 @@ impl Samples {
             remember,
             ..WaitingApproval::default()
         };
+        let decided = |answer: &str, by: &str| DecidedApproval {
+            at: Moment::from_unix_ms(NOW - 100_000),
+            call: Self::link(4_600),
+            tool: self.text("delete_page"),
+            caller: self.text("ci"),
+            answer: self.text(answer),
+            by: self.text(by),
+        };
         let cut = WaitingApproval { arguments_left_out: 1_204, ..waiting("a3", Some(Duration::from_secs(600))) };
         Approvals {
             waiting: vec![waiting("a1", Some(Duration::from_secs(600))), waiting("a2", None), cut],
-            decided: vec![DecidedApproval {
-                at: Moment::from_unix_ms(NOW - 100_000),
-                call: Self::link(4_600),
-                tool: self.text("delete_page"),
-                caller: self.text("ci"),
-                answer: self.text("declined"),
-                by: self.text("ann, in the console"),
-            }],
+            decided: vec![decided("cancelled", "ann, who ended the call"), decided("accepted", "ann, in the console")],
         }
     }
 

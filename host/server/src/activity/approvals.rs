@@ -80,14 +80,16 @@ impl PendingArguments {
     }
 }
 
-/// A call about which an operator decided.
+/// A call that waited, and the end of that.
 #[derive(Clone, Debug)]
 pub struct DecidedCall {
     pub at: SystemTime,
     pub call: u64,
     pub tool: String,
     pub caller: String,
+    /// As the audit names it.
     pub answer: &'static str,
+    /// Who answered, or ended it.
     pub by: String,
 }
 
@@ -153,9 +155,13 @@ impl ApprovalQueue {
             by: answer.by.clone(),
         };
         waiting.answer.send(answer).ok()?;
-        state.decided.push_front(decided);
-        state.decided.truncate(DECIDED_MAX);
+        state.note(decided);
         Some(waiting.pending)
+    }
+
+    /// Notes the end of a wait that no operator answered.
+    pub fn note(&self, decided: DecidedCall) {
+        self.state().note(decided);
     }
 
     /// The call with this number, while it waits.
@@ -177,6 +183,13 @@ impl ApprovalQueue {
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueState {
+    fn note(&mut self, decided: DecidedCall) {
+        self.decided.push_front(decided);
+        self.decided.truncate(DECIDED_MAX);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Denials of guests in groups: one for each component, kind and thing that was asked for. Must
 //! not hold: decisions, or the observation's file.
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use arc_swap::ArcSwap;
 use toolcell_mcp::Tool;
 use toolcell_policy::Attempt;
 
-/// Most groups. Guests choose what they ask for; a group takes some two kilobytes at the most.
+/// Most groups. Guests choose what they ask for; a group takes some three kilobytes at the most.
 const GROUPS_MAX: usize = 1_000;
 
 /// The share of one component: it fills some pages, and leaves room for nine others.
@@ -17,6 +18,12 @@ const GROUPS_PER_COMPONENT_MAX: usize = GROUPS_MAX / 10;
 
 /// Most tools that a group names.
 const TOOLS_MAX: usize = 12;
+
+/// Most callers that a group names: who else asked is in the audit.
+const CALLERS_MAX: usize = 8;
+
+/// Most bytes of a caller's name. Issuers may give longer ones.
+const CALLER_BYTES_MAX: usize = 128;
 
 /// Groups of denials. Readers and calls that belong to a known group take no lock.
 ///
@@ -35,6 +42,7 @@ type ComponentGroups = HashMap<Arc<str>, Arc<DenialGroup>>;
 /// A denied request, without values of secrets.
 pub struct DeniedRequest<'a> {
     pub call: u64,
+    pub caller: &'a str,
     pub tool: &'a Arc<Tool>,
     pub component: &'a str,
     pub capability: &'static str,
@@ -62,6 +70,7 @@ pub struct DenialGroup {
     /// Twice the generation whose grants were looked at last, and one more if they allow it.
     looked_at: AtomicU64,
     tools: ArcSwap<Vec<Arc<Tool>>>,
+    callers: ArcSwap<Vec<String>>,
 }
 
 impl DenialGroups {
@@ -124,6 +133,7 @@ impl DenialGroups {
             is_muted: AtomicBool::new(false),
             looked_at: AtomicU64::new(0),
             tools: ArcSwap::default(),
+            callers: ArcSwap::default(),
         });
         own.insert(name.into(), Arc::clone(&group));
         let mut more = HashMap::clone(&components);
@@ -162,6 +172,25 @@ impl DenialGroup {
                 more
             });
         }
+        self.note_caller(denied.caller);
+    }
+
+    fn note_caller(&self, caller: &str) {
+        let caller: Cow<'_, str> = match caller.get(..caller.floor_char_boundary(CALLER_BYTES_MAX)) {
+            Some(start) if start.len() < caller.len() => format!("{start}…").into(),
+            _ => caller.into(),
+        };
+        let is_new =
+            |callers: &Vec<String>| callers.len() < CALLERS_MAX && !callers.iter().any(|known| **known == *caller);
+        if is_new(&self.callers.load()) {
+            self.callers.rcu(|callers| {
+                let mut more = Vec::clone(callers);
+                if is_new(&more) {
+                    more.push(caller.clone().into_owned());
+                }
+                more
+            });
+        }
     }
 
     /// Number of denials.
@@ -182,6 +211,11 @@ impl DenialGroup {
     /// Names of tools that asked; the first ones, where there are many.
     pub fn tools(&self) -> Vec<String> {
         self.tools.load().iter().map(|tool| tool.definition().name.clone()).collect()
+    }
+
+    /// Names of callers whose calls asked; the first ones, where there are many.
+    pub fn callers(&self) -> Vec<String> {
+        Vec::clone(&self.callers.load())
     }
 
     /// True if an operator muted it.
@@ -232,10 +266,11 @@ mod tests {
     fn groups_are_bounded_and_count_alike_requests_together() {
         let groups = DenialGroups::default();
         let tools = [tool("a"), tool("b")];
-        let note_of = |component: &str, asked: &str, tool: &Arc<Tool>| {
-            let reason = "no rule";
-            groups.note(&DeniedRequest { call: 7, tool, component, capability: "tcp", asked, reason, allow: None });
+        let note_by = |component: &str, asked: &str, tool: &Arc<Tool>, caller: &str| {
+            let (capability, reason) = ("tcp", "no rule");
+            groups.note(&DeniedRequest { call: 7, caller, tool, component, capability, asked, reason, allow: None });
         };
+        let note_of = |component: &str, asked: &str, tool: &Arc<Tool>| note_by(component, asked, tool, "ann");
         let note = |asked: &str, tool: &Arc<Tool>| note_of("c", asked, tool);
         for number in 0..GROUPS_PER_COMPONENT_MAX {
             note(&format!("tcp h:{number}"), &tools[0]);
@@ -252,6 +287,12 @@ mod tests {
         assert_eq!((groups.list().len(), groups.ungrouped()), (GROUPS_MAX, 1), "no room for an eleventh component");
         (0..100).for_each(|number| note("tcp h:0", &tool(&format!("t{number}"))));
         assert_eq!(group.tools().len(), TOOLS_MAX);
+        note_by("c", "tcp h:0", &tools[0], "bob");
+        note_by("c", "tcp h:0", &tools[0], "ann");
+        assert_eq!(group.callers(), ["ann", "bob"]);
+        (0..100).for_each(|number| note_by("c", "tcp h:0", &tools[0], &format!("{number}{}", "é".repeat(9_000))));
+        let callers = group.callers();
+        assert_eq!((callers.len(), callers[2].len()), (CALLERS_MAX, CALLER_BYTES_MAX - 1 + "…".len()), "{callers:?}");
     }
 
     #[test]
@@ -259,8 +300,9 @@ mod tests {
         let groups = DenialGroups::default();
         let tool = tool("a");
         let note = |component: &str, asked: &str| {
-            let (tool, reason) = (&tool, "no rule");
-            groups.note(&DeniedRequest { call: 7, tool, component, capability: "tcp", asked, reason, allow: None });
+            let (tool, caller, reason) = (&tool, "ann", "no rule");
+            let (capability, allow) = ("tcp", None);
+            groups.note(&DeniedRequest { call: 7, caller, tool, component, capability, asked, reason, allow });
         };
         note("other", "tcp h:0");
         (1..=GROUPS_PER_COMPONENT_MAX).for_each(|number| note("c", &format!("tcp h:{number}")));

@@ -15,7 +15,7 @@ mod running;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use approvals::{ApprovalQueue, OperatorAnswer, PendingApproval, PendingArguments};
+pub use approvals::{ApprovalQueue, DecidedCall, OperatorAnswer, PendingApproval, PendingArguments};
 pub use denials::{DenialGroup, DenialGroups, DeniedRequest};
 pub use figures::{Figures, HourFigures};
 pub use phases::CallPhase;

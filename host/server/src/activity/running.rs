@@ -1,7 +1,7 @@
 //! Calls that run or wait: a table of places, each taken and left without a lock. Must not hold:
 //! how a call runs.
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
@@ -23,8 +23,13 @@ const TRIES: usize = 16;
 /// In place of a use that is not known. No limit is as large.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Text of a call that an operator ended.
+/// Texts of a call that an operator ended: where its guest ran, where that asked somebody, where
+/// the call waited for its approval, and where it waited in a queue.
 const STOPPED: &str = "the operator ended the call";
+const STOPPED_ASKING: &str = "the operator ended the call while it waited for an answer to its question";
+const STOPPED_BEFORE_APPROVAL: &str =
+    "the operator ended the call while it waited for a person's approval: it did not run";
+const STOPPED_IN_QUEUE: &str = "the operator ended the call while it waited in a queue: it did not run";
 
 /// Calls that run or wait.
 pub struct RunningCalls {
@@ -53,6 +58,8 @@ pub struct LiveCall {
     /// True once its guest began to run.
     has_begun: AtomicBool,
     is_stopped: AtomicBool,
+    /// Who ended it.
+    stopped_by: OnceLock<String>,
     stop: Cancellation,
     /// For the page of the call once it has ended, if such are kept.
     notes: Option<Mutex<CallNotes>>,
@@ -113,6 +120,7 @@ impl RunningCalls {
             phases: Phases::default(),
             has_begun: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
+            stopped_by: OnceLock::new(),
             stop: Cancellation::new(),
             notes: self.recent.is_open().then(Mutex::default),
         });
@@ -222,8 +230,10 @@ impl LiveCall {
         }
     }
 
-    /// Ends the call for the operator.
-    pub fn stop(&self) {
+    /// Ends the call for an operator: the console's session, or the user of a terminal.
+    pub fn stop(&self, by: &str) {
+        // Of two who end it, the first one counts.
+        let _ = self.stopped_by.set(by.to_owned());
         self.is_stopped.store(true, Ordering::Release);
         self.stop.cancel();
     }
@@ -233,9 +243,26 @@ impl LiveCall {
         self.is_stopped.load(Ordering::Acquire)
     }
 
-    /// Text for the client of a call that the operator ended; `None` for others.
+    /// The operator who ended it; empty if none did.
+    pub fn stopped_by(&self) -> &str {
+        self.stopped_by.get().map_or("", String::as_str)
+    }
+
+    /// True if it waits for a person who lets it run.
+    pub fn waits_for_approval(&self) -> bool {
+        self.phase() == CallPhase::Asking && !self.has_begun.load(Ordering::Acquire)
+    }
+
+    /// Text for the client of a call that the operator ended; `None` for others. It says what the
+    /// call did when it ended.
     pub fn stopped_text(&self) -> Option<&'static str> {
-        self.is_stopped().then_some(STOPPED)
+        let text = match (self.phase(), self.has_begun.load(Ordering::Acquire)) {
+            (CallPhase::Asking, false) => STOPPED_BEFORE_APPROVAL,
+            (CallPhase::Waiting | CallPhase::Running, false) => STOPPED_IN_QUEUE,
+            (CallPhase::Asking, true) => STOPPED_ASKING,
+            (CallPhase::Waiting | CallPhase::Running, true) => STOPPED,
+        };
+        self.is_stopped().then_some(text)
     }
 
     /// Cancelled when the operator ends it.

@@ -11,7 +11,7 @@ use toolcell_shared::{Away, Claim, SharedState};
 
 use super::StartedCall;
 use super::execute::EndedCall;
-use super::operators::Asking;
+use super::operators::{Asking, UndecidedCall};
 use super::questions::named;
 use crate::activity::CallPhase;
 
@@ -26,6 +26,12 @@ const ARGUMENTS_CHARS_MAX: usize = 1_000;
 
 /// Most bytes of an answer: its action, and additions of clients.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
+
+/// Said of a call whose caller ended it while it waited.
+pub(super) const CANCELLED: &str = "the call was cancelled while it waited for a person's approval: it did not run";
+
+/// Who ended such a call.
+pub(super) const CALLER: &str = "the caller";
 
 /// Approval of one call. It is returned for another try unless the call runs to its end.
 pub struct ClaimedApproval<'a> {
@@ -67,10 +73,12 @@ impl StartedCall<'_> {
         }
         let wait = self.target.limits.ask_wait();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Asking));
+        let undecided = UndecidedCall::of(self, &call.context.caller);
         let asked = match self.operators() {
             Some(queue) => self.ask_operators(queue, call, approval).await,
             None => Asking::Client(self.ask_person(call, approval, wait).await),
         };
+        undecided.is_over();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Waiting));
         let asked = match asked {
             Asking::Client(asked) => asked,
@@ -84,27 +92,43 @@ impl StartedCall<'_> {
             Some(Asked::Refused(error)) => return Err(self.cannot_ask(&error)),
             Some(Asked::Ended(refused)) => return Err(self.asked_elsewhere(refused)),
             None if call.context.cancellation.is_cancelled() => {
-                return Err(self.not_approved("cancelled", "the call was cancelled"));
+                self.tell_operators(&call.context.caller, "cancelled", CALLER);
+                return Err(self.not_approved("cancelled", CANCELLED));
             }
-            None => return Err(self.not_approved("timed_out", &self.nobody_within(wait))),
+            None => {
+                self.tell_operators(&call.context.caller, "timed_out", "nobody");
+                return Err(self.not_approved("timed_out", &self.nobody_within(wait)));
+            }
         };
+        self.answered(call, approval, &what, answer).await
+    }
+
+    /// Notes the answer of the person at the client. `Err` is the end of a call that must not run.
+    async fn answered(
+        &self,
+        call: &Call,
+        approval: Approval,
+        what: &str,
+        answer: Option<Answer>,
+    ) -> Result<ClaimedApproval<'_>, EndedCall> {
+        let state = self.catalog.state.as_ref();
+        let claim = self.claim(call, self.target.limits.ask_wait()).await?;
+        let decided = answer.as_ref().map_or("dismissed", named);
+        self.tell_operators(&call.context.caller, decided, "the person at the client");
         match answer {
-            Some(answer @ Answer::Accepted(_)) => {
-                let claim = self.claim(call, wait).await?;
-                self.note_approval(named(&answer), None);
+            Some(Answer::Accepted(_)) => {
+                self.note_approval(decided, None);
                 if let Some(time) = approval.remember()
-                    && let Err(away) = state.note(&what, time).await
+                    && let Err(away) = state.note(what, time).await
                 {
                     tracing::warn!("an approval is not remembered: {}", away.internal());
                 }
                 Ok(ClaimedApproval { state, claim })
             }
             Some(Answer::Declined) => {
-                self.claim(call, wait).await?;
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
             }
             _ => {
-                self.claim(call, wait).await?;
                 let text = format!("the person decided nothing: {:?} was not run", self.name());
                 Err(self.not_approved("dismissed", &text))
             }
@@ -216,7 +240,7 @@ impl StartedCall<'_> {
 
     pub(super) fn not_approved(&self, answer: &str, text: &str) -> EndedCall {
         self.note_approval(answer, Some(text));
-        EndedCall::refused(Outcome::NotApproved, text.to_owned())
+        EndedCall { detail: text.to_owned(), ..EndedCall::refused(Outcome::NotApproved, text.to_owned()) }
     }
 
     pub(super) fn note_approval(&self, answer: &str, detail: Option<&str>) {

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use toolcell_audit::Outcome;
-use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
+use toolcell_mcp::{CallContext, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Askable, Denial, Limits};
 use toolcell_sandbox::{Asked, Caller, Consent, Inquiry, Kind, LogLevel, Requested, Trace};
 use toolcell_shared::Allowance;
 
 use super::consent::Consenting;
+use super::interruption::Interruptions;
 use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
@@ -29,8 +30,7 @@ pub struct McpCaller {
     consenting: Option<Consenting>,
     /// Progress reports that the rate still allows.
     progress: Mutex<Allowance>,
-    /// Ends the call once its tool is narrowed.
-    narrowed: Option<Cancellation>,
+    interruptions: Interruptions,
     /// The call in the console, if there is one.
     live: Option<Arc<LiveCall>>,
     /// Trace of the call.
@@ -42,8 +42,14 @@ pub struct McpCaller {
 }
 
 impl McpCaller {
-    pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords, asks: AskRecords) -> Self {
-        let questions = Questions::new(&context, asks, limits);
+    pub fn new(
+        limits: &Limits,
+        context: CallContext,
+        denials: DenialRecords,
+        asks: AskRecords,
+        interruptions: Interruptions,
+    ) -> Self {
+        let questions = Questions::new(&context, asks, limits, interruptions.clone());
         let progress = Mutex::new(Allowance::new(pace(limits.progress())));
         Self {
             context,
@@ -51,7 +57,7 @@ impl McpCaller {
             questions,
             consenting: None,
             progress,
-            narrowed: None,
+            interruptions,
             live: None,
             trace: None,
             telling: None,
@@ -74,11 +80,6 @@ impl McpCaller {
         if let Some(consenting) = &self.consenting {
             consenting.ended(outcome).await;
         }
-    }
-
-    /// Also ends the call once this is cancelled.
-    pub fn narrowed_by(self, narrowed: Option<Cancellation>) -> Self {
-        Self { narrowed, ..self }
     }
 
     /// Also shows what it does in the console, whose operators may end it.
@@ -213,23 +214,11 @@ impl Caller for McpCaller {
     }
 
     fn is_cancelled(&self) -> bool {
-        let is_stopped = self.live.as_ref().is_some_and(|live| live.is_stopped());
-        let is_narrowed = self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
-        self.context.cancellation.is_cancelled() || is_narrowed || is_stopped
+        self.interruptions.cause().is_some()
     }
 
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let (narrowed, stopped) = (self.narrowed.as_ref(), self.live.as_ref().map(|live| live.stopping()));
-        if narrowed.is_none() && stopped.is_none() {
-            return Box::pin(self.context.cancellation.cancelled());
-        }
-        Box::pin(async move {
-            tokio::select! {
-                () = self.context.cancellation.cancelled() => {}
-                () = cancelled(narrowed) => {}
-                () = cancelled(stopped) => {}
-            }
-        })
+        Box::pin(self.interruptions.wait())
     }
 
     fn supports(&self, kind: Kind) -> bool {
@@ -255,7 +244,12 @@ impl Caller for McpCaller {
 
     fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
         match &self.consenting {
-            Some(consenting) => Box::pin(consenting.ask(offer)),
+            Some(consenting) => Box::pin(async move {
+                self.enter(CallPhase::Asking);
+                let consent = consenting.ask(offer).await;
+                self.enter(CallPhase::Running);
+                consent
+            }),
             None => Box::pin(std::future::ready(Consent::Refused)),
         }
     }
@@ -274,14 +268,6 @@ impl Caller for McpCaller {
 
     fn extensions_json(&self) -> String {
         self.context.extensions.as_deref().unwrap_or("{}").to_owned()
-    }
-}
-
-/// Waits for this; for ever if there is none.
-async fn cancelled(cancellation: Option<&Cancellation>) {
-    match cancellation {
-        Some(cancellation) => cancellation.cancelled().await,
-        None => std::future::pending().await,
     }
 }
 

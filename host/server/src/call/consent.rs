@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell_audit::Outcome;
-use toolcell_mcp::{Answer, Ask, AskTerms, Asked, Asking, CallContext, Caller, Cancellation, Question, QuestionKind};
+use toolcell_mcp::{Answer, Ask, AskTerms, Asked, Asking, CallContext, Caller, Question, QuestionKind};
 use toolcell_policy::Askable;
 use toolcell_sandbox::{Consent, Digest, Redactor};
 use toolcell_shared::{Away, Claim, SharedState};
 
 use super::approval::{give_back, shown};
+use super::interruption::Interruptions;
 use super::record::AskRecords;
 use crate::catalog::{CallTarget, Catalog, Choice, Consents};
 
@@ -34,7 +35,7 @@ pub struct Consenting {
     consents: Arc<Consents>,
     state: Arc<dyn SharedState>,
     asking: Asking,
-    cancellation: Cancellation,
+    interruptions: Interruptions,
     records: AskRecords,
     redactor: Redactor,
     caller: String,
@@ -54,12 +55,18 @@ struct Unanswered<'a> {
 
 impl Consenting {
     /// Of the call with this context.
-    pub fn new(catalog: &Catalog, target: &CallTarget, context: &CallContext, records: AskRecords) -> Self {
+    pub fn new(
+        catalog: &Catalog,
+        target: &CallTarget,
+        context: &CallContext,
+        records: AskRecords,
+        interruptions: Interruptions,
+    ) -> Self {
         Self {
             consents: Arc::clone(&catalog.consents),
             state: Arc::clone(&catalog.state),
             asking: context.asking.clone(),
-            cancellation: context.cancellation.clone(),
+            interruptions,
             records,
             redactor: target.capabilities.redactor().clone(),
             caller: context.caller.name().to_owned(),
@@ -79,8 +86,8 @@ impl Consenting {
         holds
     }
 
-    /// Asks. If dropped before the answer, it records the question as cancelled with the call, or
-    /// else as timed out.
+    /// Asks. If dropped before the answer, it records the question as cancelled, and who ended the
+    /// call, or else as timed out.
     pub async fn ask(&self, offer: &Askable) -> Consent {
         let mut open = Unanswered { consenting: self, offer, recorded: false };
         let (text, left_out) = shown(offer.asked(), SHOWN_CHARS_MAX);
@@ -110,10 +117,7 @@ impl Consenting {
                 match &consent {
                     Consent::Ended(None) => open.end("pending", None),
                     Consent::Ended(Some(text)) => open.end("failed", Some(text)),
-                    Consent::Given | Consent::Refused => {
-                        let cancelled = self.cancellation.is_cancelled();
-                        open.end(if cancelled { "cancelled" } else { "failed" }, None);
-                    }
+                    Consent::Given | Consent::Refused => open.end_unanswered("failed"),
                 }
                 return consent;
             }
@@ -206,7 +210,7 @@ impl Consenting {
         };
         let asked = tokio::select! {
             biased;
-            () = self.cancellation.cancelled() => return Err(Consent::Refused),
+            () = self.interruptions.wait() => return Err(Consent::Refused),
             asked = self.asking.ask(vec![Ask { key, question }], terms) => asked,
         };
         match asked {
@@ -268,6 +272,14 @@ impl Unanswered<'_> {
         self.consenting.note(self.offer, answer, detail);
     }
 
+    /// Ends with the call, if somebody ended that, or else so.
+    fn end_unanswered(&mut self, answer: &str) {
+        match self.consenting.interruptions.cause() {
+            Some(interruption) => self.end("cancelled", Some(interruption.text())),
+            None => self.end(answer, None),
+        }
+    }
+
     fn refused(&mut self, answer: &str, detail: &str) -> Consent {
         self.end(answer, Some(detail));
         Consent::Refused
@@ -277,8 +289,7 @@ impl Unanswered<'_> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if !self.recorded {
-            let cancelled = self.consenting.cancellation.is_cancelled();
-            self.end(if cancelled { "cancelled" } else { "timed_out" }, None);
+            self.end_unanswered("timed_out");
         }
     }
 }

@@ -10,6 +10,7 @@ use toolcell_sandbox::{CallInput, CallReport, Captured, Failure, Redactor, contr
 use super::StartedCall;
 use super::caller::McpCaller;
 use super::consent::Consenting;
+use super::interruption::Interruptions;
 use super::name::log_call;
 use super::telling::Telling;
 use crate::activity::{CallPhase, LiveCall};
@@ -94,17 +95,19 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     // Nobody waits at a connection for a task.
     let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
     let source = target.instances.for_caller(context.caller.name());
-    let (denials, asks) = (started.record.denials(target, started.catalog), started.record.asks(target));
-    let consenting = target
-        .capabilities
-        .may_ask()
-        .then(|| Consenting::new(started.catalog, target, &context, started.record.asks(target)));
+    let (denials, asks) =
+        (started.record.denials(target, started.catalog, &context.caller), started.record.asks(target));
+    let interruptions = Interruptions::of(started, &context);
+    let consenting = target.capabilities.may_ask().then(|| {
+        Consenting::new(started.catalog, target, &context, started.record.asks(target), interruptions.clone())
+    });
     let (catalog, component) = (started.catalog, target.component.name());
     let telling = Telling::new(&catalog.news, &catalog.resources, component, context.caller.name());
-    let caller = McpCaller::new(limits, context, denials, asks).consenting(consenting).telling(telling);
+    let caller = McpCaller::new(limits, context, denials, asks, interruptions);
     let caller = Arc::new(
         caller
-            .narrowed_by(target.narrowed.as_ref().map(|narrowed| narrowed.cancellation().clone()))
+            .consenting(consenting)
+            .telling(telling)
             .shown_as(started.live().map(Arc::clone))
             .traced(started.trace.clone()),
     );

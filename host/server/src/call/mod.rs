@@ -9,6 +9,7 @@ mod caller;
 mod complete;
 mod consent;
 mod execute;
+mod interruption;
 mod name;
 mod once;
 mod operators;
@@ -341,6 +342,10 @@ impl StartedCall<'_> {
     /// that.
     async fn run_approved(&self, call: Call) -> EndedCall {
         match self.approve(&call).await {
+            // An operator who ended it was told that it does not run.
+            Ok(_) if self.live().is_some_and(|live| live.is_stopped()) => {
+                EndedCall::refused(Outcome::Cancelled, String::new())
+            }
             Ok(approved) => {
                 let ended = self.run_in_turn(call).await;
                 approved.ended(ended.outcome).await;

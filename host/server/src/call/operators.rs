@@ -2,12 +2,13 @@
 //! the queue, or the client's questions.
 use std::time::{Instant, SystemTime};
 
-use toolcell_mcp::{Asked, Call, QuestionKind};
+use toolcell_mcp::{Asked, Call, Caller, QuestionKind};
 use toolcell_policy::Approval;
 
 use super::StartedCall;
+use super::approval::{CALLER, CANCELLED};
 use super::execute::EndedCall;
-use crate::activity::{ApprovalQueue, OperatorAnswer, PendingApproval, PendingArguments};
+use crate::activity::{ApprovalQueue, DecidedCall, OperatorAnswer, PendingApproval, PendingArguments};
 
 /// The outcome of asking.
 pub(super) enum Asking {
@@ -19,7 +20,58 @@ pub(super) enum Asking {
     NoRoom,
 }
 
+/// A call that waits for its approval. If dropped before that is over, it records who ended the
+/// call.
+pub(super) struct UndecidedCall<'a> {
+    started: &'a StartedCall<'a>,
+    caller: &'a Caller,
+    over: bool,
+}
+
+impl<'a> UndecidedCall<'a> {
+    pub(super) const fn of(started: &'a StartedCall<'a>, caller: &'a Caller) -> Self {
+        Self { started, caller, over: false }
+    }
+
+    /// It waits no longer.
+    pub(super) fn is_over(mut self) {
+        self.over = true;
+    }
+}
+
+impl Drop for UndecidedCall<'_> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let started = self.started;
+        match started.live().and_then(|live| Some((live, live.stopped_text()?))) {
+            Some((live, text)) => {
+                started.note_approval("cancelled", Some(text));
+                started.tell_operators(self.caller, "cancelled", &format!("{}, by ending the call", live.stopped_by()));
+            }
+            None => {
+                started.note_approval("cancelled", Some(CANCELLED));
+                started.tell_operators(self.caller, "cancelled", CALLER);
+            }
+        }
+    }
+}
+
 impl StartedCall<'_> {
+    /// Shows operators the end of a wait that none of them answered.
+    pub(super) fn tell_operators(&self, caller: &Caller, answer: &'static str, by: &str) {
+        let Some(queue) = self.operators() else { return };
+        queue.note(DecidedCall {
+            at: SystemTime::now(),
+            call: self.record.id(),
+            tool: self.name().to_owned(),
+            caller: caller.name().to_owned(),
+            answer,
+            by: by.to_owned(),
+        });
+    }
+
     /// The queue of operators, where they are asked.
     pub(super) fn operators(&self) -> Option<&ApprovalQueue> {
         let queue = &self.catalog.activity.as_ref()?.approvals;

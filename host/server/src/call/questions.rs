@@ -6,12 +6,13 @@ use toolcell_mcp as mcp;
 use toolcell_policy::Limits;
 use toolcell_sandbox as sandbox;
 
+use super::interruption::Interruptions;
 use super::record::AskRecords;
 
 /// Questions of one call.
 pub struct Questions {
     asking: mcp::Asking,
-    cancellation: mcp::Cancellation,
+    interruptions: Interruptions,
     records: AskRecords,
     /// The asking tool, named for people.
     asker: String,
@@ -21,15 +22,14 @@ pub struct Questions {
 
 impl Questions {
     /// Questions of the call with this context.
-    pub fn new(context: &mcp::CallContext, records: AskRecords, limits: &Limits) -> Self {
-        let (asking, cancellation) = (context.asking.clone(), context.cancellation.clone());
+    pub fn new(context: &mcp::CallContext, records: AskRecords, limits: &Limits, interruptions: Interruptions) -> Self {
         let asker = match sandbox::export::prompt_of(records.tool()) {
             Some(prompt) => format!("The prompt {prompt:?}"),
             None => format!("The tool {:?}", records.tool()),
         };
         Self {
-            asking,
-            cancellation,
+            asking: context.asking.clone(),
+            interruptions,
             records,
             asker,
             answer_bytes_max: limits.answer_bytes(),
@@ -45,8 +45,8 @@ impl Questions {
         self.asking.supports_sampling_tools()
     }
 
-    /// Asks. If dropped before the answers, it records the questions as cancelled with the call, or
-    /// else as timed out.
+    /// Asks. If dropped before the answers, it records the questions as cancelled, and who ended
+    /// the call, or else as timed out.
     pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::Asked {
         let asked: Vec<(String, &'static str)> =
             asks.iter().map(|ask| (ask.key.clone(), question_kind(ask.question.kind()).name())).collect();
@@ -119,7 +119,10 @@ impl UnansweredQuestions<'_> {
 impl Drop for UnansweredQuestions<'_> {
     fn drop(&mut self) {
         if !self.recorded {
-            self.tell(if self.questions.cancellation.is_cancelled() { "cancelled" } else { "timed_out" }, None);
+            match self.questions.interruptions.cause() {
+                Some(interruption) => self.tell("cancelled", Some(interruption.text())),
+                None => self.tell("timed_out", None),
+            }
         }
     }
 }

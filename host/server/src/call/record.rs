@@ -99,12 +99,13 @@ impl CallRecord {
     }
 
     /// Records of the call's denials, also in the catalog's observation and console, if there are.
-    pub fn denials(&self, target: &CallTarget, catalog: &Catalog) -> DenialRecords {
+    pub fn denials(&self, target: &CallTarget, catalog: &Catalog, caller: &Caller) -> DenialRecords {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
         let redactor = target.capabilities.redactor().clone();
         let (observation, activity) = (catalog.observation.clone(), catalog.activity.clone());
         let alerts = self.alerts.clone();
-        DenialRecords { sink, id: self.id, tool, component, redactor, observation, activity, alerts }
+        let caller = caller.clone();
+        DenialRecords { sink, id: self.id, caller, tool, component, redactor, observation, activity, alerts }
     }
 
     /// Records of the call's questions.
@@ -151,6 +152,7 @@ impl Drop for CallRecord {
 pub struct DenialRecords {
     sink: Arc<Sink>,
     id: u64,
+    caller: Caller,
     tool: Arc<Tool>,
     component: Arc<LoadedComponent>,
     redactor: Redactor,
@@ -189,6 +191,7 @@ impl DenialRecords {
             activity.figures().denied();
             activity.denials.note(&DeniedRequest {
                 call: self.id,
+                caller: self.caller.name(),
                 tool: &self.tool,
                 component: self.component.name(),
                 capability: denial.capability().name(),

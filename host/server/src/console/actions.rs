@@ -124,7 +124,7 @@ impl Console {
             time.extend(RELOAD_TIME);
         }
         match path {
-            routes::STOP => self.sources.stop(fields.number(routes::CALL)),
+            routes::STOP => self.sources.stop(fields.number(routes::CALL), &named(visit)),
             routes::MUTE => self.sources.mute(fields.number(routes::KEY), true),
             routes::UNMUTE => self.sources.mute(fields.number(routes::KEY), false),
             routes::APPLY => self.sources.allow(fields.number(routes::KEY), &self.orders).await,
@@ -177,11 +177,8 @@ impl Console {
 
     fn answer(&self, visit: &Visit, fields: &Fields) -> Came {
         let (_, allows, remembers) = answer(fields);
-        let by = match &visit.session.operator {
-            Some(name) => format!("{name} in the console"),
-            None => format!("the console's session {}", visit.session.name),
-        };
-        self.sources.answer(fields.number(routes::KEY), OperatorAnswer { allows, remembers, by })
+        let answer = OperatorAnswer { allows, remembers, by: named(visit) };
+        self.sources.answer(fields.number(routes::KEY), answer)
     }
 
     async fn revoke(&self, fields: &Fields) -> Came {
@@ -250,6 +247,14 @@ fn answer(fields: &Fields) -> (&'static str, bool, bool) {
         "allow" => ("allow", true, false),
         "remember" => ("remember", true, true),
         _ => ("decline", false, false),
+    }
+}
+
+/// The operator of a visit, for those who read of a decision.
+fn named(visit: &Visit) -> String {
+    match &visit.session.operator {
+        Some(name) => format!("{name} in the console"),
+        None => format!("the console's session {}", visit.session.name),
     }
 }
 

@@ -26,11 +26,16 @@ const NOT_AS_LOCKED: &str = "Nothing was written: the lock does not have the com
 const PINNED: &str = "The lock has it too.";
 
 impl Sources {
-    /// Ends a call.
-    pub fn stop(&self, call: Option<u64>) -> Came {
+    /// Ends a call for this operator.
+    pub fn stop(&self, call: Option<u64>, by: &str) -> Came {
         let call = call.and_then(|id| self.activity.running.find(id)).ok_or("This call does not run any more.")?;
-        call.stop();
-        Ok(format!("Call {} of {:?} is being ended.", call.id, call.tool.definition().name))
+        let waited = call.waits_for_approval();
+        call.stop(by);
+        let name = &call.tool.definition().name;
+        Ok(match waited {
+            true => format!("Call {} of {name:?} waited for a person's approval: it ends, and does not run.", call.id),
+            false => format!("Call {} of {name:?} is being ended.", call.id),
+        })
     }
 
     /// Mutes a group of denials, or ends that.

@@ -35,7 +35,7 @@ impl News {
         let mut denied: Vec<_> = sources
             .open_denials()
             .iter()
-            .map(|group| (group.number, group.component.clone(), clipped(&group.asked)))
+            .map(|group| (group.number, group.component.clone(), clipped(&group.asked, WORDS_CHARS_MAX)))
             .collect();
         denied.sort_unstable();
         let held = sources.journal.quarantined().into_iter();
@@ -64,7 +64,7 @@ impl Heard {
             .waiting
             .iter()
             .filter(|(number, _)| *number > self.question)
-            .map(|(_, tool)| format!("A call of {} waits for a person.", clipped(tool)))
+            .map(|(_, tool)| format!("A call of {} waits for a person.", clipped(tool, WORDS_CHARS_MAX)))
             .collect();
         let quarantined = news.quarantined.iter().filter(|held| !self.quarantined.contains(held));
         let quarantined: Vec<String> =
@@ -98,8 +98,9 @@ fn sentences(each: &[String], together: &str) -> Option<String> {
     }
 }
 
-fn clipped(text: &str) -> String {
-    let mut shown: String = text.chars().take(WORDS_CHARS_MAX).collect();
+/// The text, or so many characters of it and an ellipsis.
+pub fn clipped(text: &str, chars_max: usize) -> String {
+    let mut shown: String = text.chars().take(chars_max).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }

@@ -120,6 +120,9 @@ pub struct DenialShown {
     pub component: String,
     /// Tools that asked; the first ones.
     pub tools: Vec<String>,
+    /// Callers whose calls asked; the first ones.
+    #[serde(default)]
+    pub callers: Vec<String>,
     /// The kind: `http`, `tcp`, `filesystem`.
     pub capability: String,
     /// The thing that was asked for.

@@ -99,7 +99,7 @@ impl Operators {
             views.answer(number, answer)
         };
         match decision {
-            Decision::Stop(_) => views.stop(number),
+            Decision::Stop(_) => views.stop(number, &format!("the {who}")),
             Decision::Mute(_) => views.mute(number, true),
             Decision::Unmute(_) => views.mute(number, false),
             Decision::Grant(_) => views.allow(number, &self.orders).await,
@@ -173,6 +173,7 @@ fn denial(offers: &Offers<'_>, group: &DenialGroup) -> DenialShown {
         group: group.number,
         component: clipped(&shown.component, NAME_BYTES_MAX),
         tools: shown.tools.iter().map(|tool| clipped(tool, NAME_BYTES_MAX)).collect(),
+        callers: shown.callers.iter().map(|caller| clipped(caller, NAME_BYTES_MAX)).collect(),
         capability: shown.capability,
         asked: clipped(&shown.asked, LINE_BYTES_MAX),
         reason: clipped(&shown.reason, LINE_BYTES_MAX),

@@ -119,7 +119,7 @@ impl Sources {
             }),
             records: found.all().map(as_shown).collect(),
             left_out: found.left_out,
-            denials: denials(found),
+            denials: denials(found, text(start, "caller")),
             is_served: limits.is_some(),
             usage: usage(end, limits.as_ref()),
             spans: recent.map(spans).unwrap_or_default(),
@@ -183,8 +183,8 @@ fn usage(end: &Value, limits: Option<&CallLimits>) -> Vec<CallUsage> {
     usage.collect()
 }
 
-/// Denials of a call by its records, those alike together.
-fn denials(found: &CallRecords) -> Vec<DenialGroup> {
+/// Denials of a call of this caller by its records, those alike together.
+fn denials(found: &CallRecords, caller: &str) -> Vec<DenialGroup> {
     let mut groups: Vec<DenialGroup> = Vec::new();
     for record in found.all().filter(|record| text(record, "event") == "call.denied") {
         let [component, capability, asked] = ["component", "capability", "asked"].map(|key| text(record, key));
@@ -202,6 +202,7 @@ fn denials(found: &CallRecords) -> Vec<DenialGroup> {
             key: groups.len().to_string(),
             component: component.to_owned(),
             tools: vec![text(record, "tool").to_owned()],
+            callers: Some(caller).filter(|caller| !caller.is_empty()).map(str::to_owned).into_iter().collect(),
             capability: capability.to_owned(),
             asked: asked.to_owned(),
             reason: text(record, "reason").to_owned(),
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!((found.all().count(), found.left_out, found.run), (CALL_RECORDS_MAX + 1, 11, run(5)));
         assert_eq!(text(found.of(&["call.started"]).unwrap(), "tool"), "t");
         assert_eq!(text(found.of(&["call.finished"]).unwrap(), "outcome"), "ok");
-        assert_eq!(denials(&found).len(), CALL_RECORDS_MAX - 1);
+        assert_eq!(denials(&found, "ann").len(), CALL_RECORDS_MAX - 1);
     }
 
     #[test]
@@ -267,7 +268,9 @@ mod tests {
         for record in [denied("GET /a", first), denied("GET /b", first), denied("GET /a", second)] {
             found.add(run(1), record);
         }
-        let groups = denials(&found);
+        assert_eq!(denials(&found, "")[0].callers, Vec::<String>::new(), "its start is not among the records");
+        let groups = denials(&found, "ann");
+        assert_eq!(groups[1].callers, ["ann"]);
         let counts: Vec<_> = groups.iter().map(|group| (group.asked.as_str(), group.count)).collect();
         assert_eq!(counts, [("GET /a", 2), ("GET /b", 1)]);
         let times = [first, second].map(|time| Moment::parse(time).unwrap());

@@ -96,6 +96,7 @@ impl Offers<'_> {
             key: group.number.to_string(),
             component: group.component.clone(),
             tools: group.tools(),
+            callers: group.callers(),
             capability: group.capability.to_owned(),
             asked: group.asked.clone(),
             reason: group.reason.clone(),

@@ -10,6 +10,7 @@ use super::Sources;
 use super::limits::{ToolLimits, median_time};
 use super::written::WrittenManifest;
 use crate::catalog::{CALLED_BY, Offer};
+use crate::console::spoken::clipped;
 
 /// Tools on one page of the list.
 const PAGE_TOOLS: usize = 50;
@@ -152,7 +153,7 @@ fn tool_row(offer: &Offer<'_>, quarantined: bool) -> ToolRow {
     let errors: u64 = outcomes.iter().filter(|(outcome, _)| outcome.is_error()).map(|(_, count)| count).sum();
     ToolRow {
         name: definition.name.clone(),
-        summary: definition.description.chars().take(SUMMARY_CHARS).collect(),
+        summary: clipped(&definition.description, SUMMARY_CHARS),
         component: offer.component().name().to_owned(),
         reach: counted(&reach(offer.grants(), None)),
         calls,

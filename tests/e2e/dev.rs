@@ -27,6 +27,12 @@ fn version(host: &mut TestHost) -> String {
     host.call("version", json!({})).text().to_owned()
 }
 
+/// Saves the code as editors do that write a file elsewhere first: nobody sees half of it.
+fn saves_whole(host: &TestHost, fixture: &str) {
+    host.folder().write("next", fixture_bytes(fixture));
+    fs::rename(host.folder().path().join("next"), host.folder().path().join("guest/code")).unwrap();
+}
+
 fn is_alive(process: &str) -> bool {
     // A dead process that its parent has not waited for is a zombie.
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
@@ -146,6 +152,39 @@ fn a_file_that_every_build_writes_is_no_reason_to_build_for_ever() {
     host.folder().write("guest/code", fixture_bytes("versioned_b"));
     host.serves_generation(2);
     assert_eq!(version(&mut host), "b");
+}
+
+/// A build that keeps its draft among the sources, as compilers do.
+#[test]
+fn one_save_is_one_build() {
+    let staged = folder("versioned_a");
+    let script = "echo . >> ../builds; cp code code.draft && mv code.draft ../components/tool.wasm";
+    let mut host = TestHost::building(staged, script);
+    let builds = |host: &TestHost| u64::try_from(host.folder().read("builds").lines().count()).unwrap();
+    assert_eq!((version(&mut host).as_str(), builds(&host)), ("a", 1));
+    for (save, fixture, served) in [(1, "versioned_b", "b"), (2, "versioned_a", "a"), (3, "versioned_b", "b")] {
+        saves_whole(&host, fixture);
+        host.serves_generation(save + 1);
+        host.status_when("built", |status| status["dev"]["state"] == "built");
+        assert_eq!((version(&mut host).as_str(), builds(&host)), (served, save + 1));
+    }
+}
+
+/// The manifest stands among the sources, as in what `toolcell new` writes.
+#[test]
+fn a_change_of_the_manifest_is_a_reload_and_no_build() {
+    let staged = folder("versioned_a");
+    let manifest = "version = 1\n[components.tool]\nsource = \"tool.wasm\"\n";
+    staged.write("guest/toolcell.toml", manifest);
+    let script = "echo . >> ../builds; cp code tool.wasm.draft && mv tool.wasm.draft tool.wasm";
+    let mut host = TestHost::building_beside_its_manifest(staged, script);
+    assert_eq!(version(&mut host), "a");
+    host.folder().write("guest/toolcell.toml", format!("{manifest}prefix = \"x_\"\n"));
+    host.serves_generation(2);
+    saves_whole(&host, "versioned_b");
+    host.serves_generation(3);
+    assert_eq!(host.call("x_version", json!({})).text(), "b");
+    assert_eq!(host.folder().read("builds").lines().count(), 2);
 }
 
 #[test]

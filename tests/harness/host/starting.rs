@@ -87,6 +87,16 @@ impl TestHost {
         Self::start_as("dev", (folder, &manifest), &["--project", "guest", "--", "sh", "-c", script], &[])
     }
 
+    /// [`building`](Self::building) where the manifest is `guest/toolcell.toml`, among the sources.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn building_beside_its_manifest(folder: Folder, script: &str) -> Self {
+        let manifest = folder.path().join("guest/toolcell.toml");
+        Self::start_as("dev", (folder, &manifest), &["--project", "guest", "--", "sh", "-c", script], &[])
+    }
+
     /// Serves the manifest of this folder by the program of the drill, with these variables in the
     /// host's environment, and records each call.
     ///

@@ -1,11 +1,10 @@
 //! `toolcell annotate COMPONENT --wit PATH`: puts the comments of WIT into a component, since
 //! builds leave them out. With `--wants FILE` it puts in what the component would like to reach.
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolcell_policy::{Source, WISHES_BYTES_MAX, Wishes, render_all};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, annotate, with_wishes};
-use toolcell_server::file::{plain, read_bounded};
+use toolcell_server::file::{plain, read_bounded, write_whole};
 use toolcell_server::wit;
 
 use crate::args::AnnotateArgs;
@@ -95,14 +94,9 @@ fn wishing(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u
     Ok((with_wishes(component, &text), wishes.rights().len()))
 }
 
-/// Writes a draft, then renames it over the old file, so that readers see one or the other.
+/// Writes it by way of a hidden draft: readers see the old file or the new one, and `toolcell dev`
+/// takes the draft for no source.
 fn write(path: &Path, component: &[u8]) -> Result<(), Problem> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(format!(".{}.draft", std::process::id()));
-    let draft = PathBuf::from(draft);
-    let written = fs::write(&draft, component).and_then(|()| fs::rename(&draft, path));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&draft);
-        (format!("{} cannot be written: {}", path.display(), plain(&error)), None)
-    })
+    write_whole(path, component)
+        .map_err(|error| (format!("{} cannot be written: {}", path.display(), plain(&error)), None))
 }

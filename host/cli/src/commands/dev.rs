@@ -6,6 +6,7 @@ use toolcell_policy::{Manifest, SourceRef, parse};
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::dev::{BuildJob, LastBuild, Project, ProjectBuild, ProjectState};
+use toolcell_server::lock;
 
 use crate::args::{DevArgs, ServeArgs};
 use crate::commands::serve;
@@ -24,7 +25,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let file = ManifestFile::read(&args.manifest.manifest).ok();
     let manifest = file.and_then(|file| parse(&file.source()).ok()).map(|parsed| parsed.manifest);
     let home = folder_of(&args.manifest.manifest);
-    let project = Project::new(&project, manifest.as_ref(), &home).without(written(&args));
+    let project = Project::new(&project, manifest.as_ref(), &home).without(files_of_server(&args));
     let job = BuildJob { project, command, last_build: LastBuild::default() };
     let mut built: Option<ProjectState> = None;
     if manifest.is_some_and(|manifest| is_any_missing(&manifest, &home)) {
@@ -36,9 +37,12 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     serve::serve(&args, &log, Some(ProjectBuild { job, built }))
 }
 
-/// Files that the command line makes the server write.
-fn written(args: &ServeArgs) -> impl Iterator<Item = PathBuf> {
-    [&args.audit, &args.observe, &args.code.code_cache].into_iter().flatten().cloned()
+/// Files that the server reads or writes itself, and no build does: a change of the manifest is a
+/// reload.
+fn files_of_server(args: &ServeArgs) -> impl Iterator<Item = PathBuf> {
+    let manifest = &args.manifest.manifest;
+    let own = [manifest.clone(), lock::path_beside(manifest).to_path_buf()];
+    own.into_iter().chain([&args.audit, &args.observe, &args.code.code_cache].into_iter().flatten().cloned())
 }
 
 /// True if a component was not built yet, so that nothing can be served.

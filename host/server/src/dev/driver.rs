@@ -116,7 +116,8 @@ impl BuildThread {
     }
 
     /// Builds if the project differs from its state at the start of the last build. A running build
-    /// of older files is killed.
+    /// of older files is killed. One beside which nothing but new files came runs to its end: most
+    /// are drafts that the build renames, and what is still there then is built.
     fn look(&mut self) {
         let look = self.job.project.look();
         // Watched before it is compared, so any change from here on is noticed.
@@ -128,7 +129,7 @@ impl BuildThread {
         }
         let mut look = self.job.project.look();
         look.files.retain(|path, _| !self.left_out.contains(path));
-        if look == self.built {
+        if look == self.built || (self.is_building() && self.built.is_part_of(&look)) {
             return;
         }
         if self.is_by_the_build_alone(&mut look) {
@@ -144,6 +145,10 @@ impl BuildThread {
             Ok(build) => self.build = Some(build),
             Err(error) => tracing::error!("the build does not start: {error}"),
         }
+    }
+
+    fn is_building(&self) -> bool {
+        self.build.as_ref().is_some_and(|build| !build.is_over())
     }
 
     /// True if nothing changed but files that builds write: those that changed during several
@@ -206,5 +211,126 @@ impl BuildThread {
             folder_watch.take();
         }
         woken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
+    use crate::dev::{LastBuild, Project};
+
+    use super::*;
+
+    /// A project whose builds note that they began, and end once the pipe `go` is written.
+    struct Staged {
+        folder: tempfile::TempDir,
+        thread: BuildThread,
+        _stop: PipeWriter,
+    }
+
+    impl Staged {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let go = folder.path().join("go");
+            mkfifoat(CWD, &go, Mode::RUSR | Mode::WUSR).unwrap();
+            fs::create_dir(folder.path().join("project")).unwrap();
+            let command = ["sh", "-c", "echo begun >> ../builds; read line < ../go"].map(str::to_owned).into();
+            let project = Project::new(&folder.path().join("project"), None, folder.path());
+            let (stopped, stop) = io::pipe().unwrap();
+            let thread = BuildThread {
+                job: BuildJob { project, command, last_build: LastBuild::default() },
+                orders: Orders::to_nobody(),
+                stopped,
+                folder_watch: None,
+                built: ProjectState::default(),
+                build: None,
+                changed_by_builds: BTreeMap::new(),
+                left_out: BTreeSet::new(),
+            };
+            let mut staged = Self { folder, thread, _stop: stop };
+            staged.save("tool.py", "1");
+            staged.thread.look();
+            staged
+        }
+
+        fn save(&self, name: &str, text: &str) {
+            fs::write(self.folder.path().join("project").join(name), text).unwrap();
+        }
+
+        fn remove(&self, name: &str) {
+            fs::remove_file(self.folder.path().join("project").join(name)).unwrap();
+        }
+
+        /// Lets the running build end, and looks at the project then.
+        fn ends(&mut self) {
+            // Waits until the build reads.
+            fs::write(self.folder.path().join("go"), "\n").unwrap();
+            let builds = self.builds();
+            while self.thread.build.as_ref().is_some_and(|build| !build.is_over()) && self.builds() == builds {
+                self.thread.check_build();
+                std::thread::yield_now();
+            }
+        }
+
+        /// Number of builds that began so far.
+        fn builds(&self) -> usize {
+            fs::read_to_string(self.folder.path().join("builds")).unwrap_or_default().lines().count()
+        }
+
+        /// Waits until this many builds have begun.
+        fn have_begun(&self, builds: usize) {
+            while self.builds() < builds {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn a_draft_that_comes_and_goes_beside_a_build_begins_no_other() {
+        let mut staged = Staged::new();
+        staged.have_begun(1);
+        staged.save("tool.wasm.4711.draft", "half");
+        staged.thread.look();
+        staged.thread.look();
+        staged.remove("tool.wasm.4711.draft");
+        staged.ends();
+        staged.thread.look();
+        assert!(staged.thread.build.is_none(), "nothing is left to build");
+        assert_eq!(staged.builds(), 1);
+        staged.save("tool.py", "two");
+        staged.thread.look();
+        staged.have_begun(2);
+        staged.ends();
+        assert!(staged.thread.build.is_none());
+        assert_eq!(staged.builds(), 2, "one save is one build");
+    }
+
+    #[test]
+    fn a_file_that_comes_beside_a_build_and_stays_is_built_when_that_has_ended() {
+        let mut staged = Staged::new();
+        staged.have_begun(1);
+        staged.save("more.py", "1");
+        staged.thread.look();
+        assert_eq!(staged.builds(), 1, "the build goes on");
+        staged.ends();
+        staged.have_begun(2);
+        staged.ends();
+        assert!(staged.thread.build.is_none());
+        assert_eq!(staged.builds(), 2);
+    }
+
+    #[test]
+    fn a_file_that_changes_beside_a_build_ends_it_for_one_of_the_newest_files() {
+        let mut staged = Staged::new();
+        staged.have_begun(1);
+        staged.save("tool.py", "two");
+        staged.thread.look();
+        staged.have_begun(2);
+        staged.ends();
+        assert!(staged.thread.build.is_none());
+        assert_eq!(staged.builds(), 2);
     }
 }

@@ -33,6 +33,13 @@ pub struct ProjectState {
     pub is_cut: bool,
 }
 
+impl ProjectState {
+    /// True if all its files are the same in another state, which may have more.
+    pub fn is_part_of(&self, other: &Self) -> bool {
+        self.files.iter().all(|(path, stamp)| other.files.get(path) == Some(stamp))
+    }
+}
+
 impl Project {
     /// The project in this folder. Files that the manifest in `home` writes or reads at run time
     /// are no part of it: components, the audit, state, and writable mounts.

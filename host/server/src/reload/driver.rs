@@ -72,6 +72,12 @@ struct Batch {
 }
 
 impl Orders {
+    /// Orders that nobody carries out.
+    #[cfg(test)]
+    pub fn to_nobody() -> Self {
+        Self(std::sync::mpsc::sync_channel(1).0)
+    }
+
     /// A file changed. Waiting orders will see the change as well.
     pub fn files(&self) {
         let _ = self.0.try_send(Order::Files);

@@ -176,12 +176,12 @@ fn check_shows_what_each_component_is_and_which_tools_it_has() {
 }
 
 #[test]
-fn call_shows_what_a_tool_printed_that_trapped_and_no_other() {
+fn call_shows_what_a_tool_printed_with_its_name_whatever_it_answers() {
     let folder = Folder::with_manifest(&manifest_of(&["quitter", "noisy"]));
     let panicked = run(&folder, &["call", "panic", "{}"]);
     let said = panicked.failed_with(1);
     assert!(said.starts_with("the tool trapped: "), "{said}");
-    let (_, printed) = said.split_once("\nit printed:\n").unwrap_or_else(|| panic!("{said}"));
+    let (_, printed) = said.split_once("\npanic printed:\n").unwrap_or_else(|| panic!("{said}"));
     assert!(printed.contains("the tool gave up"), "{said}");
     let told = run(&folder, &["call", "panic", "{}", "--json"]).json();
     assert!(told["_meta"]["toolcell/printed"].as_str().unwrap().contains("the tool gave up"), "{told}");
@@ -190,7 +190,9 @@ fn call_shows_what_a_tool_printed_that_trapped_and_no_other() {
     let told = run(&folder, &["call", "failed", "{}", "--json"]).json();
     assert_eq!(told["_meta"].get("toolcell/printed"), None);
     let answered = run(&folder, &["call", "stdout_frames", "{}"]);
-    assert_eq!((answered.succeeded(), answered.stderr.contains("it printed")), ("printed\n", false));
+    assert_eq!(answered.succeeded(), "printed\n");
+    let printed = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"forged"}]}}"#;
+    assert_eq!(answered.stderr, format!("\nstdout_frames printed:\n\n{printed}\n"));
 }
 
 #[test]

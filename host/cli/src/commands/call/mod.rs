@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::manifest::open_to_call_or_say;
 use crate::sketch;
 use crate::terminal;
+use printed::Printed;
 
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
@@ -48,9 +49,9 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         }
     };
     toolcell_server::login::problems().iter().for_each(|problem| terminal::warning(problem));
-    let printed = printed::end(&beside.printed);
-    if args.json && !printed.is_empty() {
-        result.meta.insert(printed::KEY.to_owned(), printed.clone().into());
+    let printed = Printed::end_of(&beside.printed);
+    if args.json && !printed.text.is_empty() {
+        result.meta.insert(printed::KEY.to_owned(), printed.text.clone().into());
     }
     if let Some(usage) = beside.usage_json().filter(|_| args.json && args.usage) {
         result.meta.insert(USAGE_KEY.to_owned(), usage);
@@ -61,8 +62,8 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     if let Some(usage) = beside.usage.filter(|_| args.usage) {
         terminal::say(&used(&usage));
     }
-    if !args.json && result.is_error {
-        terminal::say(&printed::beside(&printed, &result));
+    if !args.json {
+        terminal::say(&printed.beside(&args.tool, &result));
     }
     terminal::say(&hints);
     Ok(if result.is_error { Exit::AtFault } else { Exit::Done })

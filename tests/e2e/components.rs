@@ -47,12 +47,13 @@ fn from_a_file_to_a_pinned_tool_in_one_command() {
     let folder = without_manifest(&["good"]);
     let added = run(&folder, &["add", "good.wasm", "--yes"]);
     let shown = added.succeeded();
-    for words in
-        ["  tools    echo", "can ask for environment variables; nothing of it is granted", "+ [components.good]"]
-    {
+    for words in ["  tools    echo", "+ [components.good]"] {
         assert!(shown.contains(words), "no {words:?} in\n{shown}");
     }
-    assert!(added.stderr.contains("good is added, and pinned in toolcell.lock"), "{added:?}");
+    // Rust's library asks for variables whatever a tool does: none is hinted at.
+    let line = "\n  can use, if you grant it: environment variables; its language brings that along\n\n";
+    assert!(shown.contains(line), "{shown}");
+    assert_eq!(added.stderr, "toolcell.toml: good is added, and pinned in toolcell.lock\n");
     let text = "version = 1\n\n[components.good]\nsource = \"components/good.wasm\"\n";
     assert_eq!(folder.read("toolcell.toml"), text);
     assert_eq!(std::fs::read(folder.path().join("components/good.wasm")).unwrap(), fixture_bytes("good"));
@@ -65,6 +66,22 @@ fn from_a_file_to_a_pinned_tool_in_one_command() {
     assert!(!folder.path().join("components/good.wasm").exists());
 }
 
+/// The engine of JavaScript imports HTTP for any script.
+#[test]
+fn a_component_in_javascript_is_told_from_one_whose_own_code_asks_for_http() {
+    let folder = without_manifest(&[]);
+    let section = b"\0\x21\x09producers\x01\x08language\x01\x0aJavaScript\0";
+    folder.write("script.wasm", [&fixture_bytes("reach_http")[..], section].concat());
+    let added = run(&folder, &["add", "script.wasm", "--yes"]);
+    let uses =
+        "\n  can use, if you grant it: files, HTTP requests, environment variables; its language brings that along\n\n";
+    assert!(added.succeeded().contains(uses) && !added.stdout.contains("can ask for"), "{added:?}");
+    assert_eq!(added.stderr, "toolcell.toml: script is added, and pinned in toolcell.lock\n");
+    let added = run(&folder, &["add", "script.wasm", "--name", "again", "--prefix", "x_", "--yes", "--json"]).json();
+    assert_eq!(added["can_ask_for"], serde_json::json!([]));
+    assert_eq!(added["can_use"], serde_json::json!(["files", "HTTP requests", "environment variables"]));
+}
+
 #[test]
 fn a_component_is_added_and_removed_and_every_other_byte_stays() {
     let folder = Folder::with_manifest(MANIFEST);
@@ -73,8 +90,12 @@ fn a_component_is_added_and_removed_and_every_other_byte_stays() {
     folder.write("elsewhere/reach_http.wasm", fixture_bytes("reach_http"));
     let arguments = ["add", "elsewhere/reach_http.wasm", "--name", "web", "--prefix", "web_", "--yes"];
     let added = run(&folder, &arguments);
-    assert!(added.succeeded().contains("can ask for "), "{added:?}");
-    assert!(added.stderr.contains("toolcell grant web"), "{added:?}");
+    let asks = "\n  can ask for HTTP requests; nothing of it is granted\n  \
+                can use, if you grant it: files, environment variables; its language brings that along\n\n";
+    assert!(added.succeeded().contains(asks), "{added:?}");
+    let hint = "toolcell.toml: web is added, and pinned in toolcell.lock\n\n\
+                hint: allow it something with `toolcell grant web \"GET https://api.example.com/*\"`\n";
+    assert_eq!(added.stderr, hint);
     let table = "\n[components.web]\nsource = \"components/web.wasm\"\nprefix = \"web_\"\n";
     assert_eq!(folder.read("toolcell.toml"), MANIFEST.replace("\n[callers", &format!("{table}\n[callers")));
     let both = folder.read("toolcell.lock");

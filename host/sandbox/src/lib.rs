@@ -62,6 +62,7 @@ pub use load::held::HeldComponent;
 pub use load::inspect::{Inspection, imports_ahead};
 pub use load::precompiled::CodeOrigin;
 pub use load::preview1::NotAProgram;
+pub use load::producers::carries_javascript;
 pub use load::sandbox::{Sandbox, SandboxError, SandboxOptions, check_address_space};
 pub use load::start_code::StartCall;
 pub use load::survey::{COMPONENT_BYTES_MAX, Excess, LoadBound};

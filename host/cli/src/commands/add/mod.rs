@@ -20,7 +20,6 @@ use toolcell_server::machine::Machine;
 use toolcell_server::{ManifestFile, OpenOptions};
 
 use crate::args::AddArgs;
-use crate::commands::inspect::entry;
 use crate::commands::inspect::{self, Inspected};
 use crate::commands::registries::{left_out_json, left_out_lines};
 use crate::commands::{grant, wishes};
@@ -161,11 +160,7 @@ impl Addition {
         for left_out in &self.inspected.found.left_out {
             text.push_str(&format!("  not      {}\n", sanitize::line(&left_out.to_string())));
         }
-        let needs: Vec<&str> = entry::needs(inspection.imports()).map(|need| need.what).collect();
-        match needs.as_slice() {
-            [] => text.push_str("  asks for nothing that a manifest grants\n"),
-            needs => text.push_str(&format!("  can ask for {}; nothing of it is granted\n", needs.join(", "))),
-        }
+        text.push_str(&self.inspected.needs.text());
         text.push_str(&wishes::text(&self.inspected.wishes));
         for line in self.found.signers.iter().chain(&left_out_lines(&self.found.not_attached)) {
             text.push_str(&format!("  {}\n", sanitize::line(line)));
@@ -247,7 +242,7 @@ impl Addition {
         let commands = wishes::commands(&self.name, &args.manifest.manifest, &self.inspected.wishes);
         if !commands.is_empty() {
             terminal::say(&format!("\nhint: grant of its wishes what you agree with, and nothing else:\n{commands}"));
-        } else if let Some(need) = entry::needs(self.inspected.found.inspection.imports()).next() {
+        } else if let Some(need) = self.inspected.needs.asked.first() {
             terminal::say(&format!(
                 "\nhint: allow it something with `toolcell grant {} \"{}\"`\n",
                 self.name, need.right
@@ -267,7 +262,8 @@ impl Addition {
             "shape": self.inspected.found.shape.map(ShapeName::as_str),
             "tools": tools,
             "imports": inspection.imports(),
-            "can_ask_for": entry::needs(inspection.imports()).map(|need| need.what).collect::<Vec<_>>(),
+            "can_ask_for": self.inspected.needs.asked.iter().map(|need| need.what).collect::<Vec<_>>(),
+            "can_use": self.inspected.needs.brought.iter().map(|need| need.what).collect::<Vec<_>>(),
             "not_taken_over": self.found.left_out,
             "signed_by": self.found.signers,
             "left_out": left_out_json(&self.found.not_attached),

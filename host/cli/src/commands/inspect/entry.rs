@@ -6,6 +6,8 @@ use std::path::Path;
 pub struct Need {
     /// Imports that indicate it.
     imports: &'static [&'static str],
+    /// Who imports it.
+    importer: Importer,
     /// Its meaning.
     pub what: &'static str,
     /// An example in a manifest.
@@ -14,45 +16,102 @@ pub struct Need {
     pub right: &'static str,
 }
 
+/// Who has a component import something: only what the tool's own code imports is a sign that it
+/// needs it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Importer {
+    /// The tool's code.
+    Tool,
+    /// The tool's code, or the engine of JavaScript, whatever its script does.
+    ToolOrEngine,
+    /// The libraries of most languages, whatever the tool does.
+    Library,
+}
+
 const GRANTS: [Need; 6] = [
     Need {
         imports: &["wasi:filesystem/"],
+        importer: Importer::Library,
         what: "files",
         grant: "filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }",
         right: "read /data = ./data",
     },
     Need {
         imports: &["wasi:http/outgoing-handler@"],
+        importer: Importer::ToolOrEngine,
         what: "HTTP requests",
         grant: "network.http = [\"GET https://api.example.com/*\"]",
         right: "GET https://api.example.com/*",
     },
     Need {
         imports: &["wasi:sockets/tcp", "wasi:sockets/udp"],
+        importer: Importer::Library,
         what: "sockets",
         grant: "network.tcp = [\"db.example.com:5432\"]",
         right: "tcp db.example.com:5432",
     },
     Need {
         imports: &["wasi:cli/environment@"],
+        importer: Importer::Library,
         what: "environment variables",
         grant: "env = { NAME = \"value\" }",
         right: "env NAME = value",
     },
     Need {
         imports: &["wasi:config/"],
+        importer: Importer::Tool,
         what: "settings",
         grant: "config = { name = \"value\" }",
         right: "config name = value",
     },
-    Need { imports: &["wasi:keyvalue/"], what: "state between calls", grant: "keyvalue = {}", right: "keyvalue" },
+    Need {
+        imports: &["wasi:keyvalue/"],
+        importer: Importer::Tool,
+        what: "state between calls",
+        grant: "keyvalue = {}",
+        right: "keyvalue",
+    },
 ];
 
-/// Grants that a component with these imports may need.
-pub fn needs(imports: &[String]) -> impl Iterator<Item = &'static Need> {
-    GRANTS
-        .iter()
-        .filter(|need| imports.iter().any(|import| need.imports.iter().any(|prefix| import.starts_with(prefix))))
+/// Grants that a component may need, by its imports.
+#[derive(Default)]
+pub struct Needs {
+    /// Those that its own code asks for.
+    pub asked: Vec<&'static Need>,
+    /// Those that its language brings along, whether the tool uses them or not.
+    pub brought: Vec<&'static Need>,
+}
+
+impl Needs {
+    /// Of a component with these imports, which carries an engine of JavaScript or not.
+    pub fn of(imports: &[String], carries_javascript: bool) -> Self {
+        let is_imported =
+            |need: &&Need| imports.iter().any(|import| need.imports.iter().any(|prefix| import.starts_with(prefix)));
+        let is_asked = |need: &&Need| match need.importer {
+            Importer::Tool => true,
+            Importer::ToolOrEngine => !carries_javascript,
+            Importer::Library => false,
+        };
+        let (asked, brought) = GRANTS.iter().filter(is_imported).partition(is_asked);
+        Self { asked, brought }
+    }
+
+    /// Both, a line each.
+    pub fn text(&self) -> String {
+        let named = |needs: &[&Need]| needs.iter().map(|need| need.what).collect::<Vec<_>>().join(", ");
+        let mut text = String::new();
+        if self.asked.is_empty() && self.brought.is_empty() {
+            text.push_str("  asks for nothing that a manifest grants\n");
+        }
+        if !self.asked.is_empty() {
+            text.push_str(&format!("  can ask for {}; nothing of it is granted\n", named(&self.asked)));
+        }
+        if !self.brought.is_empty() {
+            let brought = named(&self.brought);
+            text.push_str(&format!("  can use, if you grant it: {brought}; its language brings that along\n"));
+        }
+        text
+    }
 }
 
 /// Longest name of a component in a manifest.
@@ -63,7 +122,7 @@ const NAME_CHARS_MAX: usize = 64;
 pub struct Described<'a> {
     /// Its file, or its place in a registry.
     pub file: &'a Path,
-    pub imports: &'a [String],
+    pub needs: &'a Needs,
     /// Some of its functions cannot be tools.
     pub skips: bool,
     /// It is a program, of which the manifest makes tools.
@@ -72,14 +131,17 @@ pub struct Described<'a> {
 
 /// The entry, to paste.
 pub fn entry(component: Described<'_>) -> String {
-    let Described { file, imports, skips, is_program } = component;
+    let Described { file, needs, skips, is_program } = component;
     let name = name(file);
     let mut text = format!("[components.{name}]\nsource = {}\n", quoted(&file.display().to_string()));
     if skips {
         text.push_str("skip_unsupported = true\n");
     }
-    for need in needs(imports) {
+    for need in &needs.asked {
         text.push_str(&format!("# {}:\n# {}\n", need.what, need.grant));
+    }
+    for need in &needs.brought {
+        text.push_str(&format!("# {}, which its language brings along:\n# {}\n", need.what, need.grant));
     }
     if is_program {
         text.push_str(&format!("[components.{name}.tools.{name}]\ndescription = \"What it does.\"\n"));
@@ -106,19 +168,46 @@ mod tests {
 
     #[test]
     fn an_entry_is_as_short_as_will_do_and_names_what_can_be_granted() {
-        let imports = ["wasi:filesystem/types@0.2.3".to_owned(), "wasi:io/poll@0.2.3".to_owned()];
-        let units =
-            Described { file: Path::new("out/My Units.wasm"), imports: &imports, skips: true, is_program: false };
+        let imports = ["wasi:filesystem/types@0.2.3", "wasi:io/poll@0.2.3", "wasi:keyvalue/store@0.2.0-draft"];
+        let needs = Needs::of(&imports.map(str::to_owned), false);
+        let units = Described { file: Path::new("out/My Units.wasm"), needs: &needs, skips: true, is_program: false };
         assert_eq!(
             entry(units),
             "[components.my_units]\nsource = \"out/My Units.wasm\"\nskip_unsupported = true\n\
-             # files:\n# filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }\n"
+             # state between calls:\n# keyvalue = {}\n\
+             # files, which its language brings along:\n\
+             # filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }\n"
         );
-        let program = Described { file: Path::new("_.wasm"), imports: &[], skips: false, is_program: true };
+        let none = Needs::default();
+        let program = Described { file: Path::new("_.wasm"), needs: &none, skips: false, is_program: true };
         assert_eq!(
             entry(program),
             "[components.component]\nsource = \"_.wasm\"\n[components.component.tools.component]\n\
              description = \"What it does.\"\n"
+        );
+    }
+    #[test]
+    fn what_a_language_brings_along_is_no_need_of_the_tool() {
+        let library = ["wasi:filesystem/types@0.2.3", "wasi:sockets/tcp@0.2.3", "wasi:cli/environment@0.2.3"];
+        let http = "wasi:http/outgoing-handler@0.2.3";
+        let own = ["wasi:config/store@0.2.0-rc.1", "wasi:keyvalue/store@0.2.0-draft"];
+        let said = |imports: &[&str], carries_javascript| {
+            Needs::of(&imports.iter().map(|import| (*import).to_owned()).collect::<Vec<_>>(), carries_javascript).text()
+        };
+        assert_eq!(said(&["wasi:io/poll@0.2.3"], true), "  asks for nothing that a manifest grants\n");
+        assert_eq!(
+            said(&library, false),
+            "  can use, if you grant it: files, sockets, environment variables; its language brings that along\n"
+        );
+        assert_eq!(
+            said(&[own[0], http, own[1]], false),
+            "  can ask for HTTP requests, settings, state between calls; nothing of it is granted\n"
+        );
+        assert_eq!(said(&[http], true), "  can use, if you grant it: HTTP requests; its language brings that along\n");
+        assert_eq!(
+            said(&[http, library[0], own[1]], true),
+            "  can ask for state between calls; nothing of it is granted\n  \
+             can use, if you grant it: files, HTTP requests; its language brings that along\n"
         );
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOut, ShapeName, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOut, ShapeName, carries_javascript, contract};
 use toolcell_server::file::read_bounded;
 use toolcell_server::inspect::{Inspected as Found, inspect as look};
 use toolcell_server::machine::Machine;
@@ -32,6 +32,8 @@ const VALUES_SHOWN: usize = 12;
 /// Findings about a component.
 pub(super) struct Inspected {
     pub(super) found: Found,
+    /// Grants that it may need, by its imports.
+    pub(super) needs: entry::Needs,
     /// Its wishes, read.
     pub(super) wishes: ReadWishes,
     /// Warnings about its tools.
@@ -71,9 +73,10 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
 pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
     let found = look(machine, &file.display().to_string(), bytes)?;
+    let needs = entry::Needs::of(found.inspection.imports(), carries_javascript(bytes));
     let entry = entry::entry(entry::Described {
         file,
-        imports: found.inspection.imports(),
+        needs: &needs,
         skips: found.skips_functions(),
         is_program: found.shape == Some(ShapeName::Program),
     });
@@ -82,7 +85,7 @@ pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<In
         (Ok(tools), Some(shape)) => ToolWarnings::of_component(&component_name(file), shape, tools),
         _ => ToolWarnings::default(),
     };
-    Ok(Inspected { found, wishes, warnings, entry })
+    Ok(Inspected { found, needs, wishes, warnings, entry })
 }
 
 /// JSON for terminals, which heed some characters that JSON does not escape.

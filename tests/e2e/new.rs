@@ -174,6 +174,27 @@ fn every_project_has_a_manifest_with_its_name_a_readme_and_a_list_of_what_is_not
 }
 
 #[test]
+fn what_it_prints_and_the_readme_end_with_a_build_at_each_save() {
+    for (example, languages) in EXAMPLES {
+        for language in languages {
+            let folder = empty();
+            let written = new(&folder, &["tool", "--lang", language, "--example", example]);
+            let build = if ["js", "typescript"].contains(language) { "npm run build" } else { "make" };
+            let steps = written.succeeded();
+            let end = format!(
+                "\n  toolcell dev -- {build}\n\nThe last one serves the tool to an MCP client, and builds it at each save. \
+                 README.md says more.\n"
+            );
+            assert!(steps.ends_with(&end), "{language} {example}: {steps}");
+            let readme = folder.read("tool/README.md");
+            let line =
+                format!("\ntoolcell dev -- {build}    # serves it to an MCP client, and builds it at each save\n```\n");
+            assert!(readme.contains(&line), "{language} {example}: {readme}");
+        }
+    }
+}
+
+#[test]
 fn the_steps_that_it_prints_lead_a_shell_into_the_project() {
     for path in [AWKWARD, "$HOME", "plain"] {
         let folder = empty();

@@ -90,16 +90,18 @@ fn write(folder: &Path, template: &Template, name: &str) -> io::Result<()> {
 }
 
 fn next_steps(folder: &Path, template: Template, name: &str, example: Example) -> String {
-    let Base { language, shape, needs, build, test, .. } = template.base;
+    let base = template.base;
+    let Base { language, shape, needs, build, test, .. } = base;
     let steps: String = build.lines().chain(test.lines()).map(|step| format!("  {step}\n")).collect();
     format!(
-        "{name}: {example} in {language}, a component of the shape {shape}, in {folder}\n\n{needs}\n\n  cd {there}\n{steps}  {call}\n\nREADME.md says more.\n",
+        "{name}: {example} in {language}, a component of the shape {shape}, in {folder}\n\n{needs}\n\n  cd {there}\n{steps}  {call}\n  {dev}\n\nThe last one serves the tool to an MCP client, and builds it at each save. README.md says more.\n",
         example = example.label(),
         language = language.label(),
         shape = shape.label(),
         folder = folder.display(),
         there = shell::word(&folder.to_string_lossy()),
         call = template::call(example),
+        dev = base.build_at_each_save(),
     )
 }
 

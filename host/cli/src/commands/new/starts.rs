@@ -23,6 +23,13 @@ pub struct Base {
     pub files: &'static [File],
 }
 
+impl Base {
+    /// The command that serves it and builds it at each save, by the last step of its build.
+    pub fn build_at_each_save(&self) -> String {
+        format!("toolcell dev -- {}", self.build.lines().last().unwrap_or_default())
+    }
+}
+
 /// One example in one language.
 pub struct Start {
     pub example: Example,

@@ -80,7 +80,7 @@ impl Template {
         let slow = if self.carries_an_engine() { text!("examples/slow.toml") } else { "" };
         let manifest = [text!("examples/base.toml"), slow, manifest(self.start.example, self.start.shape)].concat();
         let shared = [
-            (".gitignore", text!("examples/gitignore").to_owned()),
+            (".gitignore", [text!("examples/gitignore"), self.generated()].concat()),
             ("README.md", text!("examples/readme.md").to_owned()),
             ("toolcell.toml", manifest),
         ];
@@ -89,6 +89,11 @@ impl Template {
 
     fn carries_an_engine(&self) -> bool {
         matches!(self.base.language, Language::Python | Language::Js | Language::Typescript)
+    }
+
+    /// Folders that its build writes besides those of every project.
+    fn generated(&self) -> &'static str {
+        if self.base.language == Language::Typescript { "/types/\n" } else { "" }
     }
 
     fn schemas(&self) -> &'static [File] {
@@ -130,6 +135,7 @@ impl Template {
     fn filled_in(&self, text: &str, name: &str) -> String {
         let package = package_name(name);
         let Base { language, shape, needs, build, test, finish, main, .. } = *self.base;
+        let dev = self.base.build_at_each_save();
         let example = self.start.example;
         let (about_files, about_shape) = about(shape);
         let files_told = format!("{about_files}| `{main}` | the exports, and what they do |");
@@ -144,6 +150,7 @@ impl Template {
             ("{{test}}", test),
             ("{{finish}}", finish),
             ("{{call}}", call(example)),
+            ("{{dev}}", &dev),
             ("{{tools}}", tools(example)),
             ("{{files}}", if text.contains("export notes") { files } else { &files_told }),
             ("{{http}}", http),
@@ -263,6 +270,23 @@ mod tests {
             let there: Vec<&str> = languages(example, None).into_iter().map(Language::name).collect();
             let expected = if there.len() == Language::ALL.len() { "all".to_owned() } else { there.join(", ") };
             assert_eq!(said, expected, "{}", example.label());
+        }
+    }
+    #[test]
+    fn each_languages_page_has_the_build_at_each_save() {
+        let pages = [
+            (Language::Rust, include_str!("../../../../../guest-examples/docs/rust.md")),
+            (Language::Python, include_str!("../../../../../guest-examples/docs/python.md")),
+            (Language::Typescript, include_str!("../../../../../guest-examples/docs/javascript.md")),
+            (Language::Js, include_str!("../../../../../guest-examples/docs/javascript.md")),
+            (Language::Go, include_str!("../../../../../guest-examples/docs/go.md")),
+            (Language::C, include_str!("../../../../../guest-examples/docs/c.md")),
+        ];
+        assert_eq!(pages.each_ref().map(|(language, _)| language.label()), Language::ALL.map(Language::label));
+        for base in &BASES {
+            let dev = base.build_at_each_save();
+            let has = |(language, page): &&(Language, &str)| *language == base.language && page.contains(&dev);
+            assert!(pages.iter().any(|page| has(&page)), "{}: {dev}", base.language.label());
         }
     }
 }

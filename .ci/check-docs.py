@@ -3,6 +3,7 @@
 
 - every relative link leads to a file, and its #fragment to a heading;
 - every page is reached from the README in two clicks;
+- every page stands in the index, host/docs/README.md; that of an example in guest-examples/README.md;
 - every path to code that stands between backticks exists;
 - every test that SECURITY.md names exists;
 - the pages' tables have each key of the manifest with its default;
@@ -20,6 +21,8 @@ import sys
 from pages import FENCE, ROOT, pages, shown
 
 CLICKS_MAX = 2
+INDEX = ROOT / "host" / "docs" / "README.md"
+EXAMPLES = ROOT / "guest-examples" / "README.md"
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
@@ -80,6 +83,16 @@ def far_pages(all_pages):
     for page in all_pages:
         if page not in reached:
             yield f"{shown(page)}: more than {CLICKS_MAX} clicks from README.md"
+
+
+def unlisted_pages(all_pages):
+    """Pages that their index does not name: who looks for one looks there."""
+    listed = {index: {goal for _, goal, _ in links(index)} for index in (INDEX, EXAMPLES)}
+    for page in all_pages:
+        folder = page.relative_to(ROOT).parts[:2]
+        index = EXAMPLES if page != EXAMPLES and folder[0] == "guest-examples" and folder[1] != "docs" else INDEX
+        if page not in (ROOT / "README.md", INDEX) and not listed[index] & {page, page.parent}:
+            yield f"{shown(page)}: {shown(index)} does not name it"
 
 
 def missing_paths(page):
@@ -143,7 +156,7 @@ def unknown_messages():
 def main():
     checked = list(pages())
     found = [problem for page in checked for check in (broken_links, missing_paths) for problem in check(page)]
-    found += [*far_pages(checked), *missing_tests(), *wrong_defaults(), *stale(), *unknown_messages()]
+    found += [*far_pages(checked), *unlisted_pages(checked), *missing_tests(), *wrong_defaults(), *stale(), *unknown_messages()]
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"{len(checked)} Markdown files: {'ok' if not found else f'{len(found)} problems'}")

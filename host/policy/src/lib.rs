@@ -32,6 +32,7 @@ mod identity;
 mod imports;
 mod limits;
 mod manifest;
+mod metadata;
 pub mod names;
 mod package;
 mod parse;
@@ -74,6 +75,7 @@ pub use manifest::{
     StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
     ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls,
 };
+pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

@@ -9,7 +9,7 @@ use toolcell_sandbox::{
 use crate::machine::Machine;
 
 /// Advice where it was not loaded within its limits.
-const MORE: &str = "serve it from a manifest whose [components.NAME.load] gives it more time or memory";
+pub const MORE: &str = "serve it from a manifest whose [components.NAME.load] gives it more time or memory";
 
 /// Advice where its loader ended, or did not start.
 const AGAIN: &str = "load it again; if that ends the same way, it met a fault of the engine, or was made to harm";

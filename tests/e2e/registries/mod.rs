@@ -2,6 +2,7 @@
 //! from the store without any network.
 mod attached;
 mod attacks;
+mod metadata;
 mod named;
 mod news;
 mod settings;
@@ -50,6 +51,22 @@ fn add(folder: &Folder, registry: &Registry, tag: &str) -> Finished {
 
 fn echo(folder: &Folder) -> Finished {
     run(folder, &["call", "echo", r#"{"text":"hi"}"#])
+}
+
+/// A component with this content in a custom section of this name, behind its others.
+fn with_section(component: &[u8], name: &str, content: &[u8]) -> Vec<u8> {
+    let mut bytes = component.to_vec();
+    bytes.push(0);
+    let mut length = content.len() + name.len() + 1;
+    while length >= 0x80 {
+        bytes.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+    bytes.push(name.len() as u8);
+    bytes.extend(name.as_bytes());
+    bytes.extend(content);
+    bytes
 }
 
 /// A key pair: the files of its halves.

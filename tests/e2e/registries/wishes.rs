@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolcell_tests::loopback::Registry;
 use toolcell_tests::{Folder, fixture_bytes, terminal, toolchain};
 
-use super::{REPOSITORY, folder_for, json_of, run};
+use super::{REPOSITORY, folder_for, json_of, run, with_section};
 
 const WANTS: &str = "env = [\"UNITS\"]\n[network]\nhttp = [\"GET https://api.example.com/v1/*\"]\n";
 
@@ -91,32 +91,16 @@ fn grants_beyond_the_wishes_are_warned_of_with_their_line_and_are_no_error() {
     assert_eq!((checked.code(), lines(&checked.stderr)), (0, 0), "{checked:?}");
 }
 
-/// A component with this content in a section of wishes behind its others.
-fn with_section(component: &[u8], content: &[u8]) -> Vec<u8> {
-    let name = b"toolcell-wishes";
-    let mut bytes = component.to_vec();
-    bytes.push(0);
-    let mut length = content.len() + name.len() + 1;
-    while length >= 0x80 {
-        bytes.push((length & 0x7f) as u8 | 0x80);
-        length >>= 7;
-    }
-    bytes.push(length as u8);
-    bytes.push(name.len() as u8);
-    bytes.extend(name);
-    bytes.extend(content);
-    bytes
-}
-
 #[test]
 fn hostile_wishes_are_named_and_never_shown_as_they_are() {
     let registry = Registry::start();
     let plain = fixture_bytes("reach_http");
-    let text = |text: &str| with_section(&plain, format!("\u{1}{text}").as_bytes());
+    let section = |component: &[u8], content: &[u8]| with_section(component, "toolcell-wishes", content);
+    let text = |text: &str| section(&plain, format!("\u{1}{text}").as_bytes());
     let table = [
-        (with_section(&with_section(&plain, b"\x01"), b"\x01"), "are there twice"),
-        (with_section(&plain, b"\x01\xff\xfe"), "are not UTF-8 text"),
-        (with_section(&plain, b"\x07"), "have a version that this program does not know"),
+        (section(&section(&plain, b"\x01"), b"\x01"), "are there twice"),
+        (section(&plain, b"\x01\xff\xfe"), "are not UTF-8 text"),
+        (section(&plain, b"\x07"), "have a version that this program does not know"),
         (text(&"#".repeat(1 << 20)), "have more than 16384 bytes"),
         (text("\"\u{1b}[2J\\nsigned by you\" = 1"), "cannot be read: "),
         (text("env = [\"A\\u001b[2K\\rnobody needs to check this\"]"), "cannot be read: "),

@@ -157,13 +157,13 @@ pub(crate) mod load {
         enum CarriedWishes {
             None,
             Text(String),
-            Damaged(WishesDamage),
+            Damaged(SectionDamage),
         }
 
         #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-        enum WishesDamage {
+        enum SectionDamage {
             Twice,
-            TooLong,
+            TooLong { bytes_max: usize },
             NotText,
             Version,
             Sections,

@@ -36,6 +36,7 @@ pub struct InspectArgs {
 Examples:
   toolcell annotate weather.wasm --wit wit/
   toolcell annotate weather.wasm --wants wants.toml
+  toolcell annotate weather.wasm --metadata toolcell.toml
 
 wants.toml has the keys with which a manifest narrows a tool, all of which may be left out:
   env = [\"UNITS\"]
@@ -45,17 +46,22 @@ wants.toml has the keys with which a manifest narrows a tool, all of which may b
   filesystem = { \"/data\" = { access = \"read\" } }
   network = { http = [\"GET https://api.example.com/v1/*\"] }
 
-Wishes grant nothing: they are shown to whoever adds the component, who is warned of grants beyond them.")]
+Wishes grant nothing: they are shown to whoever adds the component, who is warned of grants beyond them.
+
+--metadata takes titles, descriptions, hints and limits of the component's entry, and nothing that grants something.")]
 pub struct AnnotateArgs {
     /// The component
     #[arg(value_name = "FILE.wasm")]
     pub component: PathBuf,
     /// The `.wit` file or folder that it was built of
-    #[arg(long, value_name = "PATH", required_unless_present = "wants")]
+    #[arg(long, value_name = "PATH", required_unless_present_any = ["wants", "metadata"])]
     pub wit: Option<PathBuf>,
     /// A file with all that it would like to reach, at most 16 KiB of TOML
     #[arg(long, value_name = "FILE")]
     pub wants: Option<PathBuf>,
+    /// The manifest with titles, descriptions, hints and limits to suggest to those who add it
+    #[arg(long, value_name = "MANIFEST")]
+    pub metadata: Option<PathBuf>,
     /// Where to write it; in place of the component by default
     #[arg(short, long, value_name = "FILE.wasm")]
     pub output: Option<PathBuf>,

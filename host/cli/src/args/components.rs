@@ -27,6 +27,9 @@ pub struct AddArgs {
     /// Put this before the name of each of its tools
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
+    /// Take nothing of what the component's author suggests: titles, descriptions, hints, limits
+    #[arg(long)]
+    pub no_metadata: bool,
     /// Serve the file where it is, instead of a copy
     #[arg(long)]
     pub link: bool,

@@ -1,12 +1,15 @@
 //! `toolcell annotate COMPONENT --wit PATH`: puts the comments of WIT into a component, since
-//! builds leave them out. With `--wants FILE` it puts in what the component would like to reach.
+//! builds leave them out. With `--wants FILE` it puts in what the component would like to reach,
+//! with `--metadata MANIFEST` what its author suggests.
 use std::path::Path;
 
-use toolcell_policy::{Source, WISHES_BYTES_MAX, Wishes, render_all};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, annotate, with_wishes};
+use toolcell_policy::edit::ManifestEdit;
+use toolcell_policy::{Diagnostic, Metadata, Source, WISHES_BYTES_MAX, Wishes, parse, render_all};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, annotate, with_metadata, with_wishes};
 use toolcell_server::file::{plain, read_bounded, write_whole};
-use toolcell_server::wit;
+use toolcell_server::{ManifestFile, wit};
 
+use super::metadata;
 use crate::args::AnnotateArgs;
 use crate::exit::Exit;
 use crate::terminal;
@@ -58,6 +61,11 @@ fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Problem> {
             count => format!("{count} wishes"),
         });
     }
+    if let Some(manifest) = &args.metadata {
+        let count;
+        (component, count) = suggesting(&component, args, manifest)?;
+        lines.push(format!("{count} suggestions of its author"));
+    }
     Ok((component, lines))
 }
 
@@ -80,10 +88,7 @@ fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u
 
 /// The component with the wishes of a file, and their number. The text goes in as it is.
 fn wishing(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u8>, usize), Problem> {
-    if !component.starts_with(WASM) {
-        let problem = format!("{} is not WebAssembly", args.component.display());
-        return Err((problem, Some("name a built .wasm component")));
-    }
+    check_wasm(component, args)?;
     let name = wants.display().to_string();
     let text = read_bounded(wants, WISHES_BYTES_MAX as u64).map_err(|problem| (format!("{name} {problem}"), None))?;
     let text = String::from_utf8(text).map_err(|_| (format!("{name} is not UTF-8 text"), None))?;
@@ -92,6 +97,43 @@ fn wishing(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u
         (format!("{name} has no wishes that can be read"), Some("it has the keys with which a tool is narrowed"))
     })?;
     Ok((with_wishes(component, &text), wishes.rights().len()))
+}
+
+fn check_wasm(component: &[u8], args: &AnnotateArgs) -> Result<(), Problem> {
+    if component.starts_with(WASM) {
+        return Ok(());
+    }
+    let problem = format!("{} is not WebAssembly", args.component.display());
+    Err((problem, Some("name a built .wasm component")))
+}
+
+/// The component with the metadata of its entry in a manifest, and the number of suggestions. The
+/// text goes in in its normal form.
+fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<(Vec<u8>, usize), Problem> {
+    check_wasm(component, args)?;
+    let name = manifest.display().to_string();
+    let file = ManifestFile::read(manifest).map_err(|problem| (problem, Some("name the author's manifest")))?;
+    let wrong = |problems: &[Diagnostic], source: &Source<'_>| {
+        terminal::say(&render_all(source, problems, terminal::stderr_style()));
+        (format!("{name} has no metadata that can be read"), None)
+    };
+    let source = file.source();
+    parse(&source).map_err(|problems| wrong(&problems, &source))?;
+    let edit = ManifestEdit::of(file.text()).map_err(|problem| (format!("{name} is no TOML: {problem}"), None))?;
+    let entry = metadata::entry_of(&edit, manifest, &args.component).ok_or_else(|| {
+        let problem = format!("{name} has no component with the file {}", args.component.display());
+        (problem, Some("name the file as the manifest's source does"))
+    })?;
+    let text = entry.metadata();
+    let read =
+        Metadata::parse(&text).map_err(|problems| wrong(&problems, &Source { name: "metadata", text: &text }))?;
+    match read.suggestions().len() {
+        0 => Err((
+            format!("{name} says nothing of this component that could be suggested"),
+            Some("suggestions are limits, load, and title, description, hints and limits of tools"),
+        )),
+        count => Ok((with_metadata(component, &read.text()), count)),
+    }
 }
 
 /// Writes it by way of a hidden draft: readers see the old file or the new one, and `toolcell dev`

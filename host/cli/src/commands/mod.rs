@@ -21,6 +21,7 @@ pub mod list;
 pub mod lock;
 pub mod log_level;
 pub mod man;
+mod metadata;
 pub mod new;
 pub mod outdated;
 pub mod policy;

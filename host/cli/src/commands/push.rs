@@ -13,6 +13,7 @@ use toolcell_server::registries::Registries;
 use toolcell_trust::limits::{KEY_PEM_BYTES_MAX, SBOM_BYTES_MAX};
 use toolcell_trust::{BUNDLE_MEDIA_TYPE, COSIGN_SIGN, SignError, SigningKey, Subject};
 
+use super::metadata;
 use super::registries::{failed, manifest_if_any};
 use crate::args::PushArgs;
 use crate::exit::{Exit, Failure};
@@ -58,11 +59,14 @@ fn push(args: &PushArgs) -> Result<Value, Failure> {
         let problem = format!("{} is not WebAssembly", args.file.display());
         return Err(Failure::at_fault(problem, "name a built .wasm component"));
     }
+    let (file, manifest) = manifest_if_any(&args.manifest.manifest)?;
+    if let Some(advice) = metadata::not_carried(&file, &args.file, &component) {
+        terminal::warning(&advice);
+    }
     let mut artifact = Artifact::new(component);
     artifact.annotations = annotations(args)?;
     let digest = artifact.digest();
     let attached = attached(args, &reference, digest.as_str())?;
-    let (_, manifest) = manifest_if_any(&args.manifest.manifest)?;
     let folder = folder_of(&args.manifest.manifest);
     let registries = Registries::open(&manifest, &folder).map_err(failed)?;
     let progress = Progress::new("pushing", 1);

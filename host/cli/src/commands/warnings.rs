@@ -243,7 +243,7 @@ impl<'w> Group<'w> {
 }
 
 /// A description that an author wrote; none if the host made it up for a function.
-fn written_text(description: &str) -> &str {
+pub(super) fn written_text(description: &str) -> &str {
     let is_made_up = description.starts_with("Calls ") && description.ends_with(" of the component.");
     if is_made_up { "" } else { description }
 }

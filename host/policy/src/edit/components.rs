@@ -1,14 +1,21 @@
 //! Whole components in a manifest: added, taken out, named anew. Must not hold: rights, or where a
 //! component's file is.
-use toml_edit::{Array, InlineTable, Item, Key, Table, TableLike, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
 use super::{ManifestEdit, placed, text_of};
+use crate::metadata::Suggestion;
 
 /// Sections that grant something.
 const GRANTS: [&str; 6] = ["filesystem", "network", "env", "config", "keyvalue", "secrets"];
 
+/// Keys of an entry, and of one of its tools, that go into metadata.
+const METADATA: [&str; 3] = ["limits", "load", "tools"];
+const METADATA_OF_LOAD: [&str; 2] = ["compile_time", "compile_memory"];
+const METADATA_OF_TOOL: [&str; 7] =
+    ["title", "description", "read_only", "destructive", "idempotent", "open_world", "limits"];
+
 /// A component's entry apart from a manifest.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ComponentEntry {
     table: Table,
 }
@@ -34,6 +41,46 @@ impl ComponentEntry {
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
         self.table.get(key).and_then(Item::as_str)
+    }
+
+    /// Sets the key of a suggestion to its value, in tables that are made where there are none.
+    pub fn suggest(&mut self, suggestion: &Suggestion) {
+        let path = suggestion.path();
+        let Some((key, tables)) = path.split_last() else { return };
+        let mut table: &mut dyn TableLike = &mut self.table;
+        for (depth, name) in tables.iter().enumerate() {
+            let mut new = Table::new();
+            // A table of tables has no header of its own.
+            new.set_implicit(depth == 0 && tables.len() > 1);
+            let Some(inner) = table.entry(name).or_insert(Item::Table(new)).as_table_like_mut() else { return };
+            table = inner;
+        }
+        table.insert(key, Item::Value(suggestion.value()));
+    }
+
+    /// Its titles, descriptions, hints and limits as the text of metadata. It is as it was written:
+    /// [`Metadata::parse`](crate::Metadata::parse) checks it.
+    #[must_use]
+    pub fn metadata(&self) -> String {
+        let mut table = self.table.clone();
+        table.retain(|key, _| METADATA.contains(&key));
+        if let Some(load) = table.get_mut("load").and_then(Item::as_table_like_mut) {
+            retain(load, &METADATA_OF_LOAD);
+        }
+        let tools = table.get_mut("tools").and_then(Item::as_table_like_mut);
+        for (_, tool) in tools.into_iter().flat_map(TableLike::iter_mut) {
+            tool.as_table_like_mut().into_iter().for_each(|tool| retain(tool, &METADATA_OF_TOOL));
+        }
+        Self { table }.tables()
+    }
+
+    /// The entry as a text of its own.
+    pub(crate) fn tables(&self) -> String {
+        let mut document = DocumentMut::new();
+        for (key, item) in &self.table {
+            document.insert(key, placed(item));
+        }
+        document.to_string().trim_start().to_owned()
     }
 
     /// Takes every grant out, of the component and of its tools, and names the sections that had
@@ -182,6 +229,13 @@ impl ManifestEdit {
                 self.document.set_trailing(format!("{comments}{own}"));
             }
         }
+    }
+}
+
+fn retain(table: &mut dyn TableLike, keys: &[&str]) {
+    let others: Vec<String> = table.iter().map(|(key, _)| key.to_owned()).collect();
+    for other in others.iter().filter(|other| !keys.contains(&other.as_str())) {
+        table.remove(other);
     }
 }
 

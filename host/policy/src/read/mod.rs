@@ -8,6 +8,7 @@ mod files;
 mod grants;
 mod input;
 pub(crate) mod limits;
+pub(crate) mod metadata;
 mod narrow;
 mod network;
 pub(crate) mod paths;

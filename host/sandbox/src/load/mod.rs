@@ -14,7 +14,7 @@
 //! | `start_code.rs` | a component's start code, as far as it is known |
 //! | `error.rs`, `features.rs`, `file_kind.rs` | the reasons why a file is not a tool component |
 //! | `inspect.rs`, `digest.rs` | exports, imports, size and digest of a component |
-//! | `sections.rs`, `wishes.rs`, `producers.rs` | custom sections, the one with a component's wishes, and that of its compiler |
+//! | `sections.rs`, `wishes.rs`, `metadata.rs`, `producers.rs` | custom sections: wishes, metadata, a compiler's |
 //! | `imports.rs` | the interfaces that a component may import |
 pub(crate) mod cache;
 pub(crate) mod compile;
@@ -29,6 +29,7 @@ pub(crate) mod functions;
 pub(crate) mod held;
 pub(crate) mod imports;
 pub(crate) mod inspect;
+pub(crate) mod metadata;
 pub(crate) mod precompiled;
 pub(crate) mod preview1;
 pub(crate) mod producers;

@@ -3,16 +3,13 @@
 //!
 //! Compilers write a custom section `producers` at the top level, with names of languages and
 //! tools, each behind its length.
-use super::sections::Sections;
+use super::sections::{SECTIONS_MAX, Sections};
 
 /// The section's name.
 const NAME: &str = "producers";
 
 /// The language's name behind its length.
 const JAVASCRIPT: &[u8] = b"\x0aJavaScript";
-
-/// Sections that are looked through: a component of many parts has hundreds.
-const SECTIONS_MAX: usize = 100_000;
 
 /// True if its compiler says that it is JavaScript: it then carries an engine, whose imports stand
 /// for what any script could do.

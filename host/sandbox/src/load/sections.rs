@@ -1,11 +1,70 @@
 //! The custom sections of a binary, found and put in without parsing anything else of it. Must not
 //! hold: the names of sections, or what is in them.
 
+use serde::{Deserialize, Serialize};
+
 /// Magic, version and layer stand before the first section.
 const PREAMBLE_BYTES: usize = 8;
 
 /// The number of custom sections among all kinds.
 const CUSTOM: u8 = 0;
+
+/// Sections that are looked through: a component of many parts has hundreds. Each costs
+/// nanoseconds.
+pub(crate) const SECTIONS_MAX: usize = 100_000;
+
+/// Why a section with a text cannot be read. The message completes the sentence "the wishes …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum SectionDamage {
+    /// There are two sections.
+    #[error("are there twice")]
+    Twice,
+    /// The text is longer than it may be.
+    #[error("have more than {bytes_max} bytes")]
+    TooLong {
+        /// The most bytes that it may have.
+        bytes_max: usize,
+    },
+    /// The bytes are not a text.
+    #[error("are not UTF-8 text")]
+    NotText,
+    /// Another version, or none.
+    #[error("have a version that this program does not know")]
+    Version,
+    /// The binary has more sections than are looked through.
+    #[error("lie among too many sections")]
+    Sections,
+}
+
+/// The text in the custom section of this name, behind a byte with this version. Looks at nothing
+/// else of the binary.
+pub(crate) fn carried_text<'b>(
+    binary: &'b [u8],
+    name: &str,
+    version: u8,
+    bytes_max: usize,
+) -> Result<Option<&'b str>, SectionDamage> {
+    let mut found = None;
+    for (count, section) in Sections::of(binary).enumerate() {
+        if count == SECTIONS_MAX {
+            return Err(SectionDamage::Sections);
+        }
+        let Some(content) = section.custom(name) else { continue };
+        if found.replace(content).is_some() {
+            return Err(SectionDamage::Twice);
+        }
+    }
+    let Some(content) = found else { return Ok(None) };
+    match content.split_first() {
+        Some((read, text)) if *read == version => {
+            if text.len() > bytes_max {
+                return Err(SectionDamage::TooLong { bytes_max });
+            }
+            std::str::from_utf8(text).map(Some).map_err(|_| SectionDamage::NotText)
+        }
+        _ => Err(SectionDamage::Version),
+    }
+}
 
 /// The sections of a binary at its top level, up to the first unreadable one.
 pub(crate) struct Sections<'b> {

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
-use toolcell_policy::{Source, names, parse};
+use toolcell_policy::{Manifest, Source, names, parse};
 use toolcell_sandbox::ShapeName;
 use toolcell_server::catalog::{Catalog, folder_of};
 use toolcell_server::lock::{self, Lock, LockPath};
@@ -21,6 +21,7 @@ use toolcell_server::{ManifestFile, OpenOptions};
 
 use crate::args::AddArgs;
 use crate::commands::inspect::{self, Inspected};
+use crate::commands::metadata::{self, Offer};
 use crate::commands::registries::{left_out_json, left_out_lines};
 use crate::commands::{grant, wishes};
 use crate::edit::{self, Consent, Screen, agree};
@@ -41,6 +42,8 @@ struct Addition {
     found: Found,
     inspected: Inspected,
     entry: ComponentEntry,
+    /// Its author's suggestions, sorted; empty where nothing of it is wanted.
+    offer: Offer,
 }
 
 /// Adds the component and prints what it is.
@@ -59,7 +62,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
     };
     let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
     machine.notes.iter().for_each(say_note);
-    let addition = match Addition::of(args, &edit, &machine) {
+    let mut addition = match Addition::of(args, &edit, &machine) {
         Ok(addition) => addition,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -67,16 +70,19 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
     if !args.json {
         terminal::print(&addition.text())?;
     }
+    let asks = args.consent.consent() == Consent::Asked && !args.json && std::io::stdin().is_terminal();
+    if asks {
+        addition.ask_for_limits()?;
+    }
     if let Err(problem) = edit.insert_component(&addition.name, &addition.entry) {
         let problem = format!("{} cannot have it: {problem}", file.name());
         return Ok(Err(Failure::at_fault(problem, "give it another name with --name")));
     }
-    let consent = args.consent.consent();
-    if consent == Consent::Asked && !args.json {
+    if asks {
         addition.ask_for_wishes(&mut edit)?;
     }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
-    if let Err(failure) = agree(&file, &edit.text(), consent, screen)? {
+    if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), screen)? {
         return Ok(Err(failure));
     }
     addition.write(args, &file, &edit)
@@ -133,6 +139,7 @@ impl Addition {
             Place::Copy => format!("{}/{name}.wasm", placing::FOLDER),
             Place::Link(written) | Place::Store(written) => written.clone(),
         };
+        let is_of_project = found.entry.is_some();
         let mut entry = found.entry.take().unwrap_or_else(|| ComponentEntry::new(&written));
         entry.set("source", written.into());
         if let Some(prefix) = &args.prefix {
@@ -141,7 +148,24 @@ impl Addition {
         if inspected.found.skips_functions() {
             entry.set("skip_unsupported", true.into());
         }
-        Ok(Self { name, found, inspected, entry })
+        let mut addition = Self { name, found, inspected, entry, offer: Offer::default() };
+        // A project's manifest says what its author wants.
+        if !args.no_metadata && !is_of_project {
+            addition.take_suggestions(edit);
+        }
+        Ok(addition)
+    }
+
+    /// Sorts what its author suggests, and takes into its entry what this manifest's defaults
+    /// allow.
+    fn take_suggestions(&mut self, edit: &ManifestEdit) {
+        let Ok(Some(metadata)) = &self.inspected.metadata else { return };
+        let Ok(tools) = &self.inspected.found.tools else { return };
+        // A manifest that cannot be read is reported once it is to be written.
+        let Some(manifest) = with_component(edit, &self.name, &self.entry) else { return };
+        let Some(policy) = manifest.component(&self.name) else { return };
+        self.offer = Offer::of(metadata, tools, policy);
+        self.offer.taken.iter().for_each(|suggestion| self.entry.suggest(suggestion));
     }
 
     /// Its file, digest, tools, and the grants that it may need.
@@ -162,6 +186,10 @@ impl Addition {
         }
         text.push_str(&self.inspected.needs.text());
         text.push_str(&wishes::text(&self.inspected.wishes));
+        match &self.inspected.metadata {
+            Err(_) => text.push_str(&metadata::text(&self.inspected.metadata)),
+            Ok(_) => text.push_str(&self.offer.text()),
+        }
         for line in self.found.signers.iter().chain(&left_out_lines(&self.found.not_attached)) {
             text.push_str(&format!("  {}\n", sanitize::line(line)));
         }
@@ -172,13 +200,24 @@ impl Addition {
         text
     }
 
+    /// Asks a person for each limit beyond the manifest's default, and takes those that are
+    /// answered yes.
+    fn ask_for_limits(&mut self) -> anyhow::Result<()> {
+        for beyond in std::mem::take(&mut self.offer.beyond) {
+            if edit::agrees(&format!("Give it {}? [y/N] ", wishes::clipped(&beyond.line())))? {
+                self.entry.suggest(&beyond.suggestion);
+                self.offer.taken.push(beyond.suggestion);
+            } else {
+                self.offer.beyond.push(beyond);
+            }
+        }
+        Ok(())
+    }
+
     /// Asks a person for each wish that says all that granting it needs, and adds those that are
-    /// answered yes. Without a terminal nobody is asked, and nothing is granted.
+    /// answered yes.
     fn ask_for_wishes(&self, edit: &mut ManifestEdit) -> anyhow::Result<()> {
         let Ok(Some(wishes)) = &self.inspected.wishes else { return Ok(()) };
-        if !std::io::stdin().is_terminal() {
-            return Ok(());
-        }
         for right in wishes.rights().iter().filter(|right| wishes::is_whole(right)) {
             let Some(granted) = self.granting(edit, right) else { continue };
             if edit::agrees(&format!("Grant it {}? [y/N] ", wishes::clipped(right)))? {
@@ -213,7 +252,9 @@ impl Addition {
         let options = OpenOptions { code: args.code.options(), ..OpenOptions::default() };
         let Some((opened, ready)) = open_file_or_say(opened, options)? else {
             let problem = format!("{} would have these problems, and stays as it is", file.name());
-            return Ok(Err(Failure::at_fault(problem, "")));
+            let hint = "`--no-metadata` takes nothing of what its author suggests";
+            let hint = if self.offer.taken.is_empty() { "" } else { hint };
+            return Ok(Err(Failure::at_fault(problem, hint)));
         };
         let is_linked = matches!(self.found.place, Place::Link(_));
         let locked = match pin(manifest, &self.name, &ready.catalog, is_linked) {
@@ -271,10 +312,20 @@ impl Addition {
             "lock": locked.after.is_some().then_some(&*locked.path),
         });
         if let Some(members) = json.as_object_mut() {
-            members.extend(wishes::json(&self.inspected.wishes).map(|(name, value)| (name.to_owned(), value)));
+            let carried = wishes::json(&self.inspected.wishes).into_iter();
+            let carried = carried.chain(metadata::json(&self.inspected.metadata)).chain(self.offer.json());
+            members.extend(carried.map(|(name, value)| (name.to_owned(), value)));
         }
         json
     }
+}
+
+/// The manifest with this component, if it can be read.
+fn with_component(edit: &ManifestEdit, name: &str, entry: &ComponentEntry) -> Option<Manifest> {
+    let mut edit = ManifestEdit::of(&edit.text()).ok()?;
+    edit.insert_component(name, entry).ok()?;
+    let text = edit.text();
+    Some(parse(&Source { name: "", text: &text }).ok()?.manifest)
 }
 
 /// The lock as it was and as it is.

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOut, ShapeName, carries_javascript, contract};
 use toolcell_server::file::read_bounded;
-use toolcell_server::inspect::{Inspected as Found, inspect as look};
+use toolcell_server::inspect::{Inspected as Found, MORE, inspect as look};
 use toolcell_server::machine::Machine;
 use toolcell_server::wishes::read as read_wishes;
 
+use super::metadata::{self, ReadMetadata};
 use super::warnings::ToolWarnings;
 use super::wishes::{self, ReadWishes};
 use crate::args::InspectArgs;
@@ -36,6 +37,8 @@ pub(super) struct Inspected {
     pub(super) needs: entry::Needs,
     /// Its wishes, read.
     pub(super) wishes: ReadWishes,
+    /// Its author's metadata, read.
+    pub(super) metadata: ReadMetadata,
     /// Warnings about its tools.
     warnings: ToolWarnings,
     /// The entry of a manifest that serves it.
@@ -72,7 +75,11 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
 
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
 pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
-    let found = look(machine, &file.display().to_string(), bytes)?;
+    let metadata = metadata::of_component(bytes);
+    let found = look(machine, &file.display().to_string(), bytes).map_err(|(problem, hint)| {
+        let advice = if hint == MORE { metadata::loading_advice(&metadata) } else { String::new() };
+        (problem, format!("{hint}{advice}"))
+    })?;
     let needs = entry::Needs::of(found.inspection.imports(), carries_javascript(bytes));
     let entry = entry::entry(entry::Described {
         file,
@@ -85,7 +92,7 @@ pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<In
         (Ok(tools), Some(shape)) => ToolWarnings::of_component(&component_name(file), shape, tools),
         _ => ToolWarnings::default(),
     };
-    Ok(Inspected { found, needs, wishes, warnings, entry })
+    Ok(Inspected { found, needs, wishes, metadata, warnings, entry })
 }
 
 /// JSON for terminals, which heed some characters that JSON does not escape.
@@ -137,7 +144,8 @@ impl Inspected {
             "problem": self.found.tools.as_ref().err(),
         });
         if let Some(members) = json.as_object_mut() {
-            members.extend(wishes::json(&self.wishes).map(|(name, value)| (name.to_owned(), value)));
+            let carried = wishes::json(&self.wishes).into_iter().chain(metadata::json(&self.metadata));
+            members.extend(carried.map(|(name, value)| (name.to_owned(), value)));
         }
         json
     }
@@ -178,6 +186,10 @@ impl Inspected {
         let wishes = wishes::text(&self.wishes);
         if !wishes.is_empty() {
             text.push_str(&format!("\n{}\n{wishes}", heading("wishes")));
+        }
+        let metadata = metadata::text(&self.metadata);
+        if !metadata.is_empty() {
+            text.push_str(&format!("\n{}\n{metadata}", heading("its author suggests")));
         }
         text.push_str(&format!("\n{}\n", heading("tools")));
         match &self.found.tools {

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::task_form::{KeptTask, Letter};
+use crate::task_form::{self, KeptTask, Letter};
 use crate::tasks::{LostTask, TaskStatus};
 use crate::tasks_here::now_ms;
 
@@ -409,7 +409,17 @@ impl Keeper {
                 fs::remove_file(&path)?;
             }
             let Some(id) = name.to_str().filter(|name| is_id(name)) else { continue };
-            let task = Some(id).filter(|_| left > 0).and_then(|id| KeptTask::decoded(id, &read_bounded(&path)?));
+            let read = Some(id).filter(|_| left > 0).and_then(|_| read_bounded(&path));
+            let later = read.as_deref().and_then(task_form::end_of_later_form);
+            if later.is_some_and(|ends_ms| ends_ms > now_ms()) {
+                // A version that can read it may come back.
+                if folder != own {
+                    fs::rename(&path, own.join(id))?;
+                }
+                left -= 1;
+                continue;
+            }
+            let task = read.and_then(|read| KeptTask::decoded(id, &read));
             let Some(mut task) = task.filter(|task| task.record.ends_ms() > now_ms()) else {
                 fs::remove_file(&path)?;
                 continue;

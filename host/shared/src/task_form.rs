@@ -9,6 +9,12 @@ use crate::tasks::{TaskRecord, TaskStatus};
 const FORM: &str = "toolcell-task-2";
 const FORM_BEFORE: &str = "toolcell-task-1";
 
+/// The beginning of that word in every form.
+const FORM_BEGINS: &str = "toolcell-task-";
+
+/// Most bytes of a first line in which a form of a later version is looked for.
+const HEAD_BYTES_MAX: usize = 256;
+
 /// The first word of each letter.
 const LETTER: &str = "toolcell-letter-1";
 
@@ -104,6 +110,19 @@ impl KeptTask {
         };
         Some((Self { caller, record }, body))
     }
+}
+
+/// The time at which a task ends that a later version has written, in milliseconds since 1970. Its
+/// first line begins as in this form: the word, the status, then three numbers.
+pub fn end_of_later_form(bytes: &[u8]) -> Option<u64> {
+    let head = bytes.get(..bytes.len().min(HEAD_BYTES_MAX))?;
+    let head = std::str::from_utf8(head.split(|byte| *byte == b'\n').next()?).ok()?;
+    let mut words = head.split(' ');
+    let version = words.next()?.strip_prefix(FORM_BEGINS)?.parse::<u32>().ok()?;
+    let is_known = [FORM, FORM_BEFORE].contains(&format!("{FORM_BEGINS}{version}").as_str());
+    let created_ms = words.nth(1)?.parse::<u64>().ok()?;
+    let ttl_ms = words.nth(1)?.parse::<u64>().ok()?;
+    (!is_known).then_some(created_ms.saturating_add(ttl_ms))
 }
 
 impl Letter {
@@ -244,5 +263,19 @@ mod tests {
             last = next;
         }
         assert!(seen.insert(next_number(5, 8, 0)) && next_number(7, 0, 0) > last);
+    }
+
+    #[test]
+    fn a_later_form_says_when_its_task_ends() {
+        let ends = |text: &str| end_of_later_form(text.as_bytes());
+        assert_eq!(ends("toolcell-task-3 d 5 6 7 anything\nat all"), Some(12));
+        let ended = format!("toolcell-task-3 d {} 6 {}", u64::MAX, u64::MAX);
+        assert_eq!(ends(&ended), Some(u64::MAX));
+        let long = format!("toolcell-task-3 {} 5 6 7", "d".repeat(HEAD_BYTES_MAX));
+        for text in
+            ["toolcell-task-2 d 5 6 7 3 2 4\nannOK{}", "toolcell-task-x d 5 6 7", "toolcell-task-3 d 5", "", &long]
+        {
+            assert_eq!(ends(text), None, "{text}");
+        }
     }
 }

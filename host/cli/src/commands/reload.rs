@@ -1,5 +1,7 @@
 //! `toolcell reload`: makes every process that serves a manifest reload it now, and prints the
 //! outcome.
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
@@ -11,7 +13,18 @@ use crate::terminal;
 /// Sends the request, waits, and prints the outcome.
 pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     match ask_all(&args.control, &args.manifest.manifest, &Request::Reload) {
-        Ok(answers) => show(&answers, args.json),
+        Ok(answers) => {
+            let shown = show(&answers, args.json)?;
+            let held: BTreeSet<&str> = answers.iter().flat_map(held_back).collect();
+            if held.is_empty() {
+                return Ok(shown);
+            }
+            let names: Vec<&str> = held.into_iter().collect();
+            let problem = format!("quarantined, as the lock has them otherwise: {}", names.join(", "));
+            let hint = "`toolcell diff` shows how they differ, `toolcell approve NAME` takes one of them";
+            terminal::error(&sanitize::text(&problem), Some(hint));
+            Ok(Exit::AtFault)
+        }
         Err(error) => {
             terminal::error(&error.to_string(), error.hint());
             Ok(Exit::AtFault)
@@ -28,6 +41,11 @@ pub fn show(answers: &[Value], json: bool) -> anyhow::Result<Exit> {
     }
     let is_well = answers.iter().all(|answer| matches!(answer["outcome"].as_str(), Some("unchanged" | "replaced")));
     Ok(if is_well { Exit::Done } else { Exit::AtFault })
+}
+
+/// The components that a process holds back since they are not as its lock has them.
+fn held_back(answer: &Value) -> impl Iterator<Item = &str> {
+    answer["quarantined"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn say(answer: &Value) -> std::io::Result<()> {

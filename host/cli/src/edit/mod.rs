@@ -72,9 +72,9 @@ pub fn apply_or_say(file: &ManifestFile, text: &str, consent: Consent) -> anyhow
     }
 }
 
-/// Checks that all loads with a manifest's new text that loaded with the old one, as `toolcell check`
-/// does. Problems that the new text brings are shown. A value that this process was not given is
-/// one of them, and refuses nothing: the server may have it.
+/// Checks that all loads with a manifest's new text that loaded with the old one, as `toolcell
+/// check` does. Problems that the new text brings are shown. A value that this process was not
+/// given is one of them, and refuses nothing: the server may have it.
 ///
 /// # Errors
 /// This process cannot load components at all.
@@ -103,7 +103,7 @@ pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<Result<(), Failu
     Ok(Err(Failure::at_fault(problem, "")))
 }
 
-/// What loads with this text at the manifest's path. Broken components are problems beside others.
+/// Opens this text at the manifest's path. Broken components are problems beside others.
 fn opened(path: &Path, text: &str) -> anyhow::Result<Opened> {
     let options = OpenOptions { what_works: true, ..OpenOptions::default() };
     manifest::open(ManifestFile::unwritten(path, text.to_owned()), options)

@@ -21,8 +21,8 @@ pub fn read(right: &str) -> Result<ManifestEntry, Failure> {
 /// The entries for private addresses that a right names by itself: without them the right would
 /// allow nothing.
 pub fn private(component: &str, right: &str) -> Vec<ManifestEntry> {
-    // The path of a right may be a pattern, and that of a request is none. Only the host counts, and
-    // a rule without a method is for each of them.
+    // The path of a right may be a pattern, and that of a request is none. Only the host counts,
+    // and a rule without a method is for each of them.
     let right = right.trim();
     let has_method = right.split_once("://").is_none_or(|(before, _)| before.contains(' '));
     let asked = if has_method { right.replace('*', "") } else { format!("GET {}", right.replace('*', "")) };

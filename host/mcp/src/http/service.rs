@@ -350,9 +350,9 @@ impl<H: Host> Service<H> {
         }
     }
 
-    /// Answers a long message in its turn. It is begun on a thread that does nothing else meanwhile:
-    /// the kernel sees to it that others run. Its tool then works on it in the same turn, for a time
-    /// that its length allows.
+    /// Answers a long message in its turn. It is begun on a thread that does nothing else
+    /// meanwhile: the kernel sees to it that others run. Its tool then works on it in the same
+    /// turn, for a time that its length allows.
     async fn answer_long(
         self: &Arc<Self>,
         body: Bytes,

@@ -21,7 +21,7 @@ use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_fold
 use super::status::StatusSources;
 use crate::listener_process::listens_on;
 use crate::log::LogLevel;
-use crate::reload::{Orders, ReloadOutcome};
+use crate::reload::{Journal, Orders, ReloadOutcome};
 
 /// Most connections at a time, from commands of one user; more wait.
 const CONNECTIONS_MAX: usize = 8;
@@ -216,7 +216,7 @@ impl Responder {
         let answer = match ask() {
             None => json!({"error": "busy: too many reloads wait already"}),
             Some(asked) => match asked.await {
-                Ok(outcome) => shown(&outcome),
+                Ok(outcome) => shown(&outcome, &self.subject.journal),
                 Err(_) => json!({"error": "the process ends"}),
             },
         };
@@ -287,8 +287,10 @@ impl Responder {
     }
 }
 
-fn shown(outcome: &ReloadOutcome) -> Value {
-    match outcome {
+/// The outcome of a reload, with the components that are held back since they are not as the lock
+/// has them.
+fn shown(outcome: &ReloadOutcome, journal: &Journal) -> Value {
+    let mut answer = match outcome {
         ReloadOutcome::Unchanged => json!({"outcome": "unchanged"}),
         ReloadOutcome::Replaced { generation, announced, summary } => json!({
             "outcome": "replaced", "generation": generation, "announced": announced, "summary": summary,
@@ -296,5 +298,10 @@ fn shown(outcome: &ReloadOutcome) -> Value {
         ReloadOutcome::Failed(failed) => json!({
             "outcome": "failed", "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
         }),
+    };
+    let quarantined: Vec<String> = journal.quarantined().into_iter().map(|held| held.component).collect();
+    if let Some(answer) = answer.as_object_mut().filter(|_| !quarantined.is_empty()) {
+        answer.insert("quarantined".to_owned(), json!(quarantined));
     }
+    answer
 }

@@ -25,7 +25,7 @@ pub struct Basis<'a> {
     /// Prepare what components may reach (folders, secrets, variables) anew, even if the manifest
     /// is unchanged.
     pub fresh: bool,
-    /// What the lock pins, for each component. Files with another digest are not parsed.
+    /// Bytes that the lock pins, for each component. Files with another digest are not parsed.
     pub pinned: Option<BTreeMap<String, Pin>>,
     /// Withheld bytes that are approved now. They are used instead of the file.
     pub approved: Option<&'a Withheld>,

@@ -78,7 +78,7 @@ impl StartedCall<'_> {
             Some(queue) => self.ask_operators(queue, call, approval).await,
             None => Asking::Client(self.ask_person(call, approval, wait).await),
         };
-        undecided.is_over();
+        undecided.end();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Waiting));
         let asked = match asked {
             Asking::Client(asked) => asked,

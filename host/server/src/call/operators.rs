@@ -34,7 +34,7 @@ impl<'a> UndecidedCall<'a> {
     }
 
     /// It waits no longer.
-    pub(super) fn is_over(mut self) {
+    pub(super) fn end(mut self) {
         self.over = true;
     }
 }

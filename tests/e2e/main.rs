@@ -35,6 +35,7 @@ mod examples;
 mod fairness;
 mod grants;
 mod guest_resources;
+mod hints;
 mod hostile;
 mod http;
 mod instances;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use toolcell_policy::{Diagnostic, Severity, Style, parse, render_all};
-use toolcell_server::{LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, OperatorLog as _, Ready, Refusal};
+use toolcell_server::{
+    LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, OperatorLog as _, Ready, Refusal, shell,
+};
 
 use crate::args::{CodeCacheArgs, SketchRights};
 use crate::lock_text::{differences, lock_at_fault};
@@ -218,7 +220,11 @@ fn say_refusal(refusal: &Refusal) {
             terminal::say(&differences(drifts));
             let others = drifts.iter().any(|drift| drift.other_signers);
             let flag = if others { "; other signers need --allow-signer-change" } else { "" };
-            let hint = "`toolcell approve NAME` pins one of them as it is now, `toolcell lock` all";
+            let pins = match drifts.as_slice() {
+                [drift] => format!("`toolcell approve {}` pins it as it is now", shell::word(&drift.component)),
+                _ => "`toolcell approve NAME` pins one of them as it is now".to_owned(),
+            };
+            let hint = format!("{pins}, `toolcell lock` all");
             terminal::say(&format!("\nhint: {hint}{flag}\n"));
         }
     }

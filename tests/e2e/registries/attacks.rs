@@ -74,7 +74,7 @@ impl Pinned {
         let signers = if lines.iter().any(is_signer) { "; other signers need --allow-signer-change" } else { "" };
         let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
         format!(
-            "error: what would be served is not what toolcell.lock pins\ngood\n{lines}\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all{signers}\n"
+            "error: what would be served is not what toolcell.lock pins\ngood\n{lines}\nhint: `toolcell approve good` pins it as it is now, `toolcell lock` all{signers}\n"
         )
     }
 

@@ -314,14 +314,14 @@ fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Prob
         );
     };
     let text = entry.string(problems)?;
-    match source_of(text) {
+    match source_of(component.key, text) {
         Ok(source) => Some((source, entry.span)),
         Err(problem) => problems.refuse(problem.at(entry.span)),
     }
 }
 
-/// The source that a text names.
-fn source_of(text: &str) -> Result<SourceRef, Diagnostic> {
+/// The source that a component's text names.
+fn source_of(component: &str, text: &str) -> Result<SourceRef, Diagnostic> {
     if !text.starts_with("oci://") {
         let problem = path_problem("source", text, "\"components/weather.wasm\"");
         return problem.map_or_else(|| Ok(SourceRef::File(text.to_owned())), Err);
@@ -332,7 +332,8 @@ fn source_of(text: &str) -> Result<SourceRef, Diagnostic> {
         return Ok(SourceRef::Registry(reference));
     }
     let problem = wrong("source names no digest, so nobody knows what will run".to_owned());
-    Err(problem.hint(format!("`toolcell add {text}` looks it up and writes it behind the name: @sha256:…")))
+    let hint = format!("take the entry out; `toolcell add {text} --name {component}` writes it anew with its digest");
+    Err(problem.hint(hint))
 }
 
 /// The problem of a text that cannot be the relative path of a file.

@@ -133,7 +133,7 @@ fn a_locked_host_does_not_start_with_anything_but_what_is_pinned() {
     for words in [
         "what would be served is not what toolcell.lock pins",
         "other bytes: ",
-        "hint: `toolcell approve NAME` pins one",
+        "hint: `toolcell approve tool` pins it as it is now",
     ] {
         assert!(refused.failed_with(1).contains(words), "no {words:?} in {refused:?}");
     }

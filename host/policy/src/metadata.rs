@@ -173,7 +173,8 @@ fn exceeds(spec: &Spec, value: u64, default: u64) -> bool {
     if spec.unit != Unit::Rate {
         return value > default;
     }
-    let (value, default) = (Rate::of_number(value), Rate::of_number(default));
+    let value = Rate::of_number(value);
+    let default = Rate::of_number(default);
     value.count > default.count || per_hour(value) > per_hour(default)
 }
 

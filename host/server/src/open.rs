@@ -1,5 +1,6 @@
 //! Opens a manifest on disk and builds its catalog: every command but `inspect` begins here. Must
 //! not hold: how problems are shown.
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -254,11 +255,9 @@ impl ManifestFile {
         let is_left_out = |drift: &Drift| catalog.left_out().iter().any(|out| out.name == drift.component);
         let drifts: Vec<Drift> = drifts.into_iter().filter(|drift| !is_left_out(drift)).collect();
         let differs = !drifts.is_empty();
-        let is_out = |drift: &&Drift| {
-            let was_withheld = withheld.iter().any(|held| held.name == drift.component);
-            !was_withheld || !serves_as_pinned(locked.as_ref(), &catalog, &drift.component)
-        };
-        let out: Vec<Drift> = drifts.iter().filter(is_out).cloned().collect();
+        let as_pinned =
+            locked.as_ref().map(|locked| serving_as_pinned(locked, &catalog, &withheld)).unwrap_or_default();
+        let out: Vec<Drift> = drifts.iter().filter(|drift| !as_pinned.contains(&drift.component)).cloned().collect();
         let catalog = match without(catalog, &out, tolerant) {
             Some(catalog) => catalog,
             None => {
@@ -299,15 +298,22 @@ fn without(catalog: Catalog, drifts: &[Drift], tolerant: bool) -> Option<Catalog
     (!catalog.components().is_empty()).then_some(catalog)
 }
 
-/// True if a component is served as the lock has it, although its source has other bytes now.
-fn serves_as_pinned(locked: Option<&Lock>, catalog: &Catalog, component: &str) -> bool {
-    let Some(pinned) = locked.and_then(|locked| locked.components.get(component)) else { return false };
-    let Some(mut now) = Lock::of(catalog).components.remove(component) else { return false };
-    // Where the bytes came from is what may differ, and all else may not.
-    now.source.clone_from(&pinned.source);
-    let only =
-        |component_as: &PinnedComponent| Lock { components: [(component.to_owned(), component_as.clone())].into() };
-    now.digest == pinned.digest && lock::drift(&only(pinned), &only(&now)).is_empty()
+/// Components whose sources have other bytes now, and that are served as the lock has them.
+fn serving_as_pinned(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> BTreeSet<String> {
+    if withheld.is_empty() {
+        return BTreeSet::new();
+    }
+    let mut now = Lock::of(catalog);
+    let is_as_pinned = |name: &String| {
+        let (Some(pinned), Some(mut now)) = (locked.components.get(name), now.components.remove(name)) else {
+            return false;
+        };
+        // Where the bytes came from is what may differ, and all else may not.
+        now.source.clone_from(&pinned.source);
+        let only = |component: &PinnedComponent| Lock { components: [(name.clone(), component.clone())].into() };
+        now.digest == pinned.digest && lock::drift(&only(pinned), &only(&now)).is_empty()
+    };
+    withheld.iter().map(|held| held.name.clone()).filter(is_as_pinned).collect()
 }
 
 /// The lock beside this manifest.

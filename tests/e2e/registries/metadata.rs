@@ -107,7 +107,8 @@ fn metadata_travels_through_a_registry_and_is_taken_up_to_this_manifests_default
 fn metadata_that_the_manifest_does_not_say_changes_no_definition() {
     let registry = Registry::start();
     let folder = authors(&registry);
-    let (bare, carrying) = (folder_for(&registry, ""), folder_for(&registry, ""));
+    let bare = folder_for(&registry, "");
+    let carrying = folder_for(&registry, "");
     bare.write("new.wasm", fixture_bytes("good"));
     carrying.write("new.wasm", std::fs::read(folder.path().join("good.wasm")).unwrap());
     assert!(!json_of(&add(&bare, "new.wasm", &["--yes", "--json"]))["metadata"].is_array());

@@ -59,6 +59,10 @@ const CHEAP_BYTES: usize = 16 * 1024;
 /// it as well, which takes as long. One that waits for something else keeps nobody longer.
 const TURN_PER_KIB: Duration = Duration::from_micros(100);
 
+/// Longest time for that. The longest messages go to tools that may wait for minutes, and others
+/// with long messages come after them.
+const TURN_MAX: Duration = Duration::from_millis(250);
+
 /// The state that all connections share.
 pub(super) struct Service<H: Host> {
     pub(super) server: Arc<Server<H>>,
@@ -368,16 +372,21 @@ impl<H: Host> Service<H> {
         let kib = u32::try_from(body.len() / 1024).unwrap_or(u32::MAX);
         let turn = self.turns.take(context.guard.owner(), body.len() as u64).await;
         let service = Arc::clone(self);
-        let begun = tokio::task::spawn_blocking(move || service.begin(&body, context));
-        // A panic is told as those of calls are.
-        let begun =
-            begun.await.unwrap_or_else(|_| Err(Refusal::Message(RpcError::new(ErrorCode::Internal, "Internal error"))));
+        // The turn goes along: a client that leaves ends this wait, and not the work.
+        let working = tokio::task::spawn_blocking(move || {
+            let begun = service.begin(&body, context);
+            (begun, turn)
+        });
+        let Ok((begun, turn)) = working.await else {
+            // A panic is told as those of calls are.
+            return Err(Refusal::Message(RpcError::new(ErrorCode::Internal, "Internal error")));
+        };
         drop(taken);
         match begun? {
             MessageOutcome::Taken => Ok(accepted_response()),
             MessageOutcome::Answering(pending) => {
                 let mut answer = std::pin::pin!(pending.respond(&self.limits));
-                match tokio::time::timeout(TURN_PER_KIB.saturating_mul(kib), &mut answer).await {
+                match tokio::time::timeout(TURN_PER_KIB.saturating_mul(kib).min(TURN_MAX), &mut answer).await {
                     Ok(response) => response,
                     Err(_) => {
                         drop(turn);

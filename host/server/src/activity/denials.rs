@@ -267,7 +267,8 @@ mod tests {
         let groups = DenialGroups::default();
         let tools = [tool("a"), tool("b")];
         let note_by = |component: &str, asked: &str, tool: &Arc<Tool>, caller: &str| {
-            let (capability, reason) = ("tcp", "no rule");
+            let capability = "tcp";
+            let reason = "no rule";
             groups.note(&DeniedRequest { call: 7, caller, tool, component, capability, asked, reason, allow: None });
         };
         let note_of = |component: &str, asked: &str, tool: &Arc<Tool>| note_by(component, asked, tool, "ann");
@@ -300,8 +301,11 @@ mod tests {
         let groups = DenialGroups::default();
         let tool = tool("a");
         let note = |component: &str, asked: &str| {
-            let (tool, caller, reason) = (&tool, "ann", "no rule");
-            let (capability, allow) = ("tcp", None);
+            let tool = &tool;
+            let caller = "ann";
+            let reason = "no rule";
+            let capability = "tcp";
+            let allow = None;
             groups.note(&DeniedRequest { call: 7, caller, tool, component, capability, asked, reason, allow });
         };
         note("other", "tcp h:0");

@@ -2,9 +2,8 @@
 //! input. Must not hold: what it is told there.
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use toolcell_sandbox::serve_sandbox;
+use toolcell_sandbox::run_sandbox_process;
 use toolcell_walls::kernel;
 use toolcell_walls::process::Command;
 
@@ -13,9 +12,6 @@ const ARGUMENT: &str = "--sandbox-process";
 
 /// The argument that makes it try the walls of the machine, and print which of them stand.
 const PROBE: &str = "--probe-walls";
-
-/// Longer than any process runs: a century.
-const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// This program, as a sandbox process.
 pub fn program() -> Option<Command> {
@@ -63,14 +59,6 @@ fn run() -> anyhow::Result<()> {
     kernel::close_inherited()?;
     kernel::end_on_abort()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        // A guest that computes has the thread for a tick: what comes is looked for after each.
-        .event_interval(1)
-        // One thread for what blocks, which never ends: behind the walls no other starts.
-        .max_blocking_threads(1)
-        .thread_keep_alive(FOREVER)
-        .build()?;
-    runtime.block_on(serve_sandbox(socket))?;
+    run_sandbox_process(socket)?;
     Ok(())
 }

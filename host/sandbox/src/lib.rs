@@ -82,7 +82,7 @@ pub use shape::{ShapeName, export};
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};
 pub use wall::conduct::{SharedEnds, Standing};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
-pub use wall::inside::{InsideError, serve as serve_sandbox};
+pub use wall::inside::{InsideError, run_sandbox_process, sandbox_threads};
 pub use wall::loading::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
 pub use wall::message::ToolSchemas;
 pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};

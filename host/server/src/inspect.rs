@@ -1,9 +1,9 @@
-//! A look at a component without a manifest: what it is, and the tools it lists. With a loader
-//! nothing of it is parsed, compiled or run in this process. Must not hold: a form for people.
+//! A look at a component without a manifest: what it is, and the tools it lists. Must not hold: a
+//! form for people.
 use toolcell_policy::{Limits, LoadLimits};
 use toolcell_sandbox::{
-    CarriedWishes, Descriptions, Digest, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader,
-    NotLoaded, SchemaLimits, ShapeName, ToolComponent, WrittenDescriptions, contract,
+    CarriedWishes, Digest, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader, NotLoaded,
+    SchemaLimits, ShapeName, WrittenDescriptions, contract,
 };
 
 use crate::machine::Machine;
@@ -49,13 +49,10 @@ impl Inspected {
 /// # Errors
 /// One sentence, and advice: it is no component.
 pub fn inspect(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
-    match &machine.loader {
-        Some(loader) => machine.runtime.block_on(elsewhere(loader, name, bytes)),
-        None => here(machine, bytes),
-    }
+    machine.runtime.block_on(look(&machine.loader, name, bytes))
 }
 
-async fn elsewhere(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
     let (limits, load) = (Limits::default(), LoadLimits::default());
     let (time, memory_bytes_max) = (load.compile_time(), load.compile_memory_bytes());
     let call_memory_bytes = limits.memory_bytes();
@@ -88,32 +85,6 @@ async fn elsewhere(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspecte
         Listing::NotWit(problem) => Err(not_listed(problem)),
     };
     Ok(found(&component, listed))
-}
-
-fn here(machine: &Machine, bytes: &[u8]) -> Result<Inspected, (String, String)> {
-    let sandbox = machine.sandbox().map_err(|error| (error.to_string(), "is the machine out of memory?".to_owned()))?;
-    let component = match ToolComponent::load(sandbox, bytes) {
-        Ok(component) => component,
-        Err(refused) => {
-            let inspection = Inspection::read(sandbox, bytes);
-            let inspection = inspection.map_err(|error| (error.to_string(), error.hint().to_owned()))?;
-            let tools = Err(refused.to_string());
-            return Ok(Inspected {
-                inspection,
-                tools,
-                beside: ListedBeside::default(),
-                shape: None,
-                is_program: false,
-                functions: Vec::new(),
-                left_out: Vec::new(),
-                wishes: CarriedWishes::None,
-            });
-        }
-    };
-    let report = machine.runtime.block_on(component.list_tools(&Limits::default(), &Descriptions::default()));
-    let beside = machine.runtime.block_on(component.list_beside_tools(&Limits::default()));
-    let listed = report.outcome.and_then(|tools| Ok((tools, beside?))).map_err(not_listed);
-    Ok(found(&HeldComponent::here(component), listed))
 }
 
 /// The tools of a component, and its other entries.

@@ -1,15 +1,14 @@
-//! The machinery for guests: the engine, the worker threads, and the code cache.
+//! The machinery for guests: what runs and loads them, the worker threads, and the code cache.
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use toolcell_policy::{Server, Walls};
 use toolcell_sandbox::{
-    CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, RequiredWalls, Sandbox, SandboxError, SandboxOptions,
-    check_address_space,
+    CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, RequiredWalls, SandboxOptions, check_address_space,
+    sandbox_threads,
 };
-
-use toolcell_walls::process::{Command, Starter};
+use toolcell_walls::process::{Command, Program, Starter};
 
 use crate::catalog::WallSetup;
 use crate::error::{StartError, StepExt as _};
@@ -17,70 +16,27 @@ use crate::machine_memory;
 use crate::open::{CodeCacheOptions, Note};
 use crate::workers::Workers;
 
-/// The step of starting the engine.
-const ENGINE_STEP: &str = "the engine does not start";
-
-/// Advice where walls are required and there are no sandbox processes.
-const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in the host's own process";
+/// Advice where walls are wanted and there are no sandbox processes.
+const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the host";
 
 /// The machinery for guests.
 pub struct Machine {
-    /// The threads that run guests for clients.
+    /// The threads that drive calls for clients.
     pub workers: Workers,
     /// Drives timers and sockets, and runs futures of commands.
     pub runtime: Runtime,
-    sandbox: Arc<LazySandbox>,
-    /// Loads components behind walls, where the manifest wants them.
-    pub loader: Option<Arc<Loader>>,
-    /// The means of starting sandbox processes, where the manifest wants them.
+    /// Loads components.
+    pub loader: Arc<Loader>,
+    /// The means of running components; none without a manifest.
     pub walls: Option<WallSetup>,
     /// Remarks on the code cache.
     pub notes: Vec<Note>,
 }
 
-/// The engine of this process. Where components are loaded behind walls it never starts.
-pub struct LazySandbox {
-    options: SandboxOptions,
-    started: OnceLock<Sandbox>,
-    starting: Mutex<()>,
-}
-
-impl LazySandbox {
-    fn new(options: SandboxOptions) -> Self {
-        Self { options, started: OnceLock::new(), starting: Mutex::default() }
-    }
-
-    /// The engine, which starts at the first need.
-    ///
-    /// # Errors
-    /// [`SandboxError`] where the machine cannot run it.
-    pub fn get(&self) -> Result<&Sandbox, SandboxError> {
-        let _turn = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sandbox) = self.started.get() {
-            return Ok(sandbox);
-        }
-        let sandbox = Sandbox::new(self.options.clone())?;
-        Ok(self.started.get_or_init(|| sandbox))
-    }
-}
-
 impl Machine {
-    /// The engine of this process.
-    ///
-    /// # Errors
-    /// The machine cannot run it.
-    pub fn sandbox(&self) -> Result<&Sandbox, StartError> {
-        self.sandbox.get().step(ENGINE_STEP)
-    }
-
-    /// The engine, once it is needed.
-    pub(crate) fn lazy_sandbox(&self) -> Arc<LazySandbox> {
-        Arc::clone(&self.sandbox)
-    }
-
-    /// Starts one worker thread per core, and the engine unless components run behind walls.
-    /// `server` comes from the manifest, if there is one; without one, components are loaded behind
-    /// the walls that the machine gives. `sandbox` is the program of sandbox processes.
+    /// Starts one worker thread per core. `server` comes from the manifest, if there is one; without
+    /// one, components are only loaded, behind the walls that the machine gives. `sandbox` is the
+    /// program of sandbox processes.
     ///
     /// # Errors
     /// The machine has no memory or threads for it.
@@ -89,10 +45,6 @@ impl Machine {
         server: Option<&Server>,
         sandbox: Option<&Command>,
     ) -> Result<Self, StartError> {
-        if sandbox.is_none() && server.is_some_and(|server| server.walls() == Walls::Required) {
-            let message = "the manifest requires walls, and this program does not start itself as a sandbox process";
-            return Err(StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)));
-        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("toolcell-io")
@@ -104,34 +56,39 @@ impl Machine {
             Workers::start(cores, runtime.handle().clone()).step("the worker threads for guests do not start")?;
         let mut notes = Vec::new();
         let cache = open_cache(code, &mut notes).map(Arc::new);
-        let mut options = SandboxOptions { cache: cache.clone(), ..SandboxOptions::default() };
+        let mut options = SandboxOptions { cache: None, outside: true, ..SandboxOptions::default() };
         if let Some(server) = server {
             options.stack_bytes = server.stack_bytes();
             options.calls_max = server.calls();
         }
         check_space(&options, server.is_some())?;
-        let walls = server.filter(|server| server.walls() != Walls::None).zip(sandbox);
-        let walls = walls.map(|(server, program)| WallSetup::new(program.clone(), server));
+        let program = program(server.map(Server::walls), sandbox, &options)?;
+        let walls = server.map(|server| WallSetup::new(program.clone(), server));
         let walls = walls.transpose().step("the thread that starts sandbox processes does not start")?;
-        let loader = match (&walls, server, sandbox) {
-            (Some(walls), ..) => Some(walls.loader(cache)),
-            (None, None, Some(program)) => {
+        let loader = match &walls {
+            Some(walls) => walls.loader(cache),
+            None => {
                 let starter = Starter::bounded(machine_memory::for_sandboxes())
                     .step("the thread that starts sandbox processes does not start")?;
                 let stack_bytes = options.stack_bytes;
-                let loading =
-                    LoaderOptions { program: program.clone(), stack_bytes, cache, required_walls: RequiredWalls::Best };
-                Some(Loader::new(loading, Arc::new(starter)))
+                let loading = LoaderOptions { program, stack_bytes, cache, required_walls: RequiredWalls::Best };
+                Loader::new(loading, Arc::new(starter))
             }
-            _ => None,
         };
-        let loader =
-            loader.transpose().map_err(|error| StartError::refused(format!("the engine does not start: {error}")))?;
-        let sandbox = Arc::new(LazySandbox::new(options));
-        if loader.is_none() {
-            sandbox.get().step(ENGINE_STEP)?;
+        let loader = loader.map_err(|error| StartError::refused(format!("the engine does not start: {error}")))?;
+        Ok(Self { workers, runtime, loader: Arc::new(loader), walls, notes })
+    }
+}
+
+/// What runs components: processes, unless the manifest wants no walls.
+fn program(walls: Option<Walls>, sandbox: Option<&Command>, options: &SandboxOptions) -> Result<Program, StartError> {
+    match (walls, sandbox) {
+        (Some(Walls::None), _) | (None, None) => Ok(Program::Thread(sandbox_threads(options.clone()))),
+        (_, Some(program)) => Ok(Program::Process(program.clone())),
+        (Some(_), None) => {
+            let message = "the manifest wants walls, and this program does not start itself as a sandbox process";
+            Err(StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)))
         }
-        Ok(Self { workers, runtime, sandbox, loader: loader.map(Arc::new), walls, notes })
     }
 }
 
@@ -139,7 +96,7 @@ impl Machine {
 /// this one. Without a manifest they are loaders, which run one call at a time.
 fn check_space(options: &SandboxOptions, has_manifest: bool) -> Result<(), StartError> {
     let calls_max = if has_manifest { options.calls_max } else { 1 };
-    check_address_space(&SandboxOptions { calls_max, ..options.clone() }).step(ENGINE_STEP)
+    check_address_space(&SandboxOptions { calls_max, ..options.clone() }).step("the engine does not start")
 }
 
 /// The cache, unless it is off or unusable. Without it the host still runs, and a note says so.
@@ -184,14 +141,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_without_sandbox_processes_does_not_start_where_walls_are_required() {
+    fn a_program_without_sandbox_processes_starts_where_no_walls_are_wanted() {
         let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
-        for (walls, starts) in [("required", false), ("best", true), ("none", true)] {
+        for (walls, starts) in [("required", false), ("best", false), ("none", true)] {
             let text = format!("version = 1\n[server]\nwalls = \"{walls}\"\n[components.a]\nsource = \"a.wasm\"\n");
             let manifest = parse(&Source { name: "test", text: &text }).unwrap().manifest;
             match Machine::start(&code, Some(manifest.server()), None) {
-                Ok(machine) => assert!(starts && machine.walls.is_none(), "{walls}"),
-                Err(error) => assert!(!starts && error.to_string().contains("requires walls"), "{walls}: {error}"),
+                Ok(machine) => assert!(
+                    starts && machine.walls.is_some_and(|walls| walls.log().starts_with("walls: none")),
+                    "{walls}"
+                ),
+                Err(error) => assert!(!starts && error.to_string().contains("wants walls"), "{walls}: {error}"),
             }
         }
     }

@@ -54,8 +54,8 @@ pub struct OpenOptions<'a> {
     /// True if attempts of guests are observed: more of them are then denied where they are noted.
     /// False by default.
     pub observing: bool,
-    /// The program that becomes a sandbox process, for manifests that want those. None by default:
-    /// calls run in this process.
+    /// The program that becomes a sandbox process. None by default: only a manifest that wants no
+    /// walls can be opened then.
     pub sandbox_program: Option<Command>,
     /// Called at each step of loading, with the number of all components.
     pub progress: Option<&'a Progress<'a>>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use toolcell_walls::kernel::Wall;
 use toolcell_walls::link::{self, Receiver};
-use toolcell_walls::process::{Command, Process, Starter};
+use toolcell_walls::process::{Process, Program, Starter};
 
 use super::conduct::{Conduct, SharedEnds, Standing};
 use super::disk::Disks;
@@ -30,8 +30,8 @@ const QUIET: Duration = Duration::from_millis(250);
 /// The settings of all sandbox processes.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// The program that becomes a sandbox process.
-    pub program: Command,
+    /// The program that becomes a sandbox process, or threads in their place.
+    pub program: Program,
     /// Bytes of WebAssembly stack per call.
     pub stack_bytes: usize,
     /// Calls at once in one process.
@@ -141,6 +141,9 @@ impl SandboxPool {
 
     /// A process has built its walls, but for these.
     pub(super) fn walls_built(&self, missing: &[(String, String)]) {
+        if matches!(self.options.program, Program::Thread(_)) {
+            return;
+        }
         let mut known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         known.latest = missing.iter().take(Wall::ALL.len()).cloned().collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{Call, CallResult, CheckedResult, Content, Patience, Tool};
 use toolcell_policy::{Capability, Denial};
-use toolcell_sandbox::{CallInput, CallReport, Captured, Failure, Redactor, contract};
+use toolcell_sandbox::{CallInput, CallReport, Captured, Failure, InstanceSource, Redactor, contract};
 
 use super::StartedCall;
 use super::caller::McpCaller;
@@ -94,7 +94,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let Call { arguments, context, .. } = call;
     // Nobody waits at a connection for a task.
     let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
-    let source = target.instances.for_caller(context.caller.name());
+    let kept = target.instances.as_ref().and_then(|kept| kept.of_caller(context.caller.name()));
     let (denials, asks) =
         (started.record.denials(target, started.catalog, &context.caller), started.record.asks(target));
     let interruptions = Interruptions::of(started, &context);
@@ -119,20 +119,13 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         limits,
         capabilities: &target.capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
-        source: source.source(),
+        source: kept.as_deref().map_or(InstanceSource::Fresh, InstanceSource::Reused),
     };
     started.live().into_iter().for_each(|live| live.enter(CallPhase::Running));
-    let report = match started.catalog.walled.of_target(target) {
-        Some((group, place)) => group.call_tool(place, input).await,
-        // Nothing runs that nobody checks.
-        None if started.tool.is_checked_elsewhere() => {
-            return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
-        }
-        None => {
-            let tool = target.component.policy().export_of(&target.name);
-            target.component.component.call_tool(CallInput { tool, ..input }).await
-        }
+    let Some((group, place)) = started.catalog.walled.of_target(target) else {
+        return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
     };
+    let report = group.call_tool(place, input).await;
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     caller.ran(&report.captured.text);
     log_captured(&caller, &report.captured);

@@ -5,7 +5,7 @@ use toolcell_mcp::{
 };
 use toolcell_policy::{LoadLimit, LoadLimits, TaskRule, ToolPolicy};
 use toolcell_sandbox::contract;
-use toolcell_schema::{SchemaBudget, SchemaFindings};
+use toolcell_schema::SchemaFindings;
 
 use super::{apps, content};
 
@@ -44,14 +44,6 @@ pub const fn task_plan(rule: TaskRule) -> TaskPlan {
     }
 }
 
-/// The place where the schemas of a component are compiled and applied.
-pub enum SchemaChecks {
-    /// This process, in the time and memory left. This was found about those of each tool.
-    Here(SchemaFindings, SchemaBudget),
-    /// Another one, which found this about those of each tool.
-    Elsewhere(SchemaFindings),
-}
-
 /// The reason to look at no further tool of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -61,52 +53,25 @@ pub enum End {
     Problems,
 }
 
-impl SchemaChecks {
-    /// Takes the findings about tool number `place`, to make its definition of.
-    ///
-    /// # Errors
-    /// Neither it nor any tool after it can be looked at.
-    pub fn of_tool(&mut self, place: usize) -> Result<ToolSchemaCheck<'_>, End> {
-        let (Self::Here(found, _) | Self::Elsewhere(found)) = self;
-        let problems = match found.tools.get_mut(place) {
-            Some(problems) => std::mem::take(problems),
-            None if found.too_late => return Err(End::TooLate),
-            None => return Err(End::Problems),
-        };
-        match self {
-            Self::Here(_, budget) if budget.is_used_up() => Err(End::TooLate),
-            Self::Here(_, budget) => Ok(ToolSchemaCheck::Here(problems, budget)),
-            Self::Elsewhere(_) => Ok(ToolSchemaCheck::Elsewhere(problems)),
-        }
+/// Takes the findings about the schemas of tool number `place`.
+///
+/// # Errors
+/// Neither it nor any tool after it can be looked at.
+pub fn found(schemas: &mut SchemaFindings, place: usize) -> Result<Vec<DefinitionProblem>, End> {
+    match schemas.tools.get_mut(place) {
+        Some(problems) => Ok(std::mem::take(problems)),
+        None if schemas.too_late => Err(End::TooLate),
+        None => Err(End::Problems),
     }
 }
 
-impl SchemaChecks {
-    /// The check of an entry whose schema is the host's own.
-    pub fn of_prompt(&mut self) -> ToolSchemaCheck<'_> {
-        match self {
-            Self::Here(_, budget) => ToolSchemaCheck::Here(Vec::new(), budget),
-            Self::Elsewhere(_) => ToolSchemaCheck::Elsewhere(Vec::new()),
-        }
-    }
-}
-
-/// [`SchemaChecks`] of one tool.
-pub enum ToolSchemaCheck<'b> {
-    /// Here, from this budget. These problems were found before.
-    Here(Vec<DefinitionProblem>, &'b mut SchemaBudget),
-    /// Elsewhere, with these problems.
-    Elsewhere(Vec<DefinitionProblem>),
-}
-
-/// Compiles the definition under the name that clients see, and takes its cost from the budget. A
-/// definition that is too large is not examined further. Schemas that were compiled elsewhere are
-/// not compiled again.
+/// Checks the definition under the name that clients see. One that is too large is not examined
+/// further. Its schemas were compiled in another process, which found these problems.
 pub fn compile(
     exposed_name: String,
     tool: contract::Tool,
     limits: &LoadLimits,
-    schemas: ToolSchemaCheck<'_>,
+    found: Vec<DefinitionProblem>,
 ) -> Result<Tool, Vec<DefinitionProblem>> {
     if weigh(&tool) > limits.definition_bytes() {
         return Err(vec![too_large(limits)]);
@@ -127,15 +92,7 @@ pub fn compile(
         icons: content::icons(tool.icons),
         meta: meta.unwrap_or_else(Map::new),
     };
-    let bounds = |schemas| DefinitionBounds { schemas, ..DefinitionBounds::default() };
-    let compiled = match schemas {
-        ToolSchemaCheck::Here(found, budget) => {
-            let compiled = Tool::compile_known(definition, &bounds(budget.bounds()), found);
-            compiled.inspect(|tool| budget.take(tool.schemas_bytes()))
-        }
-        ToolSchemaCheck::Elsewhere(found) => Tool::checked_elsewhere(definition, &DefinitionBounds::default(), found),
-    };
-    match compiled {
+    match Tool::checked_elsewhere(definition, &DefinitionBounds::default(), found) {
         Ok(tool) if problems.is_empty() => Ok(tool),
         Ok(_) => Err(problems),
         Err(more) => {
@@ -151,7 +108,6 @@ pub fn prompt(
     exposed_name: String,
     prompt: contract::Prompt,
     limits: &LoadLimits,
-    schemas: ToolSchemaCheck<'_>,
 ) -> Result<Tool, Vec<DefinitionProblem>> {
     let contract::Prompt { name, title, description, arguments, icons, meta_json } = prompt;
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -168,28 +124,20 @@ pub fn prompt(
         let contract::Argument { name, title, description, required, values } = argument;
         PromptArgument { name, title, description, required, values }
     });
-    compile(exposed_name, entry, limits, schemas)?.into_prompt(arguments.collect(), &DefinitionBounds::default())
+    compile(exposed_name, entry, limits, Vec::new())?.into_prompt(arguments.collect(), &DefinitionBounds::default())
 }
 
 /// The entry of a component's completions, which no client lists.
-pub fn completion(
-    component: &str,
-    limits: &LoadLimits,
-    schemas: ToolSchemaCheck<'_>,
-) -> Result<Tool, Vec<DefinitionProblem>> {
+pub fn completion(component: &str, limits: &LoadLimits) -> Result<Tool, Vec<DefinitionProblem>> {
     let name = "completion".to_owned();
-    let entry = compile(name.clone(), unlisted(name), limits, schemas)?;
+    let entry = compile(name.clone(), unlisted(name), limits, Vec::new())?;
     Ok(entry.into_unlisted(format!("completion/{component}")))
 }
 
 /// The entry that reads a component's resources, which no client lists.
-pub fn reading(
-    component: &str,
-    limits: &LoadLimits,
-    schemas: ToolSchemaCheck<'_>,
-) -> Result<Tool, Vec<DefinitionProblem>> {
+pub fn reading(component: &str, limits: &LoadLimits) -> Result<Tool, Vec<DefinitionProblem>> {
     let name = "resources".to_owned();
-    let entry = compile(name.clone(), unlisted(name), limits, schemas)?;
+    let entry = compile(name.clone(), unlisted(name), limits, Vec::new())?;
     Ok(entry.into_unlisted(format!("resources/{component}")))
 }
 

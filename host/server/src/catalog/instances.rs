@@ -1,56 +1,22 @@
-//! Sources of a tool's instances: made for the call, made ahead, or kept for the caller.
+//! Instances that are kept for callers. Must not hold: instances made for one call.
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use toolcell_policy::{ComponentPolicy, InstancePolicy, Limits};
-use toolcell_sandbox::{
-    Capabilities, HeldComponent, InstanceSource, ReusedInstance, Spawn, StartCall, WarmBudget, WarmInstances,
-    WarmSetup, WarmTool,
-};
-
-use crate::workers::GuestExecutor;
+use toolcell_policy::{ComponentPolicy, InstancePolicy};
+use toolcell_sandbox::{ReusedInstance, StartCall};
 
 /// Callers of one component with an instance at a time; each holds a share of the pool. A further
 /// caller takes the instance slot of the caller idle for longest. If nobody is idle, its calls get
 /// an instance each, as without `instance = "per-caller"`. State is lost, never shared.
 pub(super) const CALLERS_MAX: usize = 64;
 
-/// Pool and budget for instances made ahead.
-#[derive(Clone)]
-pub struct PrewarmContext {
-    setup: WarmSetup,
-}
-
-impl PrewarmContext {
-    /// `bytes_max` bounds all tools together. Instances are made on guest threads that are idle.
-    pub fn new(bytes_max: u64, executor: GuestExecutor) -> Self {
-        let spawn: Spawn = Arc::new(move |work| executor.run_later(work));
-        Self { setup: WarmSetup { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
-    }
-
-    /// Source of a tool's instances of which this many are made ahead.
-    pub fn instances(
-        &self,
-        count: usize,
-        component: &Arc<HeldComponent>,
-        limits: &Limits,
-        capabilities: &Arc<Capabilities>,
-    ) -> Instances {
-        // Sandbox processes make theirs themselves.
-        let Some(component) = component.linked().filter(|_| count > 0) else { return Instances::Fresh };
-        let (component, capabilities) = (Arc::clone(component), Arc::clone(capabilities));
-        let tool = WarmTool { component, limits: *limits, capabilities, count };
-        Instances::Warm(WarmInstances::new(tool, self.setup.clone()))
-    }
-}
-
 /// Logs once for a component that its instances cannot be made ahead.
 pub(super) fn tell(component: &str, call: &StartCall) {
     tracing::info!(component, "no instances are made ahead: {call}");
 }
 
-/// The kept instances of one component, by caller.
+/// The kept instances of one component, by caller. Tools that reach the same share them.
 pub struct InstancesByCaller {
     callers: Mutex<HashMap<String, CallerInstance>>,
     idle: Duration,
@@ -74,7 +40,8 @@ impl InstancesByCaller {
         }
     }
 
-    fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance>> {
+    /// That of this caller; `None` where all places are in use.
+    pub(crate) fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance>> {
         let used = Instant::now();
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = callers.get_mut(caller) {
@@ -97,46 +64,6 @@ fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<Reused
     let idle = callers.iter().filter(|(_, slot)| Arc::strong_count(&slot.kept) == 1);
     let longest = idle.min_by_key(|(_, slot)| slot.used).map(|(caller, _)| caller.clone())?;
     callers.remove(&longest).map(|slot| slot.kept)
-}
-
-/// Source of one tool's instances.
-#[derive(Clone)]
-pub enum Instances {
-    /// Made for each call.
-    Fresh,
-    /// Made ahead.
-    Warm(Arc<WarmInstances>),
-    /// Kept for the caller, shared by all tools of the component.
-    PerCaller(Arc<InstancesByCaller>),
-}
-
-/// Source of one call's instance.
-pub enum CallInstances<'a> {
-    Fresh,
-    Warm(&'a Arc<WarmInstances>),
-    Reused(Arc<ReusedInstance>),
-}
-
-impl Instances {
-    /// Source for one call of this caller.
-    pub fn for_caller(&self, caller: &str) -> CallInstances<'_> {
-        match self {
-            Self::Fresh => CallInstances::Fresh,
-            Self::Warm(warm) => CallInstances::Warm(warm),
-            Self::PerCaller(callers) => callers.of_caller(caller).map_or(CallInstances::Fresh, CallInstances::Reused),
-        }
-    }
-}
-
-impl CallInstances<'_> {
-    /// The source as the sandbox's type.
-    pub fn source(&self) -> InstanceSource<'_> {
-        match self {
-            Self::Fresh => InstanceSource::Fresh,
-            Self::Warm(warm) => InstanceSource::Warm(warm),
-            Self::Reused(instance) => InstanceSource::Reused(instance),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub use consents::{Choice, Person};
 pub use console_rights::ConsoleRights;
 pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
-pub(crate) use instances::Instances;
+pub(crate) use instances::InstancesByCaller;
 pub use left_out::{LeftOutComponent, Tolerance};
 pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
@@ -160,7 +160,7 @@ pub(crate) struct CallTarget {
     pub(crate) limits: Limits,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) instances: Instances,
+    pub(crate) instances: Option<Arc<InstancesByCaller>>,
     /// Rule for calls that a person confirms; `None` if there are none.
     pub(crate) approval: Option<Approval>,
     /// Digest of all that a person confirms besides the call: what the tool may reach, and the

@@ -11,9 +11,9 @@ use toolcell_sandbox::{
     PoolOptions, RequiredWalls, SandboxGroup, SandboxPool, SecretValue, SharedEnds, Standing, ToolSchemas,
 };
 use toolcell_schema::SchemaTexts;
-use toolcell_walls::process::Command;
+use toolcell_walls::process::Program;
 
-use super::instances::{CALLERS_MAX, Instances};
+use super::instances::CALLERS_MAX;
 use super::{CallTarget, LoadedComponent, Parts};
 use crate::boards::BoardName::Ends;
 use crate::boards::Boards;
@@ -30,14 +30,16 @@ pub struct WallSetup {
     options: GroupOptions,
     required: bool,
     without: Arc<[String]>,
+    has_walls: bool,
 }
 
 impl WallSetup {
-    /// Processes of this program.
+    /// Processes of this program, or threads in their place.
     ///
     /// # Errors
     /// The machine gives no thread to start them.
-    pub fn new(program: Command, server: &toolcell_policy::Server) -> std::io::Result<Self> {
+    pub fn new(program: Program, server: &toolcell_policy::Server) -> std::io::Result<Self> {
+        let has_walls = matches!(program, Program::Process(_));
         let processes = std::thread::available_parallelism().map_or(1, usize::from);
         let memory_bytes_max = server.wall_memory_bytes().unwrap_or_else(machine_memory::for_sandboxes);
         let pool = SandboxPool::new(PoolOptions {
@@ -57,7 +59,7 @@ impl WallSetup {
             required_walls: required_walls(required, &without),
             observing: false,
         };
-        Ok(Self { pool, options, required, without })
+        Ok(Self { pool, options, required, without, has_walls })
     }
 
     /// From now on ends of sandbox processes count for all replicas.
@@ -68,6 +70,9 @@ impl WallSetup {
     /// From now on the log has what operators should know of sandbox processes. Returns one line on
     /// the walls of those that have started.
     pub(crate) fn log(&self) -> String {
+        if !self.has_walls {
+            return "walls: none, as the manifest says: calls run in threads of the host".to_owned();
+        }
         match self.pool.notify(Arc::new(Logged)) {
             None => "walls: no component runs yet that they could stand around".to_owned(),
             Some(missing) if missing.is_empty() => "walls: every wall stands".to_owned(),
@@ -319,10 +324,7 @@ fn tell(component: &str) -> ComponentNotice {
 
 /// Instances that the tools of a component may keep for callers at once.
 fn kept_max(tools: &[&CallTarget]) -> usize {
-    let kept = tools.iter().filter_map(|tool| match &tool.instances {
-        Instances::PerCaller(kept) => Some(Arc::as_ptr(kept)),
-        Instances::Fresh | Instances::Warm(_) => None,
-    });
+    let kept = tools.iter().filter_map(|tool| tool.instances.as_ref().map(Arc::as_ptr));
     kept.collect::<BTreeSet<_>>().len().saturating_mul(CALLERS_MAX)
 }
 

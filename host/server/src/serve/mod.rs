@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{End, StdioError};
-use toolcell_policy::{ConsolePolicy, Manifest, Walls};
+use toolcell_policy::{ConsolePolicy, Manifest};
 use toolcell_sandbox::SLOT_RESETS;
 use toolcell_shared::EmbeddedBus;
 
@@ -158,7 +158,7 @@ impl Server {
             tracing::error!("left out: {}", component.problem);
         }
         look_at_lock(&opened, &catalog, log.as_ref());
-        raise_walls(&manifest, &catalog, &machine, log.as_ref())?;
+        raise_walls(&catalog, &machine, log.as_ref())?;
         let observed = ObservationFile::open(options.observe.clone())?;
         let mut transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
         let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
@@ -369,23 +369,11 @@ fn activity(
 }
 
 /// Starts the sandbox processes, where the manifest wants them, and says which walls stand.
-fn raise_walls(
-    manifest: &Manifest,
-    catalog: &Catalog,
-    machine: &Machine,
-    log: &dyn OperatorLog,
-) -> Result<(), StartError> {
-    let none = |why: &str| format!("walls: none, {why}: calls run in the host's own process");
-    let line = match (&machine.walls, manifest.server().walls()) {
-        (Some(walls), _) => {
-            // Where every wall is required, a process without one does not start.
-            machine.runtime.block_on(catalog.walled().start()).map_err(StartError::refused)?;
-            walls.log()
-        }
-        (None, Walls::None) => none("as the manifest says"),
-        (None, _) => none("since this program does not start itself as a sandbox process"),
-    };
-    log.announce(&line);
+fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> Result<(), StartError> {
+    let Some(walls) = &machine.walls else { return Ok(()) };
+    // Where every wall is required, a process without one does not start.
+    machine.runtime.block_on(catalog.walled().start()).map_err(StartError::refused)?;
+    log.announce(&walls.log());
     Ok(())
 }
 

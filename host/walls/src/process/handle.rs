@@ -16,7 +16,7 @@ use std::{
 use rustix::process::{Pid, Signal};
 use tokio::sync::Notify;
 
-use super::Child;
+use super::{Child, thread::RunningThread};
 
 /// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct End {
     /// All processes of its starter together took more memory than these bytes, and it the most.
     /// So it was ended.
     pub made_room: Option<u64>,
+    /// It was a thread of this process, and its last words are the reason.
+    pub is_thread: bool,
 }
 
 /// Memory of a process, in bytes.
@@ -42,10 +44,15 @@ pub struct Memory {
     pub own: u64,
 }
 
-/// A process. Dropping it kills it; the [`Starter`](super::Starter) that started it reaps it.
+/// A process, or a thread in its place. Dropping it kills the process, which the
+/// [`Starter`](super::Starter) reaps, or tells the thread to end.
 #[derive(Debug)]
-pub struct Process {
-    pub(super) child: Arc<Running>,
+pub struct Process(pub(super) Runs);
+
+#[derive(Debug)]
+pub(super) enum Runs {
+    Process(Arc<Running>),
+    Thread(Arc<RunningThread>),
 }
 
 /// A child that the starter's thread reaps.
@@ -66,23 +73,31 @@ pub(super) struct Running {
 }
 
 impl Process {
-    /// Its number.
+    /// Its number: that of this process, for a thread.
     pub fn pid(&self) -> u32 {
-        self.child.pid.as_raw_pid().cast_unsigned()
+        self.child().map_or_else(std::process::id, |child| child.pid.as_raw_pid().cast_unsigned())
     }
 
-    /// Ends it at once, whatever it does. It has not ended yet when this returns.
+    /// Ends it at once, whatever it does. It has not ended yet when this returns. A thread ends when
+    /// it next looks at its link.
     pub fn kill(&self) {
-        self.child.kill();
+        match &self.0 {
+            Runs::Process(child) => child.kill(),
+            Runs::Thread(thread) => thread.tell_to_end(),
+        }
     }
 
     /// Waits until it has ended and was reaped. Any number of tasks may wait.
     pub async fn ended(&self) -> End {
+        let (ended, end) = match &self.0 {
+            Runs::Process(child) => (&child.ended, &child.end),
+            Runs::Thread(thread) => (&thread.ended, &thread.end),
+        };
         loop {
-            let told = self.child.ended.notified();
+            let told = ended.notified();
             tokio::pin!(told);
             told.as_mut().enable();
-            if let Some(end) = self.child.end.get() {
+            if let Some(end) = end.get() {
                 return end.clone();
             }
             told.await;
@@ -91,32 +106,46 @@ impl Process {
 
     /// Its end, if it has ended.
     pub fn end(&self) -> Option<&End> {
-        self.child.end.get()
+        match &self.0 {
+            Runs::Process(child) => child.end.get(),
+            Runs::Thread(thread) => thread.end.get(),
+        }
     }
 
-    /// The memory that it takes now. `None` once it has ended, and where the system does not say.
+    /// The memory that it takes now. `None` once it has ended, of a thread, and where the system
+    /// does not say.
     pub fn memory(&self) -> Option<Memory> {
-        self.child.memory()
+        self.child()?.memory()
     }
 
     /// It fills files in memory, which have so many bytes now. They count as its own.
     pub fn holds_beside(&self, bytes: u64) {
-        self.child.beside.store(bytes, Ordering::Relaxed);
+        if let Some(child) = self.child() {
+            child.beside.store(bytes, Ordering::Relaxed);
+        }
     }
 
     /// The time that its threads have waited for a processor so far, added up. `None` once it has
-    /// ended, and where the system does not say.
+    /// ended, of a thread, and where the system does not say.
     pub fn waited(&self) -> Option<Duration> {
-        let running = matches!(self.child.lock().try_wait(), Ok(None));
+        let child = self.child()?;
+        let running = matches!(child.lock().try_wait(), Ok(None));
         // Without the lock: many threads take long to read, and it can be killed meanwhile. Should
         // another process get the number, the time is that one's, and nothing is done to it.
-        running.then(|| waited_by(self.child.pid)).flatten()
+        running.then(|| waited_by(child.pid)).flatten()
     }
 
-    /// The time that its threads ran so far, added up, to ten milliseconds. `None` where the system
-    /// does not say.
+    /// The time that its threads ran so far, added up, to ten milliseconds. `None` of a thread, and
+    /// where the system does not say.
     pub fn ran(&self) -> Option<Duration> {
-        ran_by(self.child.pid)
+        ran_by(self.child()?.pid)
+    }
+
+    fn child(&self) -> Option<&Running> {
+        match &self.0 {
+            Runs::Process(child) => Some(child),
+            Runs::Thread(_) => None,
+        }
     }
 }
 
@@ -216,7 +245,7 @@ impl Running {
 
     pub(super) fn set_end(&self, status: Option<ExitStatus>, last_words: String) {
         // It ends once.
-        let _ = self.end.set(End { status, last_words, made_room: self.made_room.get().copied() });
+        let _ = self.end.set(End { status, last_words, made_room: self.made_room.get().copied(), is_thread: false });
         self.ended.notify_waiters();
     }
 
@@ -271,6 +300,7 @@ impl fmt::Display for End {
             );
         }
         match self.status {
+            None if self.is_thread => formatter.write_str("its thread ended"),
             Some(status) => write!(formatter, "{status}"),
             None => formatter.write_str("ended, nobody knows how"),
         }

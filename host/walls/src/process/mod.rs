@@ -8,6 +8,7 @@
 //! | `starter.rs` | the thread that starts processes, reads their last words and reaps them |
 //! | `handle.rs` | one process: killing it, its end, its memory |
 //! | `together.rs` | the memory of all processes together |
+//! | `thread.rs` | a thread in the place of a process, where there are no walls |
 //! | `words.rs` | the last bytes of what a process wrote to standard error |
 
 mod child;
@@ -16,6 +17,7 @@ mod command;
 mod first;
 mod handle;
 mod starter;
+mod thread;
 mod together;
 mod words;
 
@@ -23,4 +25,5 @@ pub(crate) use child::Child;
 pub use command::Command;
 pub use handle::{End, Memory, Process};
 pub use starter::Starter;
+pub use thread::{Program, Threads};
 pub use words::LAST_WORDS_BYTES_MAX;

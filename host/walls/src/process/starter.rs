@@ -19,7 +19,12 @@ use rustix::{
 };
 use tokio::sync::oneshot;
 
-use super::{Command, Process, handle::Running, together::Together, words::Words};
+use super::{
+    Command, Process, Program,
+    handle::{Running, Runs},
+    together::Together,
+    words::Words,
+};
 use crate::link;
 
 /// When the starter is dropped, processes have so long to be gone after they were killed. One that
@@ -68,9 +73,16 @@ impl Starter {
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
     }
 
-    /// Starts a process. Returns it with this end of the link whose other end it has as standard
-    /// input.
-    pub async fn start(&self, command: Command) -> io::Result<(Process, OwnedFd)> {
+    /// Starts a process, or a thread in its place. Returns it with this end of its link; a process
+    /// has the other end as standard input.
+    pub async fn start(&self, program: impl Into<Program>) -> io::Result<(Process, OwnedFd)> {
+        let command = match program.into() {
+            Program::Process(command) => command,
+            Program::Thread(threads) => {
+                let (thread, socket) = threads.start()?;
+                return Ok((Process(Runs::Thread(thread)), socket));
+            }
+        };
         let (reply, answer) = oneshot::channel();
         let gone = || io::Error::other("the thread that starts processes has ended");
         let requests = self.requests.as_ref().ok_or_else(gone)?;
@@ -151,7 +163,7 @@ impl Room {
         let child = Arc::new(Running::new(child));
         let words = Words::new(stderr);
         self.children.push(Watched { child: child.clone(), words });
-        Ok((Process { child }, ours))
+        Ok((Process(Runs::Process(child)), ours))
     }
 
     /// Waits for a request, a word or an end, and reads words.

@@ -112,7 +112,7 @@ impl RemoteCaller {
     }
 
     /// Tells the host how the call ended. Without that the call would hang. Where the host cannot
-    /// be told, this process ends, which the host sees.
+    /// be told, the link ends, which the host sees.
     pub(super) async fn end(&self, report: CallReport<CallResult>) {
         let mut report = report;
         let spent = std::mem::take(&mut report.spent);
@@ -125,7 +125,7 @@ impl RemoteCaller {
             given = self.give(CallReport { usage, kept, ..CallReport::not_run(failure) }).await;
         }
         if given.is_err() {
-            std::process::abort();
+            self.link.close();
         }
         drop(spent);
     }

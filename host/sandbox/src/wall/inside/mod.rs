@@ -6,6 +6,7 @@
 mod caller;
 mod checks;
 mod component;
+mod place;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,7 +24,7 @@ use super::loading::inside::{self as loading, Link};
 use super::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
 use crate::bindings::contract::CallResult;
 use crate::encoding::{self, EncodingError};
-use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions, StillSandbox};
+use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
 use crate::load::start_code::StartCall;
 use crate::run::call::{CallInput, CallReport, InstanceSource};
 use crate::run::reuse::ReusedInstance;
@@ -31,6 +32,8 @@ use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
 use crate::wasi::files::{HandedFiles, MountFacts, ScratchHome};
 use caller::RemoteCaller;
 use component::{Loaded, Tool};
+pub(crate) use place::Place;
+pub use place::{run_sandbox_process, sandbox_threads};
 
 /// Why a sandbox process ends before the host lets it go.
 #[derive(Debug, thiserror::Error)]
@@ -74,12 +77,9 @@ const YIELDS_EVERY: Duration = Duration::from_millis(1);
 
 /// Serves calls on this link until the host closes it.
 ///
-/// The process must not have started a thread: some walls are a thread's, and inherited. Nothing
-/// that a component decides is looked at before they stand.
-///
-/// # Errors
-/// [`InsideError`].
-pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
+/// A process must not have started a thread: some walls are a thread's, and inherited. Nothing that
+/// a component decides is looked at before they stand.
+async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
     let peer = socket.try_clone().map_err(InsideError::NoLink)?;
     let (link, mut frames) = link::join(socket).await.map_err(InsideError::NoLink)?;
     #[cfg(feature = "drill")]
@@ -87,12 +87,16 @@ pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
     let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
     let settings = match encoding::decode(&bytes)? {
         ToSandbox::Begin(settings) => settings,
-        ToSandbox::Compile(settings) => return loading::compile(settings, Link { peer, sender: link, frames }).await,
-        ToSandbox::Link(settings) => return loading::list(*settings, fds, Link { peer, sender: link, frames }).await,
+        ToSandbox::Compile(settings) => {
+            return loading::compile(settings, Link { peer, sender: link, frames, place }).await;
+        }
+        ToSandbox::Link(settings) => {
+            return loading::list(*settings, fds, Link { peer, sender: link, frames, place }).await;
+        }
         _ => return Err(InsideError::Message("a link begins with settings".to_owned())),
     };
-    // It has no thread yet, which the walls want, and nothing of a component.
-    let sandbox = StillSandbox::new(SandboxOptions {
+    // A process has no thread yet, which the walls want, and nothing of a component.
+    let sandbox = place.sandbox(SandboxOptions {
         cache: None,
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
@@ -112,7 +116,7 @@ pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
             _ => return Err(InsideError::Message("out of its turn".to_owned())),
         }
     };
-    let entered = enter(bound, peer.as_fd(), &loads, scratch.as_ref());
+    let entered = place.has_walls().then(|| enter(bound, peer.as_fd(), &loads, scratch.as_ref()));
     let mut inside = Inside::new(sandbox.start()?, settings.prewarm_bytes, link);
     let scratch = scratch.map(ScratchHome::handed);
     for handed in loads {
@@ -120,9 +124,7 @@ pub async fn serve(socket: OwnedFd) -> Result<(), InsideError> {
     }
     // No thread starts after the seal: this one does what blocks, from now on.
     drop(tokio::task::spawn_blocking(|| ()).await);
-    let report = entered.seal();
-    let missing = report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect();
-    inside.tell(&FromSandbox::Sealed { missing })?;
+    inside.tell(&FromSandbox::Sealed { missing: missing(entered) })?;
     inside.serve(&mut frames).await
 }
 
@@ -167,6 +169,12 @@ fn enter(bound: Bound, link: BorrowedFd<'_>, loads: &[Handed], scratch: Option<&
         threads_max: None,
         without: &without,
     })
+}
+
+/// Closes the last walls. Returns those that are missing, each by its name with the reason.
+pub(super) fn missing(entered: Option<Entered>) -> Vec<(String, String)> {
+    let Some(report) = entered.map(Entered::seal) else { return Vec::new() };
+    report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect()
 }
 
 /// The value; none once the host has closed the link.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use toolcell_walls::kernel::{self, Access, Entered, Folder, Report, Rights};
+use toolcell_walls::kernel::{self, Access, Entered, Folder, Rights};
 use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
 use wasmtime::Engine;
 
@@ -22,10 +22,10 @@ use crate::load::error::LoadError;
 use crate::load::functions::handed::HandedFunctions;
 use crate::load::held::ComponentFacts;
 use crate::load::inspect::{NamesAhead, names_ahead};
-use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
+use crate::load::sandbox::{SandboxError, SandboxOptions};
 use crate::run::listing::Found;
 use crate::shape::typed::WrittenDescriptions;
-use crate::wall::inside::{InsideError, closed};
+use crate::wall::inside::{InsideError, Place, closed, missing};
 
 /// Bytes of the names that are shown of a component that is not compiled: a message for refusals
 /// holds twice as many.
@@ -35,20 +35,20 @@ const SHOWN_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
 const FILES_MAX: u64 = 128;
 
 /// The link to the host.
-pub(in crate::wall) struct Link {
+pub(in crate::wall) struct Link<'p> {
     pub(in crate::wall) peer: OwnedFd,
     pub(in crate::wall) sender: Sender,
     pub(in crate::wall) frames: Receiver,
+    pub(in crate::wall) place: &'p Place,
 }
 
-impl Link {
+impl Link<'_> {
     fn tell(&self, message: &FromLoader) -> Result<(), InsideError> {
         Ok(self.sender.send(&encode(message)?, &[])?)
     }
 
-    fn sealed(&self, report: &Report) -> Result<(), InsideError> {
-        let missing = report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect();
-        self.tell(&FromLoader::Ready { missing })
+    fn seal(&self, entered: Option<Entered>) -> Result<(), InsideError> {
+        self.tell(&FromLoader::Ready { missing: missing(entered) })
     }
 
     /// The next task, with its files; `None` once the host wants nothing more.
@@ -57,9 +57,12 @@ impl Link {
         Ok(Some((decode(&bytes)?, fds.into_iter().map(File::from).collect())))
     }
 
-    fn enter(&self, memory_bytes_max: u64, file_bytes_max: u64, code: Option<BorrowedFd<'_>>) -> Entered {
+    fn enter(&self, memory_bytes_max: u64, file_bytes_max: u64, code: Option<BorrowedFd<'_>>) -> Option<Entered> {
+        if !self.place.has_walls() {
+            return None;
+        }
         let folders: Vec<_> = code.map(|descriptor| Folder { descriptor, access: Access::Read }).into_iter().collect();
-        kernel::enter(&Rights {
+        Some(kernel::enter(&Rights {
             link: Some(self.peer.as_fd()),
             folders: &folders,
             memory_bytes_max,
@@ -67,18 +70,18 @@ impl Link {
             file_bytes_max: Some(file_bytes_max),
             threads_max: None,
             without: &[],
-        })
+        }))
     }
 }
 
 /// Compiles one component. The process is sealed before it is handed a byte of it.
-pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link) -> Result<(), InsideError> {
+pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link<'_>) -> Result<(), InsideError> {
     give_way(settings.gives_way);
     let entered = link.enter(settings.memory_bytes_max, message::file_bytes_max(settings.memory_bytes_max), None);
     let threads = threads(&settings)?;
     let functions: Arc<HandedFunctions> = Arc::default();
     let engine = compiler(&settings, &functions).map_err(SandboxError::Engine)?;
-    link.sealed(&entered.seal())?;
+    link.seal(entered)?;
     let Some((ToLoader::Compile { functions_bytes }, files)) = link.next().await? else {
         return Err(InsideError::Message("there is nothing to compile".to_owned()));
     };
@@ -149,14 +152,14 @@ fn compiled(
 pub(in crate::wall) async fn list(
     settings: LinkSettings,
     fds: Vec<OwnedFd>,
-    mut link: Link,
+    mut link: Link<'_>,
 ) -> Result<(), InsideError> {
     give_way(settings.gives_way);
     let code = fds.into_iter().next().map(File::from);
     let code = code.ok_or_else(|| InsideError::Message("its code did not come with it".to_owned()))?;
     // It writes no file, and is handed none to write to.
     let entered = link.enter(settings.memory_bytes_max, 0, Some(code.as_fd()));
-    let sandbox = Sandbox::new(SandboxOptions {
+    let sandbox = link.place.started(SandboxOptions {
         cache: None,
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: 1,
@@ -165,7 +168,7 @@ pub(in crate::wall) async fn list(
     let mapped = Mapped::of(&sandbox, &code, &settings.facts);
     // No thread starts after the seal: this one does what blocks, from now on.
     drop(tokio::task::spawn_blocking(|| ()).await);
-    link.sealed(&entered.seal())?;
+    link.seal(entered)?;
     let Some((ToLoader::Link, files)) = link.next().await? else {
         return Err(InsideError::Message("there is nothing to link".to_owned()));
     };
@@ -194,7 +197,7 @@ pub(in crate::wall) async fn list(
 }
 
 /// Tells the last thing, and waits for the end.
-async fn finish(link: &mut Link, message: &FromLoader) -> Result<(), InsideError> {
+async fn finish(link: &mut Link<'_>, message: &FromLoader) -> Result<(), InsideError> {
     link.tell(message)?;
     while link.next().await?.is_some() {}
     Ok(())

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
-use toolcell_walls::process::{Command, Starter};
+use toolcell_walls::process::{Program, Starter};
 
 use super::kept::{Kept, LIST, Source};
 use super::message::{
@@ -43,8 +43,8 @@ const STARTS_WITHIN: Duration = Duration::from_secs(30);
 /// The settings of loaders.
 #[derive(Clone, Debug)]
 pub struct LoaderOptions {
-    /// The program that becomes a loader.
-    pub program: Command,
+    /// The program that becomes a loader, or threads in its place.
+    pub program: Program,
     /// Bytes of WebAssembly stack per call, as in [`GroupOptions`](crate::GroupOptions).
     pub stack_bytes: usize,
     /// The folder that keeps loads from one start to the next.

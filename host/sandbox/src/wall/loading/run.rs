@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_walls::link::{self, Receiver, Sender};
-use toolcell_walls::process::{Command, End, Process, Starter};
+use toolcell_walls::process::{End, Process, Program, Starter};
 
 use super::loader::NotLoaded;
 use super::message::FromLoader;
@@ -43,7 +43,7 @@ impl Run {
     /// Starts a process with its first message.
     pub(super) async fn start(
         starter: &Starter,
-        program: &Command,
+        program: &Program,
         first: &ToSandbox,
         fds: &[BorrowedFd<'_>],
     ) -> Result<Self, NotLoaded> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, Server, Severity};
-use toolcell_sandbox::{Digest, imports_ahead};
+use toolcell_sandbox::Digest;
 
 use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::side_files;
@@ -23,8 +23,6 @@ pub(super) struct Ahead<'a> {
     server: &'a Server,
     kept: &'a SharedKept,
     policies: &'a [ComponentPolicy],
-    /// True if this process may look at components.
-    here: bool,
     found: OnceLock<Found>,
 }
 
@@ -42,10 +40,9 @@ impl<'a> Ahead<'a> {
         (folder, code): (&'a Path, &'a CodePlaces<'a>),
         kept: &'a SharedKept,
         basis: &'a Basis<'a>,
-        here: bool,
     ) -> Self {
         let (server, policies) = (manifest.server(), manifest.components());
-        Self { folder, code, basis, server, kept, policies, here, found: OnceLock::new() }
+        Self { folder, code, basis, server, kept, policies, found: OnceLock::new() }
     }
 
     /// True if the build fails whatever compiling gives. The first question is answered by looking.
@@ -88,14 +85,7 @@ impl<'a> Ahead<'a> {
         if self.basis.unchanged(policy, (&digest, &signed), &policy_digest, &side_files).is_some() {
             return;
         }
-        if !self.here {
-            found.problems.extend(typed::written(policy, self.folder).err());
-        } else {
-            if let Some(imports) = imports_ahead(&bytes) {
-                found.problems.extend(policy.check_imports(&imports));
-            }
-            found.problems.extend(typed::descriptions(policy, self.folder).err());
-        }
+        found.problems.extend(typed::written(policy, self.folder).err());
         let context = GrantContext { folder: self.folder, server: self.server, kept: self.kept, observing: false };
         let capabilities = ToolCapabilities::new(policy, &context);
         // A tool that the component does not have is an error anyway. Without tables of tools all

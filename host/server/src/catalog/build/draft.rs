@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, Tool};
-use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Limits, Manifest, Program, Span};
+use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span};
 use toolcell_sandbox::{Capabilities, Digest, ListedBeside, ShapeName, contract, export};
 
 use super::super::apps::Apps;
-use super::super::definition::{self, End, ToolSchemaCheck};
-use super::super::instances::{Instances, InstancesByCaller, PrewarmContext};
+use super::super::definition::{self, End};
+use super::super::instances::InstancesByCaller;
 use super::super::narrowing::Narrowing;
 use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::queue::Admission;
@@ -31,19 +31,11 @@ struct ComponentDraft<'a> {
     /// The instances that calls share, one set for each set of grants: an instance may hold data
     /// that other tools must not see.
     shared: Vec<(Arc<Capabilities>, Arc<InstancesByCaller>)>,
-    prewarm: &'a PrewarmContext,
 }
 
 impl ComponentDraft<'_> {
-    /// Source of a tool's instances.
-    fn instances(&mut self, policy: &ComponentPolicy, limits: &Limits, capabilities: &Arc<Capabilities>) -> Instances {
-        match self.shared_instances(policy, capabilities) {
-            Some(shared) => Instances::PerCaller(shared),
-            None => self.prewarm.instances(policy.prewarm(), &self.loaded.component, limits, capabilities),
-        }
-    }
-
-    fn shared_instances(
+    /// The instances that a tool's callers keep; `None` where each call has one of its own.
+    fn instances(
         &mut self,
         policy: &ComponentPolicy,
         capabilities: &Arc<Capabilities>,
@@ -74,7 +66,6 @@ pub(super) struct CatalogDraft<'a> {
     /// manifest.
     pub(super) origins: Vec<(String, String, Span)>,
     pub(super) basis: &'a Basis<'a>,
-    pub(super) prewarm: &'a PrewarmContext,
     /// Rules for callers.
     pub(super) callers: Arc<Callers>,
     /// The prompts of the manifest itself.
@@ -168,37 +159,36 @@ impl CatalogDraft<'_> {
             loaded: Arc::clone(&loaded),
             capabilities: ToolCapabilities::new(policy, context),
             shared: Vec::new(),
-            prewarm: self.prewarm,
         };
         let mut schemas = schemas;
         for (place, tool) in tools.into_iter().enumerate() {
             let many = problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX;
-            let check = match schemas.of_tool(place) {
+            let found = match definition::found(&mut schemas, place) {
                 Err(End::TooLate) => {
                     problems.push(schemas_too_slow(policy));
                     break;
                 }
-                Ok(check) if !many => check,
+                Ok(found) if !many => found,
                 Ok(_) | Err(End::Problems) => {
                     let message = format!("component \"{}\" has more problems; these come first", policy.name());
                     problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
                     break;
                 }
             };
-            self.add_tool(policy, &mut draft, (tool, check), problems);
+            self.add_tool(policy, &mut draft, (tool, found), problems);
         }
         for prompt in prompts {
             if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
                 break;
             }
-            self.add_prompt(policy, &mut draft, (prompt, schemas.of_prompt()), problems);
+            self.add_prompt(policy, &mut draft, prompt, problems);
         }
         if loaded.component.inspection().completes() {
-            let entry = definition::completion(policy.name(), policy.load(), schemas.of_prompt());
+            let entry = definition::completion(policy.name(), policy.load());
             self.add_unlisted(policy, &mut draft, (export::COMPLETION, entry), problems);
         }
         if loaded.component.inspection().has_resources() {
-            let entry = definition::reading(policy.name(), policy.load(), schemas.of_prompt());
+            let entry = definition::reading(policy.name(), policy.load());
             self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
         }
         problems.extend(wishes::check(policy, loaded.component.wishes()));
@@ -212,7 +202,7 @@ impl CatalogDraft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
-        (mut tool, check): (contract::Tool, ToolSchemaCheck<'_>),
+        (mut tool, found): (contract::Tool, Vec<DefinitionProblem>),
         problems: &mut Vec<Diagnostic>,
     ) {
         let name = tool.name.clone();
@@ -224,7 +214,7 @@ impl CatalogDraft<'_> {
             Ok(exposed) => exposed,
             Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
-        match definition::compile(exposed.clone(), tool, policy.load(), check) {
+        match definition::compile(exposed.clone(), tool, policy.load(), found) {
             Ok(tool) => {
                 // The guest refuses arguments that do not convert, with their path; the schema
                 // accepts exactly those that do.
@@ -244,7 +234,7 @@ impl CatalogDraft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
-        (prompt, check): (contract::Prompt, ToolSchemaCheck<'_>),
+        prompt: contract::Prompt,
         problems: &mut Vec<Diagnostic>,
     ) {
         let path = export::prompt(&prompt.name);
@@ -252,7 +242,7 @@ impl CatalogDraft<'_> {
             Ok(exposed) => exposed,
             Err(error) => return problems.push(misnamed(policy, &path, &error)),
         };
-        match definition::prompt(exposed, prompt, policy.load(), check) {
+        match definition::prompt(exposed, prompt, policy.load()) {
             Ok(entry) => {
                 let approval = Some(policy.tool_approval(&path));
                 let approval = approval.filter(|approval| approval.policy().asks(None, None));
@@ -298,7 +288,7 @@ impl CatalogDraft<'_> {
             admission.unwrap_or_else(|| Arc::new(Admission::new(&limits, policy.name(), &name).counting(&meters)));
         let component = Arc::clone(&draft.loaded);
         let capabilities = draft.capabilities.of_tool(&name, problems);
-        let instances = draft.instances(policy, &limits, &capabilities);
+        let instances = draft.instances(policy, &capabilities);
         let approved_as = approval.map(|rule| approved_as(&capabilities, rule)).unwrap_or_default();
         self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
         self.parts.tools.push(Arc::new(entry));

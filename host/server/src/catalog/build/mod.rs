@@ -9,8 +9,8 @@ mod problems;
 mod typed;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -21,15 +21,13 @@ use toolcell_sandbox::{
     COMPONENT_BYTES_MAX, CallReport, Digest, HeldComponent, ListedBeside, Listing, SchemaLimits, ShapeName,
     check_definitions, contract,
 };
-use toolcell_schema::{SchemaBudget, SchemaFindings};
+use toolcell_schema::SchemaFindings;
 use toolcell_shared::{Embedded, SharedState};
 
 use super::apps::Apps;
 use super::caller_queue::CallerQueues;
 use super::consents::Consents;
-use super::definition::SchemaChecks;
 use super::host_files::HostFiles;
-use super::instances::PrewarmContext;
 use super::permissions::GrantContext;
 use super::resources::DeclaredResources;
 use super::searching::Searching;
@@ -47,7 +45,6 @@ use crate::machine::Machine;
 use crate::shared::SharedKept;
 use crate::trust::Signed;
 use crate::updates::NewsDesk;
-use crate::workers::GuestExecutor;
 use ahead::Ahead;
 pub use basis::{Basis, Pin, Withheld};
 use code::{Code, CodePlaces};
@@ -63,7 +60,6 @@ const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX
 pub struct Builder {
     compiler: Compiler,
     runtime: Handle,
-    executor: GuestExecutor,
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
     tally: Arc<Tally>,
@@ -71,7 +67,6 @@ pub struct Builder {
     state: Arc<dyn SharedState>,
     kept: SharedKept,
     caller_queues: Arc<CallerQueues>,
-    prewarm: OnceLock<PrewarmContext>,
     host_files: HostFiles,
     reads: Arc<HostReads>,
     news: Arc<NewsDesk>,
@@ -153,8 +148,8 @@ struct ListedComponent {
     side_files: Stamps,
     tools: Vec<contract::Tool>,
     beside: ListedBeside,
-    /// Where the schemas of its tools are compiled and applied.
-    schemas: SchemaChecks,
+    /// What was found about the schemas of its tools.
+    schemas: SchemaFindings,
 }
 
 /// Input of loading components.
@@ -168,11 +163,11 @@ struct Loading<'a, 'b> {
 }
 
 impl Builder {
-    /// The machine's runtime runs guests that list their tools; its workers make instances ahead.
+    /// A builder on this machine.
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
-        let compiler = Compiler::new(machine.lazy_sandbox(), machine.loader.clone());
-        let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
-        let (calls, tally, consents, prewarm) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
+        let compiler = Compiler::new(Arc::clone(&machine.loader));
+        let runtime = machine.runtime.handle().clone();
+        let (calls, tally, consents) = (Arc::default(), Arc::default(), Arc::default());
         let state = Arc::new(Embedded::default());
         let (kept, caller_queues) = (SharedKept::new(None, Path::new(".")), Arc::default());
         let host_files = HostFiles::default();
@@ -182,7 +177,6 @@ impl Builder {
         Self {
             compiler,
             runtime,
-            executor,
             sink,
             calls,
             tally,
@@ -190,7 +184,6 @@ impl Builder {
             state,
             kept,
             caller_queues,
-            prewarm,
             host_files,
             reads,
             news,
@@ -226,10 +219,8 @@ impl Builder {
         // State files opened for verification close on the runtime, since another host may wait for
         // them.
         let _io = self.runtime.enter();
-        let budget = manifest.server().prewarm_memory_bytes();
-        let prewarm = self.prewarm.get_or_init(|| PrewarmContext::new(budget, self.executor.clone()));
         let code = CodePlaces::new(manifest, folder);
-        let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis, !self.compiler.has_loader());
+        let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis);
         // What is found ahead is of the whole: it would keep others from being compiled.
         let looks_ahead = basis.tolerance.is_none();
         let loading = Loading { folder, code: &code, basis, ahead: looks_ahead.then_some(&ahead), steps };
@@ -242,7 +233,7 @@ impl Builder {
         let skills = Arc::new(Skills::build(manifest, folder, &mut problems));
         let apps = Arc::new(Apps::build(manifest, folder, &mut problems));
         let (parts, origins) = (Parts::default(), Vec::new());
-        let mut draft = CatalogDraft { parts, origins, basis, prewarm, callers, texts, skills, apps };
+        let mut draft = CatalogDraft { parts, origins, basis, callers, texts, skills, apps };
         let (server, observing) = (manifest.server(), self.observing);
         let context = GrantContext { folder, server, kept: &self.kept, observing };
         let mut broken = BrokenComponents::default();
@@ -419,14 +410,6 @@ impl Builder {
         loading.ahead.is_some_and(Ahead::fails)
     }
 
-    /// Decides where the schemas of a component's tools are applied: where its calls run.
-    fn schemas(&self, found: SchemaFindings, time: Duration) -> SchemaChecks {
-        match self.compiler.has_loader() {
-            true => SchemaChecks::Elsewhere(found),
-            false => SchemaChecks::Here(found, SchemaBudget::within(time)),
-        }
-    }
-
     fn load<'b>(&self, policy: &ComponentPolicy, loading: &Loading<'_, 'b>) -> Result<BuiltComponent<'b>, Diagnostic> {
         let Loading { folder, code, basis, .. } = *loading;
         // Taken before they are read, so that no change is missed in between.
@@ -492,7 +475,6 @@ impl Builder {
         let mut tools = program::tools(policy, &component);
         let mut schemas = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
         if component.shape() == ShapeName::Program {
-            let schemas = self.schemas(schemas, time);
             return Ok(BuiltComponent::Changed(ListedComponent {
                 component,
                 policy_digest,
@@ -512,7 +494,6 @@ impl Builder {
         match report.outcome {
             Ok(listed) => {
                 tools.extend(listed);
-                let schemas = self.schemas(schemas, time);
                 Ok(BuiltComponent::Changed(ListedComponent {
                     component,
                     policy_digest,
@@ -535,7 +516,7 @@ impl Builder {
 type Listed = (CallReport<Vec<contract::Tool>>, ListedBeside, SchemaFindings);
 
 impl Builder {
-    /// Has a component list its tools: here, or in a process.
+    /// Has a component list its tools.
     fn list(
         &self,
         policy: &ComponentPolicy,
@@ -545,14 +526,8 @@ impl Builder {
     ) -> Result<Listed, Diagnostic> {
         let written = typed::written(policy, folder)?;
         let schemas = SchemaLimits::of(policy.load(), time);
-        let listed = match component.linked() {
-            Some(linked) => Ok(self.runtime.block_on(linked.list(policy.limits(), &written, schemas))),
-            None => {
-                let limits = (policy.limits(), policy.load().compile_memory_bytes());
-                self.compiler.list((component, lister), bytes, limits, (&written, schemas))
-            }
-        };
-        match listed {
+        let limits = (policy.limits(), policy.load().compile_memory_bytes());
+        match self.compiler.list((component, lister), bytes, limits, (&written, schemas)) {
             Ok(Listing::Report(report, beside, found)) => Ok((*report, beside, found)),
             Ok(Listing::NotWit(problem)) => Err(typed::no_wit(policy, &sanitize::line(&problem))),
             Err(error) => Err(refused(policy, &error)),

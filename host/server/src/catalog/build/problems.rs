@@ -5,7 +5,6 @@ use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, ToolPolicy, names}
 use toolcell_sandbox::NotLoaded;
 use toolcell_schema::unapplied_patterns;
 
-use super::compiler::NotCompiled;
 use crate::file::Unreadable;
 
 /// Most problems reported for one component: further ones most likely repeat the same mistake.
@@ -69,33 +68,28 @@ pub(super) fn unreadable(policy: &ComponentPolicy, written: &str, error: &Unread
     }
 }
 
-pub(super) fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
+pub(super) fn refused(policy: &ComponentPolicy, error: &NotLoaded) -> Diagnostic {
     let refused = |text: String| {
         let message = format!("component \"{}\": {text}", policy.name());
         Diagnostic::error("components::load", message).at(policy.source_span())
     };
     match error {
-        NotCompiled::Refused(error) => refused(error.to_string()).hint(error.hint()),
-        NotCompiled::NotLoaded(NotLoaded::Refused { message, hint, .. }) => {
+        NotLoaded::Refused { message, hint, .. } => {
             refused(sanitize::line(message).into_owned()).hint(sanitize::line(hint))
         }
-        NotCompiled::NotLoaded(NotLoaded::TooMuchMemory) => {
+        NotLoaded::TooMuchMemory => {
             let memory = policy.load().show(LoadLimit::CompileMemory);
             let message = format!("component \"{}\": compiling it takes more memory than {memory}", policy.name());
             past(policy, "components::too_large", message, LoadLimit::CompileMemory, "build a smaller component")
         }
-        NotCompiled::NotLoaded(NotLoaded::Ended { .. }) => refused(sanitize::line(&error.to_string()).into_owned())
+        NotLoaded::Ended { .. } => refused(sanitize::line(&error.to_string()).into_owned())
             .hint("load it again; if that ends alike, it met a fault of the engine, or was made to harm"),
-        NotCompiled::LeftBehind { .. }
-        | NotCompiled::NoThread(_)
-        | NotCompiled::Panicked
-        | NotCompiled::NoEngine(_)
-        | NotCompiled::NotLoaded(_) => refused(error.to_string()),
-        NotCompiled::TooLate => {
+        NotLoaded::TooLate => {
             let time = policy.load().show(LoadLimit::CompileTime);
             let message = format!("component \"{}\": compiling it takes longer than {time}", policy.name());
             past(policy, "components::too_slow", message, LoadLimit::CompileTime, "build a smaller component")
         }
+        NotLoaded::Walls(_) | NotLoaded::Failed(_) => refused(error.to_string()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolcell_mcp::sanitize;
 use toolcell_policy::{ComponentPolicy, Diagnostic, ExportedFunctions};
-use toolcell_sandbox::{Descriptions, HeldComponent, LeftOut, WrittenDescriptions};
+use toolcell_sandbox::{HeldComponent, LeftOut, WrittenDescriptions};
 
 use super::problems::{PROBLEMS_PER_COMPONENT_MAX, check_count};
 use crate::wit;
@@ -13,11 +13,7 @@ use crate::wit;
 const LEFT_OUT_CHARS_MAX: usize = 300;
 
 /// Descriptions of the component from outside: in the manifest, and in the `.wit` files it names.
-pub(super) fn descriptions(policy: &ComponentPolicy, folder: &Path) -> Result<Descriptions, Diagnostic> {
-    written(policy, folder)?.read().map_err(|error| no_wit(policy, &error.to_string()))
-}
-
-/// Those descriptions, of which nothing is parsed.
+/// Nothing of them is parsed.
 pub(super) fn written(policy: &ComponentPolicy, folder: &Path) -> Result<WrittenDescriptions, Diagnostic> {
     let given = policy.typed().descriptions().iter().map(|given| (given.key().to_owned(), given.text().to_owned()));
     let files = policy.typed().wit().map(|written| wit::files(&folder.join(written), written));

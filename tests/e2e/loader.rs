@@ -180,7 +180,7 @@ fn at_home(folder: &Folder, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_a_loader_made_is_kept_for_sandbox_processes_and_never_run_by_the_host_itself() {
+fn what_was_made_behind_walls_is_never_run_without_them() {
     let folder = Folder::with_manifest(&manifest("best", ""));
     folder.write(TOOL, fixture_bytes("versioned_a"));
     assert_eq!(at_home(&folder, &["compile"]), "tool compiled\n");
@@ -194,13 +194,13 @@ fn what_a_loader_made_is_kept_for_sandbox_processes_and_never_run_by_the_host_it
     let [loaded] = kept().try_into().unwrap();
     assert!(loaded.file_name().unwrap().to_str().unwrap().starts_with("loaded-"), "{loaded:?}");
     folder.write("toolcell.toml", manifest("none", ""));
-    assert_eq!(at_home(&folder, &["compile"]), "tool compiled\n", "what a loader made is not there for it");
+    assert_eq!(at_home(&folder, &["compile"]), "tool compiled\n", "what was made behind walls is not there for it");
     let own = kept().into_iter().find(|path| *path != loaded).unwrap();
-    // Not even where it lies in the place of the host's own.
+    // Not even where it lies in the place of what was made without.
     fs::remove_file(&own).unwrap();
     fs::copy(&loaded, &own).unwrap();
     assert_eq!(at_home(&folder, &["compile"]), "tool compiled\n");
-    // A changed byte is seen on this side as well.
+    // A changed byte is seen.
     folder.write("toolcell.toml", manifest("best", ""));
     let mut bytes = fs::read(&loaded).unwrap();
     let middle = bytes.len() / 2;

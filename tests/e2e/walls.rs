@@ -324,7 +324,7 @@ fn one_line_at_the_start_says_which_walls_stand() {
         None => "walls: every wall stands".to_owned(),
         Some(first) => format!("walls: without {first} ("),
     };
-    let without = "walls: none, as the manifest says: calls run in the host's own process";
+    let without = "walls: none, as the manifest says: calls run in threads of the host";
     for (walls, line) in [("best", begins.as_str()), ("none", without)] {
         let host = TestHost::with_manifest(&manifest("").replace("\"best\"", &format!("\"{walls}\"")));
         host.will_say(line);

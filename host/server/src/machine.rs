@@ -56,7 +56,7 @@ impl Machine {
             Workers::start(cores, runtime.handle().clone()).step("the worker threads for guests do not start")?;
         let mut notes = Vec::new();
         let cache = open_cache(code, &mut notes).map(Arc::new);
-        let mut options = SandboxOptions { cache: None, outside: true, ..SandboxOptions::default() };
+        let mut options = SandboxOptions::default();
         if let Some(server) = server {
             options.stack_bytes = server.stack_bytes();
             options.calls_max = server.calls();

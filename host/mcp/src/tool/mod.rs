@@ -1,6 +1,5 @@
 //! Tools: their definitions, and the checks at load and at every call.
 
-mod applied;
 mod checked;
 mod definition;
 mod list;
@@ -18,7 +17,6 @@ use crate::content::{CallResult, Content, ContentKind};
 use crate::frame::scan;
 use crate::task::TaskPlan;
 
-use applied::Applied;
 pub use checked::CheckedResult;
 pub use definition::{DefinitionBounds, ToolDefinition, ToolHints};
 pub(crate) use list::{Listed, first_of};
@@ -39,7 +37,8 @@ pub struct Tool {
     definition: ToolDefinition,
     /// The definition with portable schemas, where they differ from the written ones.
     served: Option<Box<ToolDefinition>>,
-    schemas: Applied,
+    /// `None` where another process applies them.
+    schemas: Option<Box<Schemas>>,
     checks_arguments: bool,
     /// The parameters that HTTP clients repeat in headers.
     parameters: Vec<parameter::Parameter>,
@@ -57,30 +56,7 @@ impl Tool {
     pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
         Self::of(definition, bounds, |definition| {
             let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
-            Schemas::compile(input, output, &bounds.schemas).map(Applied::here)
-        })
-    }
-
-    /// Checks a definition whose schemas were compiled before, with these problems. Those that take
-    /// a millisecond at most are compiled again when a call first needs them, the others now.
-    ///
-    /// # Errors
-    /// Every problem, as [`compile`](Self::compile) would give it.
-    pub fn compile_known(
-        definition: ToolDefinition,
-        bounds: &DefinitionBounds,
-        found: Vec<DefinitionProblem>,
-    ) -> Result<Self, Vec<DefinitionProblem>> {
-        Self::of(definition, bounds, |definition| {
-            let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
-            if !found.is_empty() {
-                return Err(found);
-            }
-            if !Applied::are_simple(input, output) {
-                return Schemas::compile(input, output, &bounds.schemas).map(Applied::here);
-            }
-            let seen = Schemas::look_at(input, output, &bounds.schemas);
-            if seen.is_empty() { Ok(Applied::later()) } else { Err(seen) }
+            Schemas::compile(input, output, &bounds.schemas).map(|schemas| Some(Box::new(schemas)))
         })
     }
 
@@ -101,19 +77,19 @@ impl Tool {
             let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
             // Whoever found nothing may have looked at something else.
             let found = if found.is_empty() { Schemas::look_at(input, output, &bounds.schemas) } else { found };
-            if found.is_empty() { Ok(Applied::Elsewhere) } else { Err(found) }
+            if found.is_empty() { Ok(None) } else { Err(found) }
         })
     }
 
     fn of(
         definition: ToolDefinition,
         bounds: &DefinitionBounds,
-        schemas: impl FnOnce(&ToolDefinition) -> Result<Applied, Vec<DefinitionProblem>>,
+        schemas: impl FnOnce(&ToolDefinition) -> Result<Option<Box<Schemas>>, Vec<DefinitionProblem>>,
     ) -> Result<Self, Vec<DefinitionProblem>> {
         let (definition, mut problems) = definition::checked(definition, bounds);
         let schemas = schemas(&definition).unwrap_or_else(|found| {
             problems.extend(found);
-            Applied::Elsewhere
+            None
         });
         let parameters = parameter::parameters(&definition.input_schema, &mut problems);
         if !problems.is_empty() {
@@ -161,19 +137,18 @@ impl Tool {
     /// Memory that its schemas take here now, in bytes, roughly.
     #[must_use]
     pub fn schemas_bytes(&self) -> usize {
-        self.schemas.ready().map_or(0, Schemas::bytes)
+        self.schemas().map_or(0, Schemas::bytes)
     }
 
     /// True if another process applies its schemas.
     #[must_use]
     pub fn is_checked_elsewhere(&self) -> bool {
-        matches!(self.schemas, Applied::Elsewhere)
+        self.schemas.is_none()
     }
 
-    /// Its schemas, which are compiled now where they were not; `None` where they are applied
-    /// elsewhere.
+    /// Its schemas; `None` where they are applied elsewhere.
     fn schemas(&self) -> Option<&Schemas> {
-        self.schemas.compiled(&self.definition.input_schema, self.definition.output_schema.as_ref())
+        self.schemas.as_deref()
     }
 
     /// True if arguments are held to the input schema here.
@@ -212,7 +187,7 @@ impl Tool {
     /// a tenth of a millisecond.
     pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
         let text = arguments.get();
-        match self.schemas.ready() {
+        match self.schemas() {
             Some(schemas) if self.checks_arguments => schemas.input().is_long(text),
             None if self.checks_here() => true,
             _ => text.len() > LONG_BYTES,
@@ -224,7 +199,7 @@ impl Tool {
     pub fn finishing_takes_long(&self, result: &CallResult) -> bool {
         let Some(value) = &result.structured else { return false };
         let is_checked = self.definition.output_schema.is_some() && !result.is_error && !self.is_checked_elsewhere();
-        let is_long = || match self.schemas.ready() {
+        let is_long = || match self.schemas() {
             Some(schemas) => schemas.output().is_some_and(|schema| schema.is_long(value.get())),
             None => true,
         };

@@ -268,40 +268,6 @@ fn results_are_finished_the_same_way_everywhere() {
 }
 
 #[test]
-fn schemas_that_are_known_are_compiled_when_a_call_needs_them_and_refused_as_ever() {
-    let bounds = DefinitionBounds::default();
-    let mut definition = ToolDefinition::new("t", "d", json!({"type": "object", "required": ["a"]}));
-    definition.output_schema = Some(json!({"type": "object", "required": ["n"]}));
-    let at_once = compile(definition.clone()).unwrap();
-    let known = Tool::compile_known(definition.clone(), &bounds, Vec::new()).unwrap();
-    assert!(at_once.schemas_bytes() > 0 && !known.is_checked_elsewhere());
-    assert_eq!(known.schemas_bytes(), 0, "nothing is compiled yet");
-    let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
-    let unfit = CallResult::structured(raw("{}"));
-    assert!(known.finishing_takes_long(&unfit), "its schema has to be compiled first");
-    for arguments in ["{}", r#"{"a":1}"#, "[]"] {
-        assert_eq!(check(&known, arguments), check(&at_once, arguments), "{arguments}");
-    }
-    assert_eq!(known.schemas_bytes(), at_once.schemas_bytes());
-    assert!(!known.finishing_takes_long(&unfit));
-    let finished = [&known, &at_once].map(|tool| format!("{:?}", tool.finish(unfit.clone(), &Patience::default())));
-    assert_eq!(finished[0], finished[1]);
-    // One that takes longer to compile is compiled at load.
-    let pattern = json!({"type": "object", "properties": {"a": {"pattern": "^[a-z]+$"}}});
-    let known = Tool::compile_known(ToolDefinition::new("t", "d", pattern), &bounds, Vec::new()).unwrap();
-    assert!(known.schemas_bytes() > 0);
-    // Problems that were found before, or that are seen at a glance, are problems of the load.
-    let problem = toolcell_mcp::DefinitionProblem::new("inputSchema", "no");
-    let refused = Tool::compile_known(definition, &bounds, vec![problem.clone()]).unwrap_err();
-    assert_eq!(refused, [problem]);
-    let wrong = ToolDefinition::new("t", "d", json!({"type": "array"}));
-    assert_eq!(
-        Tool::compile_known(wrong.clone(), &bounds, Vec::new()).unwrap_err(),
-        Tool::compile(wrong, &bounds).unwrap_err()
-    );
-}
-
-#[test]
 fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
     let bounds = DefinitionBounds::default();
     let problems = |definition: &ToolDefinition| {

@@ -13,13 +13,6 @@ pub fn built(name: &str) -> Vec<u8> {
     std::fs::read(&path).map_err(|error| format!("{}: {error}; `make guests` builds it", path.display())).unwrap()
 }
 
-/// A copy of the component with a custom section of this name at its end, so that it is not taken
-/// for another one.
-pub fn distinct(component: &[u8], name: &str) -> Vec<u8> {
-    let length = u8::try_from(name.len()).unwrap();
-    [component, &[0, length + 1, length], name.as_bytes()].concat()
-}
-
 /// A runtime on this thread, with the timers that deadlines need.
 pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()

@@ -1,5 +1,5 @@
-//! The cost of the sandbox inside one process, with no wire between: calls, instances, metering,
-//! decisions, loading, conversion of values, the components of a catalog. `cargo bench --workspace
+//! The cost of a guest inside one process, with no wire between: calls, instances, metering,
+//! conversion, policy and loading. `cargo bench --locked --workspace
 //! --exclude toolcell-tests --bench in_process` runs this and the protocol's own; `--quick` takes
 //! few samples, and a word after `--` is a filter.
 //!
@@ -7,7 +7,6 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run says so and ends")]
 
 mod call;
-mod components;
 mod engine;
 mod guest;
 mod instance;
@@ -34,6 +33,5 @@ fn main() {
     policy::measure(&mut criterion);
     typed::measure(&mut criterion);
     loading::measure(&mut criterion);
-    components::measure(&mut criterion);
     criterion.final_summary();
 }

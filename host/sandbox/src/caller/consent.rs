@@ -5,7 +5,6 @@
 //! other. Nothing else is allowed by it.
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -79,15 +78,8 @@ impl CallState {
             return Ok(());
         }
         let Some(wish) = self.table().get(request).ok().map(WishedRequest::of) else { return Ok(()) };
-        if let Some(outside) = self.caller.outside() {
-            return self.ask_outside(&*outside, Wish::Request(wish)).await.map(drop);
-        }
-        let Some(ask) = wish.ask() else { return Ok(()) };
-        let (capabilities, caller) = (Arc::clone(self.capabilities()), Arc::clone(&self.caller));
-        let net = Arc::clone(self.net());
-        let asked = Asked { capabilities: &capabilities, net: &net, denials: &self.denials };
-        let mut consenting = Consenting { asked, caller: &*caller, budget: &mut self.asking, waits: None };
-        Ok(consenting.before_request(&ask).await?)
+        let Some(outside) = self.caller.outside() else { return Ok(()) };
+        self.ask_outside(&*outside, Wish::Request(wish)).await.map(drop)
     }
 
     /// The address to connect to: as the guest named it, or one of the name that its address stands
@@ -103,15 +95,9 @@ impl CallState {
         if !self.capabilities().may_ask() {
             return Ok(to);
         }
-        if let Some(outside) = self.caller.outside() {
-            let wish = if capability == Capability::Udp { Wish::Send(to) } else { Wish::Connect(to) };
-            return Ok(self.ask_outside(&*outside, wish).await?.unwrap_or(to));
-        }
-        let (capabilities, caller) = (Arc::clone(self.capabilities()), Arc::clone(&self.caller));
-        let net = self.socket_net();
-        let asked = Asked { capabilities: &capabilities, net: &net, denials: &self.denials };
-        let mut consenting = Consenting { asked, caller: &*caller, budget: &mut self.asking, waits: None };
-        Ok(consenting.before_socket(capability, to).await?)
+        let Some(outside) = self.caller.outside() else { return Ok(to) };
+        let wish = if capability == Capability::Udp { Wish::Send(to) } else { Wish::Connect(to) };
+        Ok(self.ask_outside(&*outside, wish).await?.unwrap_or(to))
     }
 
     /// Has the host ask, where it must, with the call's deadline stopped while a person thinks.

@@ -148,14 +148,10 @@ impl CodeCache {
         self.path(name).exists()
     }
 
-    /// Keeps an entry. It is written beside its place and renamed into it, so that no reader sees
-    /// half of it. Should the machine stop half-way, the MAC does not fit. Failing to keep is no
-    /// failure: the next start compiles again.
-    pub(crate) fn keep(&self, name: &str, code: &[u8]) {
-        self.keep_bytes((name, SUFFIX), code, self.bytes_max);
-    }
-
-    /// Keeps content under this name and end. All files of this end have at most so many bytes.
+    /// Keeps content under this name and end. All files of this end have at most so many bytes. It
+    /// is written beside its place and renamed into it, so that no reader sees half of it. Should
+    /// the machine stop half-way, the MAC does not fit. Failing to keep is no failure: the next start
+    /// compiles again.
     pub(crate) fn keep_bytes(&self, (name, suffix): (&str, &str), content: &[u8], bytes_max: u64) {
         let _ = self.write((name, suffix), |file| {
             file.write_all(content)?;
@@ -210,19 +206,11 @@ impl CodeCache {
     }
 
     /// A path for a draft of a file that will have this name.
-    pub(super) fn draft(&self, name: &str) -> PathBuf {
+    fn draft(&self, name: &str) -> PathBuf {
         /// Tells the drafts of this process apart.
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         self.folder.join(format!("{name}.{}-{number}{}", std::process::id(), drafts::SUFFIX))
-    }
-
-    /// A path that no process has used, with this begin and end.
-    ///
-    /// # Errors
-    /// Where the machine gives no random number.
-    pub(super) fn unused_path(&self, begin: &str, end: &str) -> Result<PathBuf, getrandom::Error> {
-        Ok(self.folder.join(format!("{begin}-{:016x}{end}", getrandom::u64()?)))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -235,7 +223,7 @@ impl CodeCache {
     }
 
     /// Begins the MAC of what has this name.
-    pub(super) fn hasher(&self, name: &str) -> blake3::Hasher {
+    fn hasher(&self, name: &str) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(name.as_bytes()).update(b"\0");
         hasher
@@ -387,6 +375,10 @@ mod tests {
         CodeCache::open(&root.join("code"), &root.join("state/key"), bytes_max).unwrap()
     }
 
+    fn keep(cache: &CodeCache, name: &str, code: &[u8]) {
+        cache.keep_bytes((name, SUFFIX), code, cache.bytes_max);
+    }
+
     fn entry(cache: &CodeCache, name: &str) -> PathBuf {
         cache.path(name)
     }
@@ -402,7 +394,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_found_again_by_another_process_of_the_same_user() {
         let root = tempfile::tempdir().unwrap();
-        cache(root.path(), 1 << 20).keep("a", b"code");
+        keep(&cache(root.path(), 1 << 20), "a", b"code");
         assert!(cache(root.path(), 1 << 20).find("a").is_some());
         assert!(cache(root.path(), 1 << 20).find("b").is_none());
     }
@@ -450,7 +442,7 @@ mod tests {
         for change in CHANGES {
             let root = tempfile::tempdir().unwrap();
             let cache = cache(root.path(), 1 << 20);
-            cache.keep("a", b"code");
+            keep(&cache, "a", b"code");
             rewrite(&entry(&cache, "a"), change);
             assert!(cache.find("a").is_none());
             assert!(!entry(&cache, "a").exists());
@@ -461,7 +453,7 @@ mod tests {
     fn an_entry_cannot_stand_in_for_another() {
         let root = tempfile::tempdir().unwrap();
         let cache = cache(root.path(), 1 << 20);
-        cache.keep("a", b"code");
+        keep(&cache, "a", b"code");
         fs::rename(entry(&cache, "a"), entry(&cache, "b")).unwrap();
         assert!(cache.find("b").is_none());
     }
@@ -470,7 +462,7 @@ mod tests {
     fn an_entry_made_under_another_key_is_not_used() {
         let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (cache, forger) = (cache(root.path(), 1 << 20), cache(other.path(), 1 << 20));
-        forger.keep("a", b"evil");
+        keep(&forger, "a", b"evil");
         fs::copy(entry(&forger, "a"), entry(&cache, "a")).unwrap();
         assert!(cache.find("a").is_none());
     }
@@ -479,10 +471,10 @@ mod tests {
     fn an_entry_that_others_may_write_or_that_is_a_link_is_not_used() {
         let root = tempfile::tempdir().unwrap();
         let cache = cache(root.path(), 1 << 20);
-        cache.keep("a", b"code");
+        keep(&cache, "a", b"code");
         fs::set_permissions(entry(&cache, "a"), fs::Permissions::from_mode(0o666)).unwrap();
         assert!(cache.find("a").is_none());
-        cache.keep("b", b"code");
+        keep(&cache, "b", b"code");
         fs::rename(entry(&cache, "b"), root.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink(root.path().join("elsewhere"), entry(&cache, "b")).unwrap();
         assert!(cache.find("b").is_none());
@@ -536,7 +528,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let cache = cache(root.path(), 250);
         for (name, age_s) in [("old", 3_000), ("older", 4_000), ("new", 0)] {
-            cache.keep(name, &[0; 68]);
+            keep(&cache, name, &[0; 68]);
             let file = File::open(entry(&cache, name)).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).unwrap();
         }

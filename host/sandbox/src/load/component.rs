@@ -3,15 +3,15 @@
 use std::fs::File;
 
 use serde::{Deserialize, Serialize};
-use wasmtime::component::InstancePre;
+use wasmtime::component::{Component, InstancePre};
 
-use super::cache::CodeCache;
-use super::compile::{self, Compiled};
+use super::compile;
 use super::digest::Digest;
 use super::error::{LoadError, invalid, mismatch};
 use super::inspect::Inspection;
-use super::precompiled::{self, CodeOrigin};
-use super::sandbox::Sandbox;
+use super::precompiled;
+use super::preview1;
+use super::sandbox::{LinkedEngine, Sandbox};
 use super::start_code::StartCode;
 use super::survey::Survey;
 use super::wishes::{CarriedWishes, carried_wishes};
@@ -30,10 +30,8 @@ pub struct ToolComponent {
     slot_units: u32,
     pooled: bool,
     inspection: Inspection,
-    origin: CodeOrigin,
     survey: Survey,
     start: StartCode,
-    entry: Option<String>,
     wishes: CarriedWishes,
 }
 
@@ -72,7 +70,8 @@ impl CodeFacts {
 /// Code that is mapped, and not linked yet.
 pub(crate) struct Mapped<'s> {
     sandbox: &'s Sandbox,
-    compiled: Compiled<'s>,
+    lane: &'s LinkedEngine,
+    code: Component,
     facts: CodeFacts,
 }
 
@@ -82,17 +81,15 @@ impl<'s> Mapped<'s> {
     /// # Errors
     /// [`LoadError`] where it is not the code of a component that this program compiled.
     pub(crate) fn of(sandbox: &'s Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
-        let survey = facts.survey;
-        let lane = compile::lane(sandbox, &survey).map_err(|error| invalid(one_line(&error)))?;
-        let component = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
-        let compiled = Compiled { component, origin: CodeOrigin::Cache, lane, survey, entry: None };
-        Ok(Self { sandbox, compiled, facts: *facts })
+        let lane = compile::lane(sandbox, &facts.survey).map_err(|error| invalid(one_line(&error)))?;
+        let code = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
+        Ok(Self { sandbox, lane, code, facts: *facts })
     }
 
     /// Its exports and imports.
     pub(crate) fn inspection(&self) -> Inspection {
         let CodeFacts { digest, size_bytes, adapted, .. } = self.facts;
-        Inspection::of_code(&self.compiled.component, digest, size_bytes, adapted)
+        Inspection::of_code(&self.code, digest, size_bytes, adapted)
     }
 
     /// Links it. Without its bytes, the texts of its functions are not read.
@@ -101,40 +98,39 @@ impl<'s> Mapped<'s> {
     /// [`LoadError`]. Nothing of the component has run.
     pub(crate) fn link(self, bytes: &[u8]) -> Result<ToolComponent, LoadError> {
         let inspection = self.inspection();
-        ToolComponent::link(self.sandbox, self.compiled, inspection, bytes)
+        if !inspection.not_offered().is_empty() {
+            return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
+        }
+        let Self { sandbox, lane, code, facts } = self;
+        let pre = lane.linker().instantiate_pre(&code).map_err(|error| mismatch(one_line(&error)))?;
+        let ExportedTools { shape, left_out } = ExportedTools::of(&pre, bytes, inspection.exports())?;
+        Ok(ToolComponent {
+            sandbox: sandbox.clone(),
+            pre,
+            shape,
+            left_out,
+            slot_units: sandbox.slots().units(&code),
+            pooled: std::ptr::eq(lane, sandbox.pooled()),
+            inspection,
+            survey: facts.survey,
+            start: StartCode::default(),
+            wishes: carried_wishes(bytes),
+        })
     }
 }
 
 impl ToolComponent {
-    /// Compiles and links these bytes. Takes a core for about a second per megabyte: call it off
-    /// the hot path.
+    /// Compiles and links these bytes in one process, for tests and benchmarks. Takes a core for
+    /// about a second per megabyte.
     ///
     /// # Errors
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component
     /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        Self::load_known(sandbox, bytes, Digest::of(bytes))
-    }
-
-    /// As [`load`](Self::load), for bytes whose digest is known.
-    ///
-    /// # Errors
-    /// Likewise.
-    pub fn load_known(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> Result<Self, LoadError> {
-        let compiled = compile::compile_to_link(sandbox, (bytes, digest))?;
-        let inspection = Inspection::of(&compiled.component, (bytes, digest));
-        Self::link(sandbox, compiled, inspection, bytes)
-    }
-
-    /// Links these bytes with this digest, if an earlier load compiled them, of a process that runs
-    /// components itself. It takes a millisecond: nothing is counted or compiled.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
-    pub fn find(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> Result<Option<Self>, LoadError> {
-        let Some(compiled) = compile::find(sandbox, (bytes, digest)) else { return Ok(None) };
-        let inspection = Inspection::of(&compiled.component, (bytes, digest));
-        Self::link(sandbox, compiled, inspection, bytes).map(Some)
+        let (survey, code) = compile::compile(sandbox.pooled().engine(), bytes)?;
+        let code = precompiled::in_memory(&code).map_err(|error| invalid(error.to_string()))?;
+        let facts = CodeFacts::new(Digest::of(bytes), bytes.len() as u64, preview1::is_module(bytes), survey);
+        Mapped::of(sandbox, &code, &facts)?.link(bytes)
     }
 
     /// Maps the code that the host handed to this process, and links it.
@@ -143,59 +139,6 @@ impl ToolComponent {
     /// [`LoadError`] where it is not the code of a component that this program compiled.
     pub(crate) fn handed(sandbox: &Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
         Mapped::of(sandbox, code, facts)?.link(&[])
-    }
-
-    /// Its code and the facts about it, for a sandbox process.
-    ///
-    /// # Errors
-    /// There is no memory for it.
-    pub(crate) fn hand_over(&self) -> std::io::Result<(File, CodeFacts)> {
-        let file = precompiled::file(self.kept_as(), self.pre.component())?;
-        let inspection = &self.inspection;
-        let (digest, size_bytes, adapted) = (inspection.digest(), inspection.size_bytes(), inspection.is_adapted());
-        Ok((file, CodeFacts { digest, size_bytes, adapted, survey: self.survey }))
-    }
-
-    fn link(
-        sandbox: &Sandbox,
-        compiled: Compiled<'_>,
-        inspection: Inspection,
-        bytes: &[u8],
-    ) -> Result<Self, LoadError> {
-        let Compiled { component, origin, lane, survey, entry } = compiled;
-        if !inspection.not_offered().is_empty() {
-            return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
-        }
-        let linked = lane.linker().instantiate_pre(&component);
-        let pre = linked.map_err(|error| mismatch(one_line(&error)))?;
-        let ExportedTools { shape, left_out } = ExportedTools::of(&pre, bytes, inspection.exports())?;
-        let pooled = std::ptr::eq(lane, sandbox.pooled());
-        Ok(Self {
-            sandbox: sandbox.clone(),
-            pre,
-            shape,
-            left_out,
-            slot_units: sandbox.slots().units(&component),
-            pooled,
-            inspection,
-            origin,
-            survey,
-            start: StartCode::default(),
-            entry,
-            wishes: carried_wishes(bytes),
-        })
-    }
-
-    /// True if its code was kept by an earlier load, for the pool: loading it takes milliseconds.
-    #[must_use]
-    pub fn is_compiled(sandbox: &Sandbox, bytes: &[u8], digest: Digest) -> bool {
-        let engine = sandbox.pooled().engine();
-        sandbox.cache().is_some_and(|cache| precompiled::is_kept(engine, cache, (bytes, digest)))
-    }
-
-    /// The cache, and the name of its code there.
-    pub(crate) fn kept_as(&self) -> Option<(&CodeCache, &str)> {
-        self.sandbox.cache().zip(self.entry.as_deref())
     }
 
     /// Its digest, exports and imports.
@@ -209,12 +152,6 @@ impl ToolComponent {
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.pooled
-    }
-
-    /// The origin of its code.
-    #[must_use]
-    pub fn code_origin(&self) -> CodeOrigin {
-        self.origin
     }
 
     /// The digest of the bytes it was compiled from.

@@ -124,8 +124,8 @@ fn versions(interface: &str) -> Option<Versions> {
     OFFERED.iter().find_map(|(name, versions)| (*name == interface).then_some(*versions))
 }
 
-/// Adds every interface that this host offers; `outside`: as a sandbox process has them.
-pub(crate) fn add_all(linker: &mut Linker<State>, outside: bool) -> wasmtime::Result<()> {
+/// Adds every interface that this host offers.
+pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     // wasi:io, clocks, standard input and output.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     // These replace the interfaces that came with the proxies.
@@ -134,7 +134,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>, outside: bool) -> wasmtime::Re
     linker.allow_shadowing(false);
     add_cli(linker)?;
     files::add_to_linker(linker, State::files)?;
-    sockets::add_to_linker(linker, outside)?;
+    sockets::add_to_linker(linker)?;
     config::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker, State::keyvalue)?;
     logging::add_to_linker(linker)?;
@@ -229,10 +229,8 @@ mod tests {
             protocol("udp")
         );
         let component = wat::parse_str(text).unwrap();
-        for outside in [false, true] {
-            let options = SandboxOptions { calls_max: 1, outside, ..SandboxOptions::default() };
-            ToolComponent::load(&Sandbox::new(options).unwrap(), &component).unwrap();
-        }
+        let options = SandboxOptions { calls_max: 1, ..SandboxOptions::default() };
+        ToolComponent::load(&Sandbox::new(options).unwrap(), &component).unwrap();
     }
 
     #[test]

@@ -3,12 +3,9 @@ use wasmparser::{ComponentExternalKind, Parser, Payload};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use super::compile::compile;
 use super::digest::Digest;
-use super::error::LoadError;
 use super::imports::offered;
 use super::preview1;
-use super::sandbox::Sandbox;
 use crate::shape::{COMPLETION_EXPORT, CONTRACT_EXPORT, RESOURCES_EXPORT};
 
 /// The contract's interface for asking, up to its version.
@@ -26,21 +23,6 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Compiles these bytes and reads their types.
-    ///
-    /// # Errors
-    /// [`LoadError`] where they are no component at all. A component that this host could not run
-    /// is inspected nevertheless.
-    pub fn read(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let digest = Digest::of(bytes);
-        compile(sandbox, (bytes, digest)).map(|compiled| Self::of(&compiled.component, (bytes, digest)))
-    }
-
-    /// Of a component of these bytes, which have this digest.
-    pub(crate) fn of(component: &Component, (bytes, digest): (&[u8], Digest)) -> Self {
-        Self::of_code(component, digest, bytes.len() as u64, preview1::is_module(bytes))
-    }
-
     /// Of code whose bytes had this digest and size, and were `adapted`.
     pub(crate) fn of_code(component: &Component, digest: Digest, size_bytes: u64, adapted: bool) -> Self {
         let ty = component.component_type();
@@ -125,13 +107,6 @@ impl Inspection {
 /// Imports and exports that are read ahead. A component of one language has some thirty.
 const READ_AHEAD_MAX: usize = 10_000;
 
-/// The names of a component's imports, read without compiling it; `None` of anything else, and
-/// where there are too many.
-#[must_use]
-pub fn imports_ahead(bytes: &[u8]) -> Option<Vec<String>> {
-    names_ahead(bytes).map(|names| names.imports)
-}
-
 /// The names that a component imports and exports.
 #[derive(Debug, Default)]
 pub(crate) struct NamesAhead {
@@ -194,12 +169,14 @@ fn shown(name: &str, is_function: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wasmtime::Engine;
+    use wasmtime::component::Component;
+
     use super::*;
-    use crate::SandboxOptions;
 
     #[test]
-    fn imports_are_read_ahead_as_the_engine_reads_them() {
-        let sandbox = Sandbox::new(SandboxOptions { calls_max: 1, ..SandboxOptions::default() }).unwrap();
+    fn names_are_read_ahead_as_the_engine_reads_them() {
+        let engine = Engine::default();
         let texts = [
             "(component)",
             r#"(component (import "a:b/c@1.0.0" (instance)) (import "f" (func)))"#,
@@ -210,18 +187,16 @@ mod tests {
         ];
         for text in texts {
             let bytes = wat::parse_str(text).unwrap();
-            let (mut ahead, mut compiled) =
-                (imports_ahead(&bytes).unwrap(), Inspection::read(&sandbox, &bytes).unwrap().imports().to_vec());
-            ahead.sort();
-            compiled.sort();
-            assert_eq!(ahead, compiled, "{text}");
-            (8..bytes.len()).for_each(|cut| drop(imports_ahead(&bytes[..cut])));
-            let mut ahead = names_ahead(&bytes).unwrap().exports;
-            let mut compiled = Inspection::read(&sandbox, &bytes).unwrap().exports().to_vec();
-            ahead.sort();
-            compiled.sort();
-            assert_eq!(ahead, compiled, "{text}");
+            let component = Component::from_binary(&engine, &bytes).unwrap();
+            let inspection = Inspection::of_code(&component, Digest::of(&bytes), bytes.len() as u64, false);
+            let NamesAhead { mut exports, mut imports } = names_ahead(&bytes).unwrap();
+            let (mut own_exports, mut own_imports) = (inspection.exports().to_vec(), inspection.imports().to_vec());
+            for names in [&mut exports, &mut imports, &mut own_exports, &mut own_imports] {
+                names.sort();
+            }
+            assert_eq!((exports, imports), (own_exports, own_imports), "{text}");
+            (8..bytes.len()).for_each(|cut| drop(names_ahead(&bytes[..cut])));
         }
-        assert_eq!(imports_ahead(&wat::parse_str("(module (import \"a\" \"b\" (func)))").unwrap()), None);
+        assert!(names_ahead(&wat::parse_str("(module (import \"a\" \"b\" (func)))").unwrap()).is_none());
     }
 }

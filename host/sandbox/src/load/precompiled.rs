@@ -1,5 +1,4 @@
-//! From a component's bytes to machine code: out of the cache where it is there, else compiled and
-//! kept.
+//! From a component's bytes to machine code, and from a file of that to a component that can run.
 //!
 //! The only file of the project with `unsafe` in it.
 use std::borrow::Cow;
@@ -12,9 +11,7 @@ use wasmtime::component::Component;
 use wasmtime::{CodeBuilder, Engine};
 
 use crate::engine;
-use crate::load::cache::CodeCache;
 use crate::load::digest::Digest;
-use crate::load::functions::FunctionStore;
 use crate::load::preview1;
 use crate::load::survey::{Refusal, Survey};
 
@@ -52,53 +49,6 @@ impl From<Refusal> for NotCompiled {
     }
 }
 
-/// A component's machine code.
-pub(crate) struct Code {
-    pub(crate) component: Component,
-    pub(crate) origin: CodeOrigin,
-    /// The name of its entry in the cache, if there is a cache.
-    pub(crate) entry: Option<String>,
-}
-
-/// Compiles a component whose parts are counted, or finds it compiled. The digest is that of the
-/// bytes.
-pub(crate) fn component(
-    engine: &Engine,
-    kept: Option<(&CodeCache, &FunctionStore)>,
-    (bytes, digest): (&[u8], Digest),
-) -> Result<Code, NotCompiled> {
-    let code = |component, origin, entry| Code { component, origin, entry };
-    let Some((cache, functions)) = kept else { return Ok(code(compile(engine, bytes)?, CodeOrigin::Compiled, None)) };
-    let name = name(engine, bytes, digest);
-    if let Some(found) = find(engine, cache, &name) {
-        return Ok(found);
-    }
-    let component = {
-        let _compiling = functions.open();
-        compile(engine, bytes)?
-    };
-    if let Ok(code) = component.serialize() {
-        cache.keep(&name, &code);
-    }
-    Ok(Code { component, origin: CodeOrigin::Compiled, entry: Some(name) })
-}
-
-/// The component's code of this name, if it is in the cache.
-pub(crate) fn find(engine: &Engine, cache: &CodeCache, name: &str) -> Option<Code> {
-    let component = load(engine, &cache.find(name)?).ok()?;
-    Some(Code { component, origin: CodeOrigin::Cache, entry: Some(name.to_owned()) })
-}
-
-/// A file with a component's code, for another process to map: that of its entry in the cache, or
-/// one in memory.
-pub(crate) fn file(cache: Option<(&CodeCache, &str)>, component: &Component) -> std::io::Result<File> {
-    if let Some(file) = cache.and_then(|(cache, entry)| cache.find(entry)) {
-        return Ok(file);
-    }
-    let code = component.serialize().map_err(std::io::Error::other)?;
-    in_memory(&code)
-}
-
 /// A file in memory with these bytes, which nobody changes any more.
 pub(crate) fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
     let file = empty_in_memory()?;
@@ -122,22 +72,8 @@ pub(crate) fn seal(file: &File) -> std::io::Result<()> {
     Ok(rustix::fs::fcntl_add_seals(file, all)?)
 }
 
-/// Maps code that the host handed to this process.
-pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
-    load(engine, file)
-}
-
-/// True if there is an entry for bytes with this digest. It may prove wrong.
-pub(crate) fn is_kept(engine: &Engine, cache: &CodeCache, (bytes, digest): (&[u8], Digest)) -> bool {
-    cache.has(&name(engine, bytes, digest))
-}
-
-/// Compiles a component, or the one that a program for WASI preview 1 becomes.
-fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
-    Ok(Component::from_binary(engine, &counted(bytes)?)?)
-}
-
-/// Compiles likewise, to bytes, of which none becomes executable here.
+/// Compiles a component, or the one that a program for WASI preview 1 becomes, to bytes. None of
+/// them becomes executable here.
 pub(crate) fn serialized(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, NotCompiled> {
     let bytes = counted(bytes)?;
     Ok(CodeBuilder::new(engine).wasm_binary(bytes.as_ref(), None)?.compile_component_serialized()?)
@@ -150,17 +86,8 @@ fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
     if preview1::is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
 }
 
-/// The name of an entry: everything that the code depends on. wasmtime's hash covers its full
-/// version, the target, the processor's features in use, and every setting that code is compiled
-/// for.
-pub(crate) fn name(engine: &Engine, bytes: &[u8], digest: Digest) -> String {
-    let mut settings = Settings::of(engine);
-    settings.write_source(digest, preview1::is_module(bytes));
-    settings.0.finalize().to_hex().to_string()
-}
-
-/// The name of everything that code from a loader depends on. `engine` is [`settings_name`].
-pub(crate) fn name_elsewhere(engine: &str, digest: Digest, adapted: bool) -> String {
+/// The name of everything that code depends on. `engine` is [`settings_name`].
+pub(crate) fn name(engine: &str, digest: Digest, adapted: bool) -> String {
     let mut settings = Settings(blake3::Hasher::new());
     settings.write(engine.as_bytes());
     settings.write_source(digest, adapted);
@@ -174,7 +101,7 @@ pub(crate) fn settings_name(stack_bytes: usize) -> wasmtime::Result<String> {
 }
 
 /// The name of an engine: everything of it that code depends on.
-pub(crate) fn engine_name(engine: &Engine) -> String {
+fn engine_name(engine: &Engine) -> String {
     Settings::of(engine).0.finalize().to_hex().to_string()
 }
 
@@ -213,86 +140,36 @@ impl Hasher for Settings {
     }
 }
 
-/// Maps the code of an entry that [`CodeCache::find`] has verified.
+/// Maps code that the host handed to this process.
 #[allow(unsafe_code)]
-fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     use std::os::fd::AsRawFd as _;
     // The file is opened by its descriptor, so it is the very file that was verified, even if its
     // path leads elsewhere now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: the bytes must come from `Component::serialize` for an engine of the same settings,
-    // and must not change while mapped. The MAC, made under a key that only this user can read,
-    // shows that this host wrote them for an engine whose settings are in the entry's name. The
-    // file belongs to this user and no other may write to it. Only a user who could replace this
-    // program anyway can change it now; this program never writes to an entry again. A sandbox
-    // process has the file from the host, over the link that it was started with. It cannot tell a
-    // wrong one from a right one, and trusts the host.
+    // and must not change while mapped. The host hands them over, over the link that this process
+    // or thread was started with. It has them from a loader, or from an entry of the cache whose
+    // MAC it verified, made under a key that only this user can read. Nobody writes to either any
+    // more. What a loader made may be anything that its component wanted: so it is mapped behind
+    // walls. Where the manifest wants none, the loader is a thread of this process, and what it made
+    // is the compiler's.
     unsafe { Component::deserialize_file(engine, path) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
-    const TINY: &[u8] = b"\0asm\x0d\0\x01\0";
-
-    /// A folder of code, and the functions of an engine in it.
-    struct Kept(Arc<CodeCache>, FunctionStore);
-
-    impl Kept {
-        fn new(root: &std::path::Path, engine: &Engine) -> Self {
-            let cache = CodeCache::open(&root.join("code"), &root.join("state/key"), 1 << 30).unwrap();
-            let cache = Arc::new(cache);
-            let functions = FunctionStore::new(Arc::clone(&cache));
-            functions.set_engine(engine_name(engine));
-            Self(cache, functions)
-        }
-
-        fn origin(&self, engine: &Engine) -> CodeOrigin {
-            component(engine, Some((&self.0, &self.1)), (TINY, Digest::of(TINY))).unwrap().origin
-        }
-    }
-
     #[test]
-    fn a_component_is_compiled_once() {
-        let root = tempfile::tempdir().unwrap();
-        let engine = Engine::default();
-        let kept = Kept::new(root.path(), &engine);
-        assert_eq!([kept.origin(&engine), kept.origin(&engine)], [CodeOrigin::Compiled, CodeOrigin::Cache]);
-        let is_kept = |bytes| is_kept(&engine, &kept.0, (bytes, Digest::of(bytes)));
-        assert!(is_kept(TINY) && !is_kept(b"other bytes"));
-        let uncached = component(&engine, None, (TINY, Digest::of(TINY))).unwrap();
-        assert_eq!(uncached.origin, CodeOrigin::Compiled);
-    }
-
-    #[test]
-    fn another_engine_s_code_is_not_used() {
-        let root = tempfile::tempdir().unwrap();
-        let engine = Engine::default();
-        Kept::new(root.path(), &engine).origin(&engine);
+    fn the_name_of_code_depends_on_the_settings_of_its_engine() {
         let mut config = wasmtime::Config::new();
         config.consume_fuel(true);
-        let metered = Engine::new(&config).unwrap();
-        assert_ne!(engine_name(&engine), engine_name(&metered));
-        assert_eq!(Kept::new(root.path(), &metered).origin(&metered), CodeOrigin::Compiled);
-    }
-
-    #[test]
-    fn a_tampered_entry_is_compiled_again_and_replaced() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let root = tempfile::tempdir().unwrap();
-        let engine = Engine::default();
-        let kept = Kept::new(root.path(), &engine);
-        let origin = || kept.origin(&engine);
-        origin();
-        let entry = std::fs::read_dir(root.path().join("code")).unwrap().next().unwrap().unwrap().path();
-        let mut bytes = std::fs::read(&entry).unwrap();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 0xff;
-        std::fs::set_permissions(&entry, std::fs::Permissions::from_mode(0o600)).unwrap();
-        std::fs::write(&entry, bytes).unwrap();
-        assert_eq!([origin(), origin()], [CodeOrigin::Compiled, CodeOrigin::Cache]);
+        let names = [&Engine::default(), &Engine::new(&config).unwrap()].map(engine_name);
+        assert_ne!(names[0], names[1]);
+        let digest = Digest::of(b"bytes");
+        assert_ne!(name(&names[0], digest, false), name(&names[1], digest, false));
+        assert_ne!(name(&names[0], digest, false), name(&names[0], digest, true));
+        assert_ne!(name(&names[0], digest, false), name(&names[0], Digest::of(b"others"), false));
     }
 }

@@ -8,9 +8,7 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 use crate::engine;
 use crate::engine::epoch::EpochClock;
 use crate::engine::slots::{AddressSpace, Slots};
-use crate::load::cache::CodeCache;
-use crate::load::functions::FunctionStore;
-use crate::load::{imports, precompiled};
+use crate::load::imports;
 use crate::wasi::state::CallState;
 
 /// The host could not set up its engine.
@@ -28,24 +26,19 @@ pub enum SandboxError {
 }
 
 /// The settings of a sandbox.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct SandboxOptions {
-    /// The folder that keeps compiled code from one start to the next; none by default.
-    pub cache: Option<Arc<CodeCache>>,
     /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it
     /// is a trap of its own.
     pub stack_bytes: usize,
     /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools.
     /// Each has a stack and the address space of four memories reserved.
     pub calls_max: usize,
-    /// True in a sandbox process: sockets are the host's, reached through
-    /// [`Outside`](crate::Outside).
-    pub outside: bool,
 }
 
 impl Default for SandboxOptions {
     fn default() -> Self {
-        Self { cache: None, stack_bytes: 512 * 1024, calls_max: 256, outside: false }
+        Self { stack_bytes: 512 * 1024, calls_max: 256 }
     }
 }
 
@@ -59,38 +52,25 @@ struct Shared {
     pooled: LinkedEngine,
     on_demand: Arc<OnceLock<LinkedEngine>>,
     stack_bytes: usize,
-    outside: bool,
     slots: Slots,
-    cache: Option<Arc<CodeCache>>,
 }
 
 /// An engine with the linker of its components.
 pub(crate) struct LinkedEngine {
     engine: Engine,
     linker: Linker<CallState>,
-    functions: Option<Arc<FunctionStore>>,
 }
 
 impl LinkedEngine {
-    fn new(config: &mut Config, cache: Option<&Arc<CodeCache>>, outside: bool) -> wasmtime::Result<Self> {
-        let functions = cache.map(|cache| Arc::new(FunctionStore::new(Arc::clone(cache))));
-        if let Some(functions) = &functions {
-            config.enable_incremental_compilation(Arc::clone(functions) as _)?;
-        }
+    fn new(config: &Config) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
-        functions.iter().for_each(|functions| functions.set_engine(precompiled::engine_name(&engine)));
         let mut linker = Linker::new(&engine);
-        imports::add_all(&mut linker, outside)?;
-        Ok(Self { engine, linker, functions })
+        imports::add_all(&mut linker)?;
+        Ok(Self { engine, linker })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
-    }
-
-    /// The functions that were compiled before.
-    pub(crate) fn functions(&self) -> Option<&FunctionStore> {
-        self.functions.as_deref()
     }
 
     pub(crate) fn linker(&self) -> &Linker<CallState> {
@@ -111,9 +91,7 @@ pub fn check_address_space(options: &SandboxOptions) -> Result<(), SandboxError>
 pub(crate) struct StillSandbox {
     pooled: LinkedEngine,
     stack_bytes: usize,
-    outside: bool,
     slots: Slots,
-    cache: Option<Arc<CodeCache>>,
 }
 
 impl StillSandbox {
@@ -122,12 +100,12 @@ impl StillSandbox {
     /// # Errors
     /// [`SandboxError::AddressSpace`] and [`SandboxError::Engine`].
     pub(crate) fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
-        let SandboxOptions { cache, stack_bytes, calls_max, outside } = options;
+        let SandboxOptions { stack_bytes, calls_max } = options;
         let slots = Slots::new(calls_max, stack_bytes, has_address_space)?;
         let mut pooling = engine::config(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
-        let pooled = LinkedEngine::new(&mut pooling, cache.as_ref(), outside).map_err(SandboxError::Engine)?;
-        Ok(Self { pooled, stack_bytes, outside, slots, cache })
+        let pooled = LinkedEngine::new(&pooling).map_err(SandboxError::Engine)?;
+        Ok(Self { pooled, stack_bytes, slots })
     }
 
     /// Starts the thread that keeps time.
@@ -135,7 +113,7 @@ impl StillSandbox {
     /// # Errors
     /// [`SandboxError::Clock`].
     pub(crate) fn start(self) -> Result<Sandbox, SandboxError> {
-        let Self { pooled, stack_bytes, outside, slots, cache } = self;
+        let Self { pooled, stack_bytes, slots } = self;
         let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
         let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
         let tick = move || {
@@ -145,7 +123,7 @@ impl StillSandbox {
             }
         };
         let clock = EpochClock::start(tick).map_err(SandboxError::Clock)?;
-        Ok(Sandbox(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, outside, slots, cache })))
+        Ok(Sandbox(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, slots })))
     }
 }
 
@@ -169,16 +147,12 @@ impl Sandbox {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = LinkedEngine::new(&mut engine::config(self.0.stack_bytes), self.0.cache.as_ref(), self.0.outside)?;
+        let lane = LinkedEngine::new(&engine::config(self.0.stack_bytes))?;
         Ok(self.0.on_demand.get_or_init(|| lane))
     }
 
     pub(crate) fn slots(&self) -> &Slots {
         &self.0.slots
-    }
-
-    pub(crate) fn cache(&self) -> Option<&CodeCache> {
-        self.0.cache.as_deref()
     }
 
     pub(crate) fn clock(&self) -> &EpochClock {

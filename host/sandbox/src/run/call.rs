@@ -18,7 +18,7 @@ use crate::load::component::ToolComponent;
 use crate::run::failures;
 use crate::run::instance::Instance;
 use crate::run::redaction;
-use crate::run::reuse::{InstanceLease, KeptInstance, ReusedInstance};
+use crate::run::reuse::{InstanceLease, ReusedInstance};
 use crate::run::store::Terms;
 use crate::run::warm::WarmInstances;
 use crate::run::weight::weigh;
@@ -33,7 +33,7 @@ pub struct CallInput<'a> {
     /// The tool's name, as the component lists it (without the manifest's prefix), or the
     /// [path](crate::export) of another export.
     pub tool: &'a str,
-    /// A JSON object that conforms to the tool's input schema. A sandbox process checks that.
+    /// A JSON object that conforms to the tool's input schema.
     pub arguments_json: &'a str,
     /// The manifest's settings for running a program; none for a tool of any other shape.
     pub program: Option<&'a Program>,
@@ -56,14 +56,14 @@ pub enum InstanceSource<'a> {
     /// Made ahead for one call of this tool, with its limits; made now where none waits.
     Warm(&'a Arc<WarmInstances>),
     /// The caller's own, with the state of earlier calls in it; made now where there is none.
-    Reused(&'a ReusedInstance),
+    Reused(&'a ReusedInstance<Box<Instance>>),
 }
 
 /// The destination of an instance after its call.
 enum InstanceReturn<'a> {
     Nowhere,
     Warm(&'a WarmInstances),
-    Reused(InstanceLease),
+    Reused(InstanceLease<Box<Instance>>),
 }
 
 /// The outcome of a call. There is always a report, even where the guest fails.
@@ -297,18 +297,6 @@ async fn run<T>(
         Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
-    // An answer is given only once the disk has the call's writes.
-    let outcome = match outcome {
-        Ok(value) => match instance.store.data_mut().keyvalue.settle().await {
-            Ok(()) => Ok(value),
-            Err(fault) => Err(Failure::from(&fault)),
-        },
-        failed => {
-            // The call's writes are kept; nobody waits for the disk.
-            instance.store.data_mut().keyvalue.abandon();
-            failed
-        }
-    };
     let mut usage = instance.usage(started.elapsed());
     // An answer that cost too much is refused, or the same call would pass or not depending on the
     // last tick.
@@ -326,7 +314,7 @@ async fn run<T>(
         InstanceReturn::Warm(warm) => warm.give_up(instance).map_or_else(SpentInstance::default, SpentInstance::of),
         InstanceReturn::Reused(turn) if outcome.is_ok() => {
             instance.rest();
-            turn.keep(KeptInstance::Here(Box::new(instance)));
+            turn.keep(Box::new(instance));
             kept = true;
             SpentInstance::default()
         }
@@ -357,7 +345,7 @@ async fn obtain<'a>(
             }
             None => InstanceReturn::Warm(warm),
         },
-        (_, Some((turn, Some(KeptInstance::Here(mut instance))))) => {
+        (_, Some((turn, Some(mut instance)))) => {
             instance.refill(terms, call).map_err(host)?;
             return Ok((*instance, InstanceReturn::Reused(turn)));
         }

@@ -20,7 +20,7 @@ use crate::wasi::state::CallState;
 const SMALL_BYTES_MAX: u64 = 2 << 20;
 
 /// A store with its share of the pool, and the instance in it once there is one.
-pub(crate) struct Instance {
+pub struct Instance {
     pub(crate) store: Store<CallState>,
     pub(crate) exports: Option<Exports>,
     slot: Slot,

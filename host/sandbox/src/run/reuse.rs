@@ -6,15 +6,14 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::run::instance::Instance;
-use crate::wall::process::RemoteInstance;
 
-/// At most one instance, for one caller. Its calls run one after the other.
+/// At most one instance, for one caller. Its calls run one after the other. The host knows it by
+/// its number in a process, which has the instance itself.
 ///
 /// It is given up when it was idle for long, when it is old, and when a call ends without an
 /// answer. A guest that was stopped half-way is in no known state.
-pub struct ReusedInstance {
-    place: Arc<Mutex<Place>>,
+pub struct ReusedInstance<I> {
+    place: Arc<Mutex<Place<I>>>,
     times: Option<Times>,
 }
 
@@ -25,35 +24,32 @@ struct Times {
     lifetime: Duration,
 }
 
-#[derive(Default)]
-struct Place {
-    live: Option<ReusableInstance>,
+struct Place<I> {
+    live: Option<ReusableInstance<I>>,
     /// True while a task waits for the instance to become idle.
     watched: bool,
 }
 
-struct ReusableInstance {
-    instance: KeptInstance,
+struct ReusableInstance<I> {
+    instance: I,
     made: Instant,
     used: Instant,
 }
 
-/// An instance that is kept, where its calls run.
-pub(crate) enum KeptInstance {
-    /// In this process.
-    Here(Box<Instance>),
-    /// In a sandbox process.
-    Behind(RemoteInstance),
+impl<I> Default for Place<I> {
+    fn default() -> Self {
+        Self { live: None, watched: false }
+    }
 }
 
 /// The right to use the instance, and the only one.
-pub(crate) struct InstanceLease {
-    place: OwnedMutexGuard<Place>,
+pub(crate) struct InstanceLease<I> {
+    place: OwnedMutexGuard<Place<I>>,
     times: Option<Times>,
     made: Instant,
 }
 
-impl ReusedInstance {
+impl<I: Send + 'static> ReusedInstance<I> {
     /// None yet. `idle` after its last call, and `lifetime` after it was made, an instance is given
     /// up.
     #[must_use]
@@ -80,7 +76,7 @@ impl ReusedInstance {
         &self,
         wait: Duration,
         caller: &dyn Caller,
-    ) -> Result<(InstanceLease, Option<KeptInstance>), Failure> {
+    ) -> Result<(InstanceLease<I>, Option<I>), Failure> {
         let waited = tokio::time::timeout(wait, Arc::clone(&self.place).lock_owned());
         let mut place = tokio::select! {
             place = waited => place.map_err(|_| Failure::Busy)?,
@@ -98,14 +94,14 @@ impl ReusedInstance {
     }
 }
 
-impl InstanceLease {
+impl<I: Send + 'static> InstanceLease<I> {
     /// The instance was made for this call.
     pub(crate) fn anew(&mut self) {
         self.made = Instant::now();
     }
 
     /// Keeps the instance for the next call, and has it given up once it was idle for too long.
-    pub(crate) fn keep(mut self, instance: KeptInstance) {
+    pub(crate) fn keep(mut self, instance: I) {
         self.place.live = Some(ReusableInstance { instance, made: self.made, used: Instant::now() });
         let Some(Times { idle, .. }) = self.times else { return };
         if !std::mem::replace(&mut self.place.watched, true) {
@@ -117,7 +113,7 @@ impl InstanceLease {
 
 /// Waits until the instance was idle for this long, gives it up, and ends. One task does this,
 /// however many calls there are.
-async fn give_up_when_idle(place: Weak<Mutex<Place>>, idle: Duration) {
+async fn give_up_when_idle<I>(place: Weak<Mutex<Place<I>>>, idle: Duration) {
     let mut wait = idle;
     loop {
         tokio::time::sleep(wait).await;
@@ -145,23 +141,19 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(1);
     const LONG: Duration = Duration::from_secs(3_600);
 
-    fn remote() -> KeptInstance {
-        KeptInstance::Behind(RemoteInstance::of_nothing())
-    }
-
-    async fn has_one(reused: &ReusedInstance) -> bool {
+    async fn has_one(reused: &ReusedInstance<()>) -> bool {
         let (lease, kept) = reused.turn(WAIT, &NoCaller).await.unwrap();
         kept.map(|kept| lease.keep(kept)).is_some()
     }
 
     #[tokio::test]
     async fn one_call_at_a_time_has_the_instance() {
-        let reused = ReusedInstance::new(LONG, LONG);
+        let reused = ReusedInstance::<()>::new(LONG, LONG);
         let (lease, kept) = reused.turn(WAIT, &NoCaller).await.unwrap();
         assert!(kept.is_none(), "none was made yet");
         let short = Duration::from_millis(20);
         assert!(matches!(reused.turn(short, &NoCaller).await, Err(Failure::Busy)));
-        lease.keep(remote());
+        lease.keep(());
         assert!(has_one(&reused).await);
         drop(reused.turn(WAIT, &NoCaller).await.unwrap());
         assert!(!has_one(&reused).await, "a call that gives nothing back leaves none");
@@ -170,11 +162,11 @@ mod tests {
     #[tokio::test]
     async fn an_idle_instance_is_given_up_by_itself_and_one_task_looks() {
         let idle = Duration::from_millis(50);
-        let reused = ReusedInstance::new(idle, LONG);
+        let reused = ReusedInstance::<()>::new(idle, LONG);
         let place = Arc::downgrade(&reused.place);
         for _ in 0..100 {
             let (lease, _) = reused.turn(WAIT, &NoCaller).await.unwrap();
-            lease.keep(remote());
+            lease.keep(());
         }
         assert!(place.weak_count() <= 2, "{} tasks look", place.weak_count() - 1);
         let began = Instant::now();

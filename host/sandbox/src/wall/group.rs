@@ -14,15 +14,14 @@ use super::conduct::Standing;
 use super::disk;
 use super::message::{self, Load, ToSandbox, ToolSchemas, WireSecret};
 use super::pool::{SandboxPool, StartedProcess};
-use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxProcess, State};
+use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxCall, SandboxProcess, State};
 use super::required::RequiredWalls;
 use crate::bindings::contract::CallResult;
 use crate::engine::duties;
 use crate::failure::Failure;
 use crate::load::held::HeldComponent;
 use crate::load::start_code::StartCall;
-use crate::run::call::{CallInput, CallReport, InstanceSource};
-use crate::run::reuse::KeptInstance;
+use crate::run::call::CallReport;
 use crate::secrets::SecretValue;
 use crate::wasi::files::{GrantedFiles, Identity, ProcessScratch, ScratchHome, WrittenFolder};
 
@@ -161,7 +160,7 @@ impl SandboxGroup {
 
     /// Runs one call of member number `member`. One that ended sandboxes before runs apart from the
     /// others, and after more of it not at all for a while.
-    pub async fn call_tool(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> CallReport<CallResult> {
+    pub async fn call_tool(self: &Arc<Self>, member: usize, input: SandboxCall<'_>) -> CallReport<CallResult> {
         let known_as = self.members.get(member).map_or("", |member| member.known_as.as_str());
         let standing = self.pool.standing(known_as);
         let (report, process) = match standing {
@@ -200,15 +199,14 @@ impl SandboxGroup {
     async fn call_here(
         self: &Arc<Self>,
         member: usize,
-        input: CallInput<'_>,
+        input: SandboxCall<'_>,
     ) -> (CallReport<CallResult>, Option<Claim>) {
-        let turn = match input.source {
-            InstanceSource::Reused(kept) => match kept.turn(input.limits.queue_wait(), input.caller.as_ref()).await {
-                Ok((lease, Some(KeptInstance::Behind(instance)))) => Some((lease, Some(instance))),
-                Ok((lease, _)) => Some((lease, None)),
+        let turn = match input.kept {
+            Some(kept) => match kept.turn(input.limits.queue_wait(), input.caller.as_ref()).await {
+                Ok(turn) => Some(turn),
                 Err(failure) => return (CallReport::not_run(failure), None),
             },
-            _ => None,
+            None => None,
         };
         let kept = turn.as_ref().and_then(|(_, kept)| kept.as_ref());
         let process = match self.process(kept).await {
@@ -232,7 +230,7 @@ impl SandboxGroup {
         });
         let report = process.call(CalledComponent { number, instance: Some(instance.id()) }, input).await;
         if report.kept {
-            lease.keep(KeptInstance::Behind(instance));
+            lease.keep(instance);
         }
         (report, Some(process))
     }

@@ -15,14 +15,14 @@ use super::conduct::Standing;
 use super::group::{GroupOptions, SandboxGroup};
 use super::message::{self, FromSandbox, ToSandbox, WireReport};
 use super::pool::{PoolNotices, PoolOptions, SandboxPool};
-use super::process::{Bounds, CalledComponent, SandboxProcess, State};
+use super::process::{Bounds, CalledComponent, SandboxCall, SandboxProcess, State};
 use super::required::RequiredWalls;
 use crate::bindings::contract;
 use crate::caller::NoCaller;
 use crate::caller::asking::{Inquiry, Question};
 use crate::encoding;
 use crate::failure::Failure;
-use crate::run::call::{CallInput, CallReport, InstanceSource};
+use crate::run::call::CallReport;
 use crate::secrets::SecretValue;
 use crate::wasi::capabilities::Capabilities;
 
@@ -94,9 +94,9 @@ impl Hostile {
     }
 }
 
-fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<Capabilities>) -> CallInput<'i> {
-    let (tool, arguments_json, program, source) = ("tool", "{}", None, InstanceSource::Fresh);
-    CallInput { tool, arguments_json, program, limits, capabilities, caller: Arc::new(NoCaller), source }
+fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<Capabilities>) -> SandboxCall<'i> {
+    let caller = Arc::new(NoCaller);
+    SandboxCall { tool: "tool", arguments_json: "{}", limits, capabilities, caller, kept: None }
 }
 
 /// The sandbox process of the tests of starting: as many as `DIES` says die, the others answer
@@ -145,7 +145,13 @@ fn pool(starts: &std::path::Path, (dies, at): (u64, &str), missing: &str) -> Arc
         .variable("DIES", dies.to_string())
         .variable("DIES_AT", at)
         .variable("MISSING", missing);
-    let options = PoolOptions { program, stack_bytes: 0, calls_max: 1, prewarm_bytes: 0, memory_bytes_max: u64::MAX };
+    let options = PoolOptions {
+        program: program.into(),
+        stack_bytes: 0,
+        calls_max: 1,
+        prewarm_bytes: 0,
+        memory_bytes_max: u64::MAX,
+    };
     SandboxPool::new(options).unwrap()
 }
 

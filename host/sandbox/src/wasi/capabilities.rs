@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{Capability, Delivery, EnvSource, Grants, Mount, Secret, SecretSource, Ungranted};
+use toolcell_policy::{Delivery, EnvSource, Grants, Mount, Secret, SecretSource, Ungranted};
 use toolcell_shared::Kept;
 
 use crate::secrets::{HeldSecret, Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
@@ -135,14 +135,6 @@ impl Capabilities {
     /// One value of `wasi:config`.
     pub(crate) fn setting(&self, key: &str) -> Option<String> {
         self.config.get(key).cloned()
-    }
-
-    /// True if the tool may have sockets of TCP or UDP: where it has a rule of them, or where its
-    /// attempts are observed or asked about. What they connect to is decided for each address.
-    pub(crate) fn has_sockets(&self, capability: Capability) -> bool {
-        let network = self.grants.network();
-        let rules = if capability == Capability::Udp { network.udp_rules() } else { network.tcp_rules() };
-        self.observing || self.may_ask() || !rules.is_empty()
     }
 
     /// True if a person may be asked about what no rule allows.

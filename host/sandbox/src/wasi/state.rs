@@ -22,8 +22,8 @@ use crate::wasi::cli::printing::Printer;
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
 use crate::wasi::http::{self, HttpHooks};
-use crate::wasi::keyvalue::{self, KeptState, KeyvalueView, OutsideState, StateWay};
-use crate::wasi::net::{CallNet, Gate, NetGuard, NetLimits};
+use crate::wasi::keyvalue::{KeyvalueView, OutsideState};
+use crate::wasi::net::{CallNet, NetGuard, NetLimits};
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -34,8 +34,7 @@ pub(crate) struct CallState {
     pub(crate) log: LogBudget,
     pub(crate) caller: Arc<dyn Caller>,
     pub(crate) denials: Denials,
-    pub(crate) keyvalue: keyvalue::Session,
-    /// The state that the host keeps, where this is a sandbox process.
+    /// The way to the state that the host keeps.
     outside_state: Option<OutsideState>,
     pub(crate) asking: AskBudget,
     capabilities: Arc<Capabilities>,
@@ -45,8 +44,6 @@ pub(crate) struct CallState {
     random_bytes: u64,
     /// While the instance is made ahead: there is no call yet that may reach anything.
     starting: bool,
-    /// Before the sockets, where there are rules of any.
-    gate: Option<Arc<Gate>>,
     net_limits: NetLimits,
     /// Made when the guest first needs it: most calls never do.
     net: Option<NetGuard>,
@@ -61,12 +58,11 @@ impl CallState {
     /// name look-ups. Standard input is closed. Standard output and error go to the call's log.
     pub(crate) fn new(limits: &Limits, capabilities: Arc<Capabilities>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
-        let (wasi, gate) = wasi_context(limits, &capabilities, &log);
+        let wasi = wasi_context(limits, &capabilities, &log);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
-        let keyvalue = keyvalue::Session::default();
         let asking = AskBudget::of(limits);
         let files = Files::new(Arc::clone(capabilities.files()));
         let net_limits = NetLimits::from(limits);
@@ -79,14 +75,12 @@ impl CallState {
             log,
             caller,
             denials,
-            keyvalue,
             outside_state: None,
             asking,
             capabilities,
             fuel: HostFuel::new(limits.fuel()),
             random_bytes: limits.random_bytes(),
             starting: false,
-            gate,
             net_limits,
             net: None,
             http: None,
@@ -130,9 +124,8 @@ impl CallState {
         }
         let (limits, sealed) = (Limits::default(), Capabilities::sealed(""));
         self.files = Files::new(Arc::clone(sealed.files()));
-        (self.wasi, self.gate) = wasi_context(&limits, &sealed, &self.log);
+        self.wasi = wasi_context(&limits, &sealed, &self.log);
         (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
-        self.keyvalue = keyvalue::Session::default();
         self.capabilities = sealed;
     }
 
@@ -148,7 +141,7 @@ impl CallState {
     pub(crate) fn begin_run(&mut self, limits: &Limits, standard: RunStreams) {
         self.last_words = Some(standard.printed.clone());
         self.files.show_devices();
-        (self.wasi, self.gate) = program_context(limits, &self.capabilities, standard);
+        self.wasi = program_context(limits, &self.capabilities, standard);
     }
 
     /// The last words of a program that was stopped; nothing of any other guest.
@@ -181,11 +174,6 @@ impl CallState {
     /// The call's share of the network.
     pub(crate) fn net(&mut self) -> &Arc<CallNet> {
         self.net.get_or_insert_with(|| NetGuard::new(self.net_limits)).net()
-    }
-
-    /// The check before the sockets.
-    pub(crate) fn gate(&self) -> Option<&Arc<Gate>> {
-        self.gate.as_ref()
     }
 
     /// The most random bytes of one request.
@@ -239,17 +227,9 @@ impl CallState {
     /// `wasi:keyvalue` of this call.
     pub(crate) fn keyvalue(&mut self) -> KeyvalueView<'_> {
         self.called();
-        let way = match self.caller.outside() {
-            Some(outside) => StateWay::Outside(self.outside_state.get_or_insert_with(|| OutsideState::new(outside))),
-            None => StateWay::Here(KeptState {
-                session: &mut self.keyvalue,
-                grants: self.capabilities.grants(),
-                granted: self.capabilities.keyvalue(),
-                denials: &self.denials,
-                caller: &*self.caller,
-            }),
-        };
-        KeyvalueView { way, table: &mut self.table, fuel: &mut self.fuel }
+        let outside = self.caller.outside();
+        let state = outside.map(|outside| self.outside_state.get_or_insert_with(|| OutsideState::new(outside)));
+        KeyvalueView { state, table: &mut self.table, fuel: &mut self.fuel }
     }
 
     /// The capabilities of the tool.
@@ -258,8 +238,8 @@ impl CallState {
     }
 }
 
-fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
-    let (mut builder, gate) = context_of(limits, capabilities);
+fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -> WasiCtx {
+    let mut builder = context_of(limits);
     builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
     for (name, value) in capabilities.environment() {
         builder.env(name, value);
@@ -271,14 +251,14 @@ fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -
     if let Some(text) = grants.stdin() {
         builder.stdin(MemoryInputPipe::new(text.to_owned()));
     }
-    (builder.build(), gate)
+    builder.build()
 }
 
 /// The context of one run of a program: the component's fixed arguments and variables, and the
 /// run's own.
-fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunStreams) -> (WasiCtx, Option<Arc<Gate>>) {
+fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunStreams) -> WasiCtx {
     let RunStreams { invocation, printed } = standard;
-    let (mut builder, gate) = context_of(limits, capabilities);
+    let mut builder = context_of(limits);
     builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));
     let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
     for (name, value) in capabilities.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
@@ -290,15 +270,15 @@ fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunSt
     if let Some(text) = invocation.stdin.or_else(|| grants.stdin().map(str::to_owned)) {
         builder.stdin(MemoryInputPipe::new(text));
     }
-    (builder.build(), gate)
+    builder.build()
 }
 
-/// The common part of every guest's context: bounds, and the rules on sockets.
-fn context_of(limits: &Limits, capabilities: &Capabilities) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
+/// The common part of every guest's context: bounds, and no socket of the kernel's.
+fn context_of(limits: &Limits) -> WasiCtxBuilder {
     let mut builder = WasiCtx::builder();
     builder.max_random_size(limits.random_bytes());
-    let gate = Gate::before(&mut builder, capabilities);
-    (builder, gate)
+    builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+    builder
 }
 
 impl WasiView for CallState {
@@ -312,10 +292,8 @@ impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         self.called();
         let net = Arc::clone(self.net());
-        let Self { http, table, http_context, capabilities, denials, caller, .. } = self;
-        let hooks = http.get_or_insert_with(|| {
-            HttpHooks::new(Arc::clone(capabilities.http()), net, denials.clone(), caller.as_ref())
-        });
+        let Self { http, table, http_context, caller, .. } = self;
+        let hooks = http.get_or_insert_with(|| HttpHooks::new(net, caller.as_ref()));
         WasiHttpCtxView { hooks, table, ctx: http_context }
     }
 }

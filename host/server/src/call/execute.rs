@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{Call, CallResult, CheckedResult, Content, Patience, Tool};
 use toolcell_policy::{Capability, Denial};
-use toolcell_sandbox::{CallInput, CallReport, Captured, Failure, InstanceSource, Redactor, contract};
+use toolcell_sandbox::{CallReport, Captured, Failure, Redactor, SandboxCall, contract};
 
 use super::StartedCall;
 use super::caller::McpCaller;
@@ -112,14 +112,13 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
             .traced(started.trace.clone()),
     );
     let rewritten = started.tool.rewritten(&arguments);
-    let input = CallInput {
+    let input = SandboxCall {
         tool: &target.name,
         arguments_json: rewritten.as_deref().unwrap_or_else(|| arguments.get()),
-        program: target.program.as_deref(),
         limits,
         capabilities: &target.capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
-        source: kept.as_deref().map_or(InstanceSource::Fresh, InstanceSource::Reused),
+        kept: kept.as_deref(),
     };
     started.live().into_iter().for_each(|live| live.enter(CallPhase::Running));
     let Some((group, place)) = started.catalog.walled.of_target(target) else {

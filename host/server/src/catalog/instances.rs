@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::{ComponentPolicy, InstancePolicy};
-use toolcell_sandbox::{ReusedInstance, StartCall};
+use toolcell_sandbox::{RemoteInstance, ReusedInstance, StartCall};
 
 /// Callers of one component with an instance at a time; each holds a share of the pool. A further
 /// caller takes the instance slot of the caller idle for longest. If nobody is idle, its calls get
@@ -25,7 +25,7 @@ pub struct InstancesByCaller {
 
 /// Slot of one caller.
 struct CallerInstance {
-    kept: Arc<ReusedInstance>,
+    kept: Arc<ReusedInstance<RemoteInstance>>,
     used: Instant,
 }
 
@@ -41,7 +41,7 @@ impl InstancesByCaller {
     }
 
     /// That of this caller; `None` where all places are in use.
-    pub(crate) fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance>> {
+    pub(crate) fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance<RemoteInstance>>> {
         let used = Instant::now();
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = callers.get_mut(caller) {
@@ -60,7 +60,7 @@ impl InstancesByCaller {
 
 /// Takes the slot of the caller whose last call is the longest ago. A running or waiting call keeps
 /// its own.
-fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<ReusedInstance>> {
+fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<ReusedInstance<RemoteInstance>>> {
     let idle = callers.iter().filter(|(_, slot)| Arc::strong_count(&slot.kept) == 1);
     let longest = idle.min_by_key(|(_, slot)| slot.used).map(|(caller, _)| caller.clone())?;
     callers.remove(&longest).map(|slot| slot.kept)

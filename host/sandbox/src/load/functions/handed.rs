@@ -11,11 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wasmtime::CacheStore;
 
-use super::Bounds;
 use super::segment::{self, Key, Place};
 
 /// Bytes of all functions that a loader hands back. An interpreter has 35 to 48 MB.
 pub(crate) const HANDED_BYTES_MAX: u64 = 128 << 20;
+
+/// Functions that a loader takes over. An interpreter has 13,000, with 3 to 4 KB each. The index of
+/// so many takes 20 MB while something is compiled.
+const FUNCTIONS_MAX: usize = 1 << 18;
+
+/// Bytes of one function. The largest of CPython has 1.1 MB.
+const FUNCTION_BYTES_MAX: usize = 16 << 20;
 
 /// The functions of one load.
 #[derive(Debug, Default)]
@@ -33,7 +39,7 @@ struct Handed {
 impl HandedFunctions {
     /// Takes what earlier loads left: a file of so many bytes.
     pub(crate) fn take(&self, file: File, bytes: u64) {
-        let places = segment::read_index(&file, bytes, Bounds::default().functions_max).unwrap_or_default();
+        let places = segment::read_index(&file, bytes, FUNCTIONS_MAX).unwrap_or_default();
         let mut handed = self.lock();
         handed.places = places.into_iter().collect();
         handed.file = Some(Arc::new(file));
@@ -65,7 +71,7 @@ impl HandedFunctions {
 impl Handed {
     fn read(&self, key: &Key) -> Option<Vec<u8>> {
         let (file, place) = (self.file.as_deref()?, self.places.get(key)?);
-        Some(place.read(file, Bounds::default().function_bytes_max).ok()?.0)
+        Some(place.read(file, FUNCTION_BYTES_MAX).ok()?)
     }
 }
 
@@ -77,7 +83,7 @@ impl CacheStore for HandedFunctions {
             (Arc::clone(handed.file.as_ref()?), *handed.places.get(&key)?)
         };
         // Outside of the lock: others go on meanwhile.
-        let (code, _) = place.read(&file, Bounds::default().function_bytes_max).ok()?;
+        let code = place.read(&file, FUNCTION_BYTES_MAX).ok()?;
         self.lock().used.insert(key);
         Some(Cow::Owned(code))
     }
@@ -86,7 +92,7 @@ impl CacheStore for HandedFunctions {
         let Ok(key) = Key::try_from(key) else { return false };
         let mut handed = self.lock();
         let bytes = handed.made_bytes.saturating_add(value.len() as u64);
-        if value.len() > Bounds::default().function_bytes_max || bytes > HANDED_BYTES_MAX {
+        if value.len() > FUNCTION_BYTES_MAX || bytes > HANDED_BYTES_MAX {
             return false;
         }
         handed.made_bytes = bytes;
@@ -146,7 +152,7 @@ mod tests {
     #[test]
     fn more_than_may_be_handed_back_is_not_kept() {
         let functions = HandedFunctions::default();
-        let large = vec![0; Bounds::default().function_bytes_max];
+        let large = vec![0; FUNCTION_BYTES_MAX];
         let kept = (0..20).filter(|key| functions.insert(&[*key; 32], large.clone())).count();
         assert_eq!(kept as u64, HANDED_BYTES_MAX / large.len() as u64);
         // With its index it is too much, and nothing of it is written.

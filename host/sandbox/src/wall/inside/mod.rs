@@ -27,6 +27,7 @@ use crate::encoding::{self, EncodingError};
 use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
 use crate::load::start_code::StartCall;
 use crate::run::call::{CallInput, CallReport, InstanceSource};
+use crate::run::instance::Instance;
 use crate::run::reuse::ReusedInstance;
 use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
 use crate::wasi::files::{HandedFiles, MountFacts, ScratchHome};
@@ -97,10 +98,8 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
     };
     // A process has no thread yet, which the walls want, and nothing of a component.
     let sandbox = place.sandbox(SandboxOptions {
-        cache: None,
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
-        outside: true,
     })?;
     let (mut loads, mut scratch) = (Vec::<Handed>::new(), None);
     let bound = loop {
@@ -186,6 +185,9 @@ pub(super) fn closed<T>(frame: Result<T, LinkError>) -> Result<Option<T>, LinkEr
     }
 }
 
+/// An instance of a caller.
+type GuestInstance = ReusedInstance<Box<Instance>>;
+
 /// The state of a sandbox process.
 struct Inside {
     sandbox: Sandbox,
@@ -196,7 +198,7 @@ struct Inside {
     names: Arc<Mutex<Vec<String>>>,
     calls: Arc<Calls>,
     /// Those of callers, by the numbers that the host gave them.
-    instances: HashMap<InstanceId, Arc<ReusedInstance>>,
+    instances: HashMap<InstanceId, Arc<GuestInstance>>,
 }
 
 /// The calls that run.
@@ -349,7 +351,7 @@ impl Inside {
 /// Runs a call between the checks of its arguments and of its result.
 async fn run(
     loaded: &Loaded,
-    (tool, kept): (&Tool, Option<&ReusedInstance>),
+    (tool, kept): (&Tool, Option<&GuestInstance>),
     (arguments, deadline): (String, Duration),
     caller: &Arc<RemoteCaller>,
 ) -> CallReport<CallResult> {

@@ -15,7 +15,7 @@ use super::message::{self, ANSWER_BYTES_MAX, CompileSettings, FromLoader, LinkSe
 use crate::encoding::{decode, encode};
 use crate::engine;
 use crate::engine::background;
-use crate::load::compile::compile_elsewhere;
+use crate::load::compile;
 use crate::load::component::{Mapped, ToolComponent};
 use crate::load::definitions::SchemaLimits;
 use crate::load::error::LoadError;
@@ -132,7 +132,7 @@ fn compiled(
     if let Some(bytes) = functions_bytes {
         functions.take(file()?, bytes);
     }
-    let (survey, code) = match compile_elsewhere(engine, &bytes) {
+    let (survey, code) = match compile::compile(engine, &bytes) {
         Ok(compiled) => compiled,
         Err(error) => {
             let is_known = matches!(error, LoadError::Imports { .. });
@@ -160,10 +160,8 @@ pub(in crate::wall) async fn list(
     // It writes no file, and is handed none to write to.
     let entered = link.enter(settings.memory_bytes_max, 0, Some(code.as_fd()));
     let sandbox = link.place.started(SandboxOptions {
-        cache: None,
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: 1,
-        outside: true,
     })?;
     let mapped = Mapped::of(&sandbox, &code, &settings.facts);
     // No thread starts after the seal: this one does what blocks, from now on.

@@ -1,9 +1,8 @@
 //! Loads that the host keeps for the next start: code, facts, lists of tools and functions. Must
 //! not hold: the form of a file, or its MAC (that is `load::cache`).
 //!
-//! Code from a loader may be anything that the component wanted, so it is mapped in sandbox
-//! processes alone. Its names begin with `loaded-`, and the MAC covers them: a host that runs code
-//! in its own process looks for other names.
+//! Code from a loader may be anything that the component wanted, so it is mapped behind walls alone,
+//! or in threads where the manifest wants none.
 use std::fs::File;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::load::component::CodeFacts;
 use crate::load::digest::Digest;
 use crate::load::functions::handed::HANDED_BYTES_MAX;
 use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
-use crate::load::precompiled::{CodeOrigin, name_elsewhere};
+use crate::load::precompiled::{self, CodeOrigin};
 use crate::load::preview1;
 use crate::load::survey::Survey;
 use crate::load::told;
@@ -67,7 +66,7 @@ impl Kept {
 
     /// The name of everything that the code of these bytes depends on.
     pub(super) fn name(&self, source: Source) -> String {
-        name_elsewhere(&self.engine, source.digest, source.adapted)
+        precompiled::name(&self.engine, source.digest, source.adapted)
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -80,7 +79,7 @@ impl Kept {
         let Told { survey, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
         let file = self.cache.find(&code(&name))?;
         let code = CodeElsewhere { file, facts: source.facts(survey), origin: CodeOrigin::Cache, name: Some(name) };
-        Some(HeldComponent::elsewhere(code, facts))
+        Some(HeldComponent::new(code, facts))
     }
 
     /// Keeps code. Returns it as it is kept, which takes no memory.

@@ -143,7 +143,11 @@ impl Loader {
     /// One sentence: the machine cannot run what would be compiled.
     pub fn new(options: LoaderOptions, starter: Arc<Starter>) -> Result<Self, String> {
         let kept = options.cache.as_ref().map(|cache| {
-            let engine = precompiled::settings_name(options.stack_bytes).map_err(|error| one_line(&error))?;
+            let mut engine = precompiled::settings_name(options.stack_bytes).map_err(|error| one_line(&error))?;
+            if matches!(options.program, Program::Thread(_)) {
+                // What was made behind walls is mapped nowhere else.
+                engine.push_str(" without walls");
+            }
             Ok::<_, String>(Arc::new(Kept::new(Arc::clone(cache), engine)))
         });
         Ok(Self { kept: kept.transpose()?, options, starter })
@@ -188,7 +192,7 @@ impl Loader {
             name
         });
         let code = CodeElsewhere { file, facts, origin: CodeOrigin::Compiled, name };
-        Ok((HeldComponent::elsewhere(code, shown), Some(lister)))
+        Ok((HeldComponent::new(code, shown), Some(lister)))
     }
 
     /// Keeps code for the next start. Returns it as it is kept, or as it was.
@@ -358,7 +362,7 @@ impl Loader {
         limits: &Limits,
         (written, schemas): (&WrittenDescriptions, SchemaLimits),
     ) -> Option<(&Kept, ListName)> {
-        let code = component.code_elsewhere()?.name.as_deref()?;
+        let code = component.code().name.as_deref()?;
         Some((self.kept.as_deref()?, ListName::of((LIST, code), limits, (written, &schemas))?))
     }
 
@@ -372,8 +376,7 @@ impl Loader {
         let Lister(mut run) = match lister {
             Some(lister) => lister,
             None => {
-                let code = component.code_elsewhere();
-                let code = code.ok_or_else(|| NotLoaded::Failed("its code is in the host's own process".to_owned()))?;
+                let code = component.code();
                 let until = Instant::now() + STARTS_WITHIN;
                 let source = in_memory(bytes)?;
                 self.link((&code.file, code.facts), &source, (memory_bytes_max, until), false).await?.1

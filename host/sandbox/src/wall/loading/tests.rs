@@ -19,6 +19,7 @@ use crate::bindings::contract;
 use crate::encoding::{decode, encode};
 use crate::failure::Failure;
 use crate::load::cache::CodeCache;
+use crate::load::compile::compile;
 use crate::load::component::{CodeFacts, ToolComponent};
 use crate::load::definitions::SchemaLimits;
 use crate::load::digest::Digest;
@@ -87,18 +88,20 @@ fn job(bytes: &[u8], time: Duration) -> LoadJob<'static> {
 
 fn loader(program: Command, cache: Option<Arc<CodeCache>>) -> Loader {
     let stack_bytes = SandboxOptions::default().stack_bytes;
-    let options = LoaderOptions { program, stack_bytes, cache, required_walls: RequiredWalls::Best };
+    let options = LoaderOptions { program: program.into(), stack_bytes, cache, required_walls: RequiredWalls::Best };
     Loader::new(options, Arc::new(Starter::new().unwrap())).unwrap()
 }
 
 /// A component, and facts about it that a loader would tell.
 fn held(name: Option<String>) -> (HeldComponent, ComponentFacts, CodeFacts) {
     let sandbox = Sandbox::new(SandboxOptions { calls_max: 1, ..SandboxOptions::default() }).unwrap();
-    let component = ToolComponent::load(&sandbox, &wat::parse_str(ADDS).unwrap()).unwrap();
-    let facts = ComponentFacts::of(&component);
-    let (file, code) = component.hand_over().unwrap();
+    let bytes = wat::parse_str(ADDS).unwrap();
+    let facts = ComponentFacts::of(&ToolComponent::load(&sandbox, &bytes).unwrap());
+    let (survey, code) = compile(sandbox.pooled().engine(), &bytes).unwrap();
+    let file = precompiled::in_memory(&code).unwrap();
+    let code = CodeFacts::new(Digest::of(&bytes), bytes.len() as u64, false, survey);
     let elsewhere = CodeElsewhere { file, facts: code, origin: CodeOrigin::Compiled, name };
-    (HeldComponent::elsewhere(elsewhere, facts.clone()), facts, code)
+    (HeldComponent::new(elsewhere, facts.clone()), facts, code)
 }
 
 #[tokio::test]
@@ -156,7 +159,7 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
     // What all processes may take together is past as well, where this is less.
     let starter = Starter::bounded(1).unwrap();
     // It may be gone before its link is open.
-    let heard = match Run::start(&starter, &idle(), &ToSandbox::Cancel(0), &[]).await {
+    let heard = match Run::start(&starter, &idle().into(), &ToSandbox::Cancel(0), &[]).await {
         Ok(mut run) => run.hear(&bounds(Duration::from_secs(3_600))).await,
         Err(gone) => Err(gone),
     };
@@ -200,11 +203,10 @@ async fn an_answer_out_of_its_turn_is_no_list() {
 }
 
 #[test]
-fn what_a_loader_made_is_found_again_by_loaders_and_by_nobody_else() {
+fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let root = tempfile::tempdir().unwrap();
     let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
-    let options = SandboxOptions { cache: Some(Arc::clone(&cache)), calls_max: 1, ..SandboxOptions::default() };
-    let (stack_bytes, bytes) = (options.stack_bytes, wat::parse_str(ADDS).unwrap());
+    let (stack_bytes, bytes) = (SandboxOptions::default().stack_bytes, wat::parse_str(ADDS).unwrap());
     let kept = Kept::new(Arc::clone(&cache), precompiled::settings_name(stack_bytes).unwrap());
     let (component, facts, code) = held(None);
     let source = Source::of(component.digest(), &bytes);
@@ -217,9 +219,6 @@ fn what_a_loader_made_is_found_again_by_loaders_and_by_nobody_else() {
     let found = kept.find(source).unwrap();
     assert_eq!(found.code_origin(), CodeOrigin::Cache);
     assert_eq!(found.inspection().exports(), component.inspection().exports());
-    let sandbox = Sandbox::new(options).unwrap();
-    assert!(!ToolComponent::is_compiled(&sandbox, &bytes, Digest::of(&bytes)));
-    assert_eq!(ToolComponent::load(&sandbox, &bytes).unwrap().code_origin(), CodeOrigin::Compiled);
     // A file under another's name is nobody's.
     let at = |name: &str| root.path().join("code").join(name);
     let another = Source::of(Digest::of(b"another"), b"another");

@@ -5,20 +5,22 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
-use toolcell_policy::Limit;
 use toolcell_policy::quantity::show_bytes;
+use toolcell_policy::{Limit, Limits};
 use toolcell_walls::link::{LOOK_TIME_MAX, SendError};
 
-use super::SandboxProcess;
 use super::pending::{GIVES_BACK_WITHIN, PendingCall, Returned, finished};
+use super::{RemoteInstance, SandboxProcess};
 use crate::bindings::contract::CallResult;
 use crate::caller::Caller;
 use crate::encoding;
 use crate::engine::duties;
 use crate::failure::Failure;
-use crate::run::call::{CallInput, CallReport};
+use crate::run::call::CallReport;
+use crate::run::reuse::ReusedInstance;
 use crate::wall::attention;
 use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox, WireTrace};
+use crate::wasi::capabilities::Capabilities;
 
 /// The component of a call.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +31,29 @@ pub(crate) struct CalledComponent {
     pub(crate) instance: Option<InstanceId>,
 }
 
+/// One call of one tool.
+pub struct SandboxCall<'a> {
+    /// The tool's name, without the manifest's prefix, or the [path](crate::export) of another
+    /// export.
+    pub tool: &'a str,
+    /// A JSON object. The process checks that it conforms to the tool's input schema.
+    pub arguments_json: &'a str,
+    /// The limits of this tool.
+    pub limits: &'a Limits,
+    /// The capabilities of this tool.
+    pub capabilities: &'a Arc<Capabilities>,
+    /// The sender of the call.
+    pub caller: Arc<dyn Caller>,
+    /// The caller's own instance, with the state of earlier calls in it; `None`: one is made for
+    /// this call.
+    pub kept: Option<&'a ReusedInstance<RemoteInstance>>,
+}
+
 impl SandboxProcess {
     /// Runs a call in this process.
-    pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: CallInput<'_>) -> CallReport<CallResult> {
+    pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: SandboxCall<'_>) -> CallReport<CallResult> {
         let CalledComponent { number: component, instance } = of;
-        let CallInput { tool, arguments_json, limits, capabilities, caller, .. } = input;
+        let SandboxCall { tool, arguments_json, limits, capabilities, caller, .. } = input;
         if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
             return CallReport::not_run(Failure::Host { detail: format!("its sandbox process: {problem}") });
         }

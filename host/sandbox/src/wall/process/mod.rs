@@ -31,6 +31,7 @@ use crate::encoding;
 use crate::wasi::files::ProcessScratch;
 
 pub(crate) use calling::CalledComponent;
+pub use calling::SandboxCall;
 pub(crate) use not_started::NotStarted;
 pub(super) use not_started::end_at_start;
 use pending::PendingCall;
@@ -100,7 +101,7 @@ pub(crate) struct SandboxProcess {
 pub(crate) struct Claim(Arc<SandboxProcess>);
 
 /// An instance in a process, kept for one caller. Dropping it has the process forget it.
-pub(crate) struct RemoteInstance {
+pub struct RemoteInstance {
     process: Weak<SandboxProcess>,
     id: InstanceId,
 }
@@ -385,12 +386,6 @@ impl Drop for Claim {
 }
 
 impl RemoteInstance {
-    /// One that no process keeps.
-    #[cfg(test)]
-    pub(crate) fn of_nothing() -> Self {
-        Self { process: Weak::new(), id: 0 }
-    }
-
     /// Its number there.
     pub(crate) const fn id(&self) -> InstanceId {
         self.id

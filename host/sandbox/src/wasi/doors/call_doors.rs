@@ -17,7 +17,7 @@ use crate::wasi::capabilities::Capabilities;
 use crate::wasi::http::{self, Requests};
 use crate::wasi::keyvalue::{self, KeptState, Session};
 use crate::wasi::net::{CallNet, LOOKUPS_AT_ONCE, NetGuard, NetLimits, OverDirection};
-use crate::wasi::sockets::outside::Deciding;
+use crate::wasi::sockets::Deciding;
 use crate::wasi::sockets::{self, Asked};
 
 /// Requests of a call that have a door while they wait for their turn. More wait in the sandbox
@@ -295,8 +295,8 @@ impl Doors {
                 let addresses = sockets::look_up(self.asked(), &name).await;
                 writer.message(&addresses).await
             }
-            Opening::Tcp(wanted) => sockets::outside::serve_tcp(self.deciding(), wanted, door).await,
-            Opening::Udp(wanted) => sockets::outside::serve_udp(self.deciding(), wanted, door).await,
+            Opening::Tcp(wanted) => sockets::serve_tcp(self.deciding(), wanted, door).await,
+            Opening::Udp(wanted) => sockets::serve_udp(self.deciding(), wanted, door).await,
             Opening::Consent(wish) => {
                 let mut budget = self.asking.lock().await;
                 let _open = self.waited.open();

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caller::consent::Wish;
 use crate::wasi::http;
-use crate::wasi::sockets::outside::{TcpWanted, UdpWanted};
+use crate::wasi::sockets::{TcpWanted, UdpWanted};
 
 /// The first message on a door: the operation that it is for.
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,12 +13,10 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks, WasiHttpView as _,
 };
 
-use super::client::HttpClient;
+use super::fields;
 use super::outside::OutsideRequests;
-use super::requests::{Requests, Sending};
-use super::{fields, held};
+use super::requests::Sending;
 use crate::caller::Caller;
-use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, NetLimits};
 use crate::wasi::state::CallState;
 
@@ -28,13 +26,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes that wasi:http counts for a field beside its name and value: those of both in memory.
 const FIELD_HELD_BYTES: usize = size_of::<HeaderName>() + size_of::<HeaderValue>();
 
-/// wasi:http's way to the requests of one call.
-pub(crate) enum HttpHooks {
-    /// They are made here.
-    Here(Requests),
-    /// They are sent to the host.
-    Outside(OutsideRequests),
-}
+/// wasi:http's way to the requests of one call: they are sent to the host. `None` of a guest without
+/// a call, which makes none.
+pub(crate) struct HttpHooks(Option<OutsideRequests>);
 
 /// wasi:http's own context: the most that a guest's list of fields may grow. It counts each field's
 /// cost in memory too. A guest past it is ended; a guest past the limits of a message is told when
@@ -52,12 +46,9 @@ pub(super) fn held_bytes_max(limits: &NetLimits) -> usize {
 }
 
 impl HttpHooks {
-    /// The requests of a call in this process; those of a call with a way out go through it.
-    pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials, caller: &dyn Caller) -> Self {
-        match caller.outside() {
-            Some(outside) => Self::Outside(OutsideRequests::new(outside, net)),
-            None => Self::Here(Requests::new(client, net, denials)),
-        }
+    /// The requests of a call.
+    pub(crate) fn new(net: Arc<CallNet>, caller: &dyn Caller) -> Self {
+        Self(caller.outside().map(|outside| OutsideRequests::new(outside, net)))
     }
 }
 
@@ -106,12 +97,9 @@ impl WasiHttpHooks for HttpHooks {
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Sending {
-        match self {
-            Self::Here(requests) => {
-                let requests = requests.clone();
-                Box::new(async move { Box::into_pin(requests.send(held::hold(request).await, options)).await })
-            }
-            Self::Outside(requests) => requests.send(request, options),
+        match &self.0 {
+            Some(requests) => requests.send(request, options),
+            None => Box::new(std::future::ready(Err(Error::HttpRequestDenied))),
         }
     }
 

@@ -5,7 +5,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTabl
 use super::bindings::wasi::keyvalue::store::{self, Error, KeyResponse};
 use super::bindings::wasi::keyvalue::{atomics, batch};
 use super::error::Refusal;
-use super::operations::{KeptState, Operation, Outcome};
+use super::operations::{Operation, Outcome};
 use super::outside::OutsideState;
 use super::store::check_count;
 use crate::engine::duties;
@@ -44,17 +44,10 @@ impl From<ResourceTableError> for Trouble {
 
 /// The kept state of a call with the other parts of its store that the interface needs.
 pub(crate) struct KeyvalueView<'a> {
-    pub(crate) way: StateWay<'a>,
+    /// The state that the host keeps; `None` of a guest without a call.
+    pub(crate) state: Option<&'a mut OutsideState>,
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) fuel: &'a mut HostFuel,
-}
-
-/// The way to the state.
-pub(crate) enum StateWay<'a> {
-    /// It is kept by this process.
-    Here(KeptState<'a>),
-    /// It is kept by the host, and this is a sandbox process.
-    Outside(&'a mut OutsideState),
 }
 
 /// Marks [`KeyvalueView`] for the linker.
@@ -103,9 +96,9 @@ impl KeyvalueView<'_> {
     /// protocol's threads.
     async fn perform(&mut self, bucket: &str, operation: Operation) -> Result<Outcome, Trouble> {
         duties::leave().await;
-        match &mut self.way {
-            StateWay::Here(state) => state.perform(bucket, operation).await,
-            StateWay::Outside(state) => state.perform(bucket, operation).await,
+        match &mut self.state {
+            Some(state) => state.perform(bucket, operation).await,
+            None => Err(Trouble::Guest(Error::AccessDenied)),
         }
     }
 

@@ -33,7 +33,7 @@ mod tests;
 
 pub(crate) use error::Fault;
 pub(crate) use granted::{GrantedState, StatePlace, prepare};
-pub(crate) use host::{KeyvalueView, StateWay, add_to_linker};
+pub(crate) use host::{KeyvalueView, add_to_linker};
 pub(crate) use operations::KeptState;
 pub(crate) use outside::OutsideState;
 pub(crate) use session::Session;

@@ -11,7 +11,6 @@
 
 mod call_net;
 mod dialer;
-mod gate;
 mod metered;
 mod resolver;
 #[cfg(test)]
@@ -21,6 +20,5 @@ mod tests;
 
 pub(crate) use call_net::{CallNet, LOOKUPS_AT_ONCE, NetGuard, NetLimits, OverDirection};
 pub(crate) use dialer::dial;
-pub(crate) use gate::{Gate, is_implicit};
 pub(crate) use metered::Metered;
 pub(crate) use resolver::{ADDRESSES_MAX, LookupError, Resolver};

@@ -13,7 +13,7 @@ use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketResult, subscribe}
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
 use super::bindings::wasi::sockets::ip_name_lookup::{Host, HostResolveAddressStream};
-use super::outside::message::{Addresses, Code};
+use super::message::{Addresses, Code};
 use crate::caller::denials::Denials;
 use crate::caller::outside::Outside;
 use crate::wasi::capabilities::Capabilities;
@@ -147,7 +147,7 @@ impl Asked<'_> {
     }
 }
 
-/// Looks a name up for a guest in a sandbox process.
+/// The host's side of a look-up.
 pub(crate) async fn look_up(asked: Asked<'_>, name: &str) -> Addresses {
     let found = match asked.begin(name) {
         Ok(Begun::Looks(lookup)) => lookup.run().await,
@@ -173,24 +173,15 @@ async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<CallNet>, name: Str
 impl Host for CallState {
     fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
         self.table().get(&network)?;
-        if let Some(outside) = self.caller.outside() {
-            if name.len() > NAME_BYTES_MAX {
-                return Err(ErrorCode::InvalidArgument.into());
-            }
-            let net = self.socket_net();
-            if !net.lookup() {
-                return Err(ErrorCode::PermanentResolverFailure.into());
-            }
-            let answers = Answers::Waiting(spawn(look_up_outside(outside, net, name)));
-            return Ok(self.table().push(answers)?);
+        if name.len() > NAME_BYTES_MAX {
+            return Err(ErrorCode::InvalidArgument.into());
         }
-        let net = self.socket_net();
-        let capabilities = Arc::clone(self.capabilities());
-        let asked = Asked { capabilities: &capabilities, net: &net, denials: &self.denials };
-        let answers = match asked.begin(&name)? {
-            Begun::Looks(lookup) => Answers::Waiting(spawn(lookup.run())),
-            Begun::Placeheld(address) => Answers::Ready(Ok(vec![address].into_iter())),
-        };
+        let outside = self.caller.outside().ok_or_else(super::denied)?;
+        let net = Arc::clone(self.net());
+        if !net.lookup() {
+            return Err(ErrorCode::PermanentResolverFailure.into());
+        }
+        let answers = Answers::Waiting(spawn(look_up_outside(outside, net, name)));
         Ok(self.table().push(answers)?)
     }
 }

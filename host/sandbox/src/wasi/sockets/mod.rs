@@ -1,14 +1,13 @@
 //! `wasi:sockets`: TCP and UDP to where the policy permits, and look-ups of names that its rules
 //! name.
 //!
-//! wasmtime-wasi has the sockets, and this stands before it. Each address is decided on where it is
-//! asked for, with a denial that names it. Each byte is charged to its call, and each socket and
-//! look-up is counted. [`Gate`](crate::wasi::net::Gate) stands behind: wasmtime-wasi asks it before
-//! every system call, and it decides from the same rules.
+//! A socket in the guest's process is only a record of what the guest set. The host connects, after
+//! its policy said yes, and hands bytes and packets on. It does not hand over the connected socket:
+//! the process could then pass the call's limits, and go on after its end.
 //!
 //! | asked for | what happens |
 //! |---|---|
-//! | a socket | given where there is a rule of its protocol, or attempts are observed; counted |
+//! | a socket | given, and counted |
 //! | bind to the unspecified address, port 0 | done; packets come from permitted addresses only |
 //! | bind to anything else, listen, accept | denied, always |
 //! | TCP connect, UDP connect, each UDP packet out | the address is decided on |
@@ -16,12 +15,21 @@
 //! | look-up | the name is decided on, then each address it leads to |
 //! | look-up of a denied name, observed or asked about | an address in its place, to see the port |
 //!
-//! In a sandbox process, `outside/` stands in their place.
+//! | file | holds |
+//! |---|---|
+//! | [`message`] | the messages, and wasi:sockets' errors in them |
+//! | [`options`] | options that the guest may set |
+//! | [`tcp`], [`streams`], [`udp`] | sockets in the guest's process |
+//! | [`lookup`] | look-ups, on both sides |
+//! | [`serve_tcp`], [`serve_udp`] | the host's side of sockets |
 //!
 //! Must not hold: rules.
 mod bindings;
 mod lookup;
-pub(crate) mod outside;
+pub(crate) mod message;
+mod options;
+mod serve_tcp;
+mod serve_udp;
 mod streams;
 mod tcp;
 #[cfg(test)]
@@ -31,37 +39,33 @@ mod udp;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use toolcell_policy::{AddressPermit, Capability, Denial};
+use toolcell_policy::{Capability, Grants};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::bindings::sockets as wasi;
-use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
-use wasmtime_wasi::p2::bindings::sockets::{tcp_create_socket, udp_create_socket};
-use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult, TcpSocket, UdpSocket};
+use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
+use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
 pub(crate) use lookup::{Asked, look_up, resolved};
+pub(crate) use message::{TcpWanted, UdpWanted};
+pub(crate) use serve_tcp::serve as serve_tcp;
+pub(crate) use serve_udp::serve as serve_udp;
 
-use crate::wasi::net::{CallNet, is_implicit};
+use crate::caller::denials::Denials;
+use crate::caller::outside::Outside;
+use crate::wasi::net::CallNet;
 use crate::wasi::state::CallState;
 
-/// Everything of `wasi:sockets`; `outside`: for a sandbox process, which opens none itself.
-pub(crate) fn add_to_linker(linker: &mut Linker<CallState>, outside: bool) -> wasmtime::Result<()> {
+/// Everything of `wasi:sockets`.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    use bindings::wasi::sockets as own;
     type State = CallState;
     type HasState = HasSelf<CallState>;
-    if outside {
-        outside::add_to_linker(linker)?;
-    } else {
-        // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by
-        // there.
-        wasi::tcp::add_to_linker::<State, HasState>(linker, State::reached)?;
-        linker.allow_shadowing(true);
-        tcp::add_connect(linker)?;
-        linker.allow_shadowing(false);
-        wasi::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
-        wasi::udp::add_to_linker::<State, HasState>(linker, State::reached)?;
-        wasi::udp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
-    }
-    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::tcp::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::udp::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::udp_create_socket::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::ip_name_lookup::add_to_linker::<State, HasState>(linker, State::called)?;
     wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
     let options = wasi::network::LinkOptions::default();
     wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)
@@ -85,71 +89,44 @@ impl wasi::network::HostNetwork for CallState {
     }
 }
 
-impl tcp_create_socket::Host for CallState {
-    fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
-        if !self.capabilities().has_sockets(Capability::Tcp) {
-            return Err(denied());
-        }
-        self.count_socket()?;
-        tcp_create_socket::Host::create_tcp_socket(&mut self.sockets(), family)
-    }
+/// The parts of a call that decide on its sockets, on the host's side.
+#[derive(Clone, Copy)]
+pub(crate) struct Deciding<'a> {
+    pub(crate) net: &'a Arc<CallNet>,
+    pub(crate) grants: &'a Grants,
+    pub(crate) denials: &'a Denials,
 }
 
-impl udp_create_socket::Host for CallState {
-    async fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
-        if !self.capabilities().has_sockets(Capability::Udp) {
-            return Err(denied());
-        }
-        self.count_socket()?;
-        udp_create_socket::Host::create_udp_socket(&mut self.sockets(), family).await
+impl Deciding<'_> {
+    /// True if the guest may reach the address. If not, it is recorded.
+    fn permits(&self, capability: Capability, to: SocketAddr) -> bool {
+        let decision = self.decide(capability, to);
+        decision.map_err(|denial| self.denials.add(denial)).is_ok()
+    }
+
+    fn decide(
+        &self,
+        capability: Capability,
+        to: SocketAddr,
+    ) -> Result<toolcell_policy::AddressPermit, toolcell_policy::Denial> {
+        self.net.decide(self.grants, |network| match capability {
+            Capability::Udp => network.udp(to, &self.net.resolved()),
+            _ => network.tcp(to, &self.net.resolved()),
+        })
     }
 }
 
 impl CallState {
-    /// The call's share of the network, known to the gate as well.
-    pub(crate) fn socket_net(&mut self) -> Arc<CallNet> {
-        let net = Arc::clone(self.net());
-        if let Some(gate) = self.gate() {
-            gate.of(&net);
-        }
-        net
+    /// The way out for a new socket, which is counted.
+    fn new_socket(&mut self) -> SocketResult<Arc<dyn Outside>> {
+        let outside = self.caller.outside().ok_or_else(denied)?;
+        if self.net().socket() { Ok(outside) } else { Err(ErrorCode::NewSocketLimit.into()) }
     }
+}
 
-    /// Binding is for clients: to nowhere in particular.
-    fn may_bind(&mut self, capability: Capability, address: SocketAddr) -> SocketResult<()> {
-        if is_implicit(address) {
-            self.socket_net();
-            return Ok(());
-        }
-        self.deny(self.capabilities().grants().network().never_listens(capability, "bind", address));
-        Err(denied())
-    }
-
-    /// A TCP connection to this address, or the denial of it.
-    fn may_connect(&mut self, address: SocketAddr) -> SocketResult<()> {
-        let net = self.socket_net();
-        let decision = net.decide(self.capabilities().grants(), |network| network.tcp(address, &net.resolved()));
-        self.record(decision)
-    }
-
-    /// UDP packets to and from this address, or the denial of it.
-    fn may_send(&mut self, address: SocketAddr) -> SocketResult<()> {
-        let net = self.socket_net();
-        let decision = net.decide(self.capabilities().grants(), |network| network.udp(address, &net.resolved()));
-        self.record(decision)
-    }
-
-    fn record(&self, decision: Result<AddressPermit, Denial>) -> SocketResult<()> {
-        decision.map(drop).map_err(|denial| {
-            self.deny(denial);
-            denied()
-        })
-    }
-
-    /// Counts a socket towards its limit.
-    fn count_socket(&mut self) -> SocketResult<()> {
-        if self.socket_net().socket() { Ok(()) } else { Err(ErrorCode::NewSocketLimit.into()) }
-    }
+/// True for the address that the system would bind to by itself.
+fn is_implicit(address: SocketAddr) -> bool {
+    address.ip().is_unspecified() && address.port() == 0
 }
 
 fn denied() -> SocketError {

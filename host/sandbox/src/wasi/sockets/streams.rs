@@ -1,90 +1,212 @@
-//! The two directions of a TCP connection, with each byte charged to the call. Must not hold: their
-//! targets.
-use std::sync::Arc;
+//! The two directions of a TCP connection that the host has. Must not hold: making it.
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use wasmtime_wasi::async_trait;
-use wasmtime_wasi::p2::{
-    DynInputStream, DynOutputStream, InputStream, OutputStream, Pollable, StreamError, StreamResult,
-};
+use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
+use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
+use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
-use crate::wasi::net::CallNet;
+use super::message::{SendsNoMore, TcpSaid};
+use crate::wasi::doors::frame::{DATA_BYTES_MAX, HOST_BYTES_MAX, decoded};
+use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter};
 
-/// The incoming direction.
-pub(super) struct ChargedInput {
-    inner: DynInputStream,
-    net: Arc<CallNet>,
+/// The incoming direction. Its socket holds it as well, to shut it down.
+#[derive(Clone)]
+pub(super) struct Input(Arc<Mutex<Reading>>);
+
+/// The outgoing direction, likewise.
+#[derive(Clone)]
+pub(super) struct Output(Arc<Mutex<Writing>>);
+
+enum Reading {
+    /// Open, with bytes that came and were not read.
+    Open(FrameReader, Bytes),
+    /// Broken, and the guest has not been told.
+    Broken(String),
+    Closed,
 }
 
-/// The outgoing direction.
-pub(super) struct ChargedOutput {
-    inner: DynOutputStream,
-    net: Arc<CallNet>,
+enum Writing {
+    Ready(FrameWriter),
+    /// A piece is on its way.
+    Busy(AbortOnDropJoinHandle<Result<FrameWriter, DoorError>>),
+    /// The last piece is on its way, and then the end.
+    Ending(AbortOnDropJoinHandle<()>),
+    Closed,
 }
 
-impl ChargedInput {
-    pub(super) fn new(inner: DynInputStream, net: Arc<CallNet>) -> Self {
-        Self { inner, net }
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl ChargedOutput {
-    pub(super) fn new(inner: DynOutputStream, net: Arc<CallNet>) -> Self {
-        Self { inner, net }
-    }
+fn failed(text: &str) -> StreamError {
+    StreamError::LastOperationFailed(wasmtime::Error::msg(text.to_owned()))
 }
 
-#[async_trait]
-impl Pollable for ChargedInput {
-    async fn ready(&mut self) {
-        self.inner.ready().await;
-    }
-}
-
-#[async_trait]
-impl InputStream for ChargedInput {
-    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
-        let bytes = self.inner.read(size)?;
-        if self.net.charge_ingress(bytes.len() as u64) { Ok(bytes) } else { Err(over("ingress")) }
-    }
-
-    async fn cancel(&mut self) {
-        self.inner.cancel().await;
-    }
-}
-
-#[async_trait]
-impl Pollable for ChargedOutput {
-    async fn ready(&mut self) {
-        self.inner.ready().await;
-    }
-}
-
-#[async_trait]
-impl OutputStream for ChargedOutput {
-    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        let wanted = bytes.len() as u64;
-        let taken = self.net.take_egress(wanted);
-        if taken < wanted {
-            self.net.give_back_egress(taken);
-            return Err(over("egress"));
+impl Reading {
+    /// Ready once there are bytes, or none will come.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Self::Open(reader, bytes) = self else { return Poll::Ready(()) };
+        while bytes.is_empty() {
+            let said = match ready!(reader.poll_frame(context, HOST_BYTES_MAX)) {
+                Ok(Some(Frame::Data(data))) => {
+                    *bytes = data;
+                    continue;
+                }
+                Ok(Some(Frame::Message(message))) => decoded(&message),
+                Ok(None) => Err(DoorError::Closed),
+                Err(error) => Err(error),
+            };
+            *self = match said {
+                Ok(TcpSaid::Ended) => Self::Closed,
+                Ok(TcpSaid::Over(limit)) => Self::Broken(format!("the call has used its whole limit \"{limit}\"")),
+                Ok(TcpSaid::Broken(code)) => Self::Broken(ErrorCode::from(code).to_string()),
+                // An end that nobody told is none of the server's.
+                Ok(TcpSaid::Connected(_) | TcpSaid::Refused(_)) | Err(_) => {
+                    Self::Broken("the host closed the connection".to_owned())
+                }
+            };
+            break;
         }
-        self.inner.write(bytes)
+        Poll::Ready(())
+    }
+}
+
+impl Input {
+    pub(super) fn new(reader: FrameReader) -> Self {
+        Self(Arc::new(Mutex::new(Reading::Open(reader, Bytes::new()))))
+    }
+
+    /// The guest reads no more.
+    pub(super) fn shut_down(&self) {
+        *lock(&self.0) = Reading::Closed;
+    }
+}
+
+#[async_trait]
+impl Pollable for Input {
+    async fn ready(&mut self) {
+        std::future::poll_fn(|context| lock(&self.0).poll_ready(context)).await;
+    }
+}
+
+#[async_trait]
+impl InputStream for Input {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        let mut reading = lock(&self.0);
+        let _ = reading.poll_ready(&mut Context::from_waker(Waker::noop()));
+        match &mut *reading {
+            Reading::Open(_, bytes) => Ok(bytes.split_to(size.min(bytes.len()))),
+            Reading::Closed => Err(StreamError::Closed),
+            Reading::Broken(_) => match std::mem::replace(&mut *reading, Reading::Closed) {
+                Reading::Broken(text) => Err(failed(&text)),
+                _ => Err(StreamError::Closed),
+            },
+        }
+    }
+}
+
+impl Writing {
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Closed)
+    }
+
+    /// Ready once it takes more, or never will again.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let next = match self {
+            Self::Busy(task) => match ready!(Pin::new(task).poll(context)) {
+                Ok(writer) => Self::Ready(writer),
+                Err(_) => Self::Closed,
+            },
+            Self::Ending(task) => {
+                ready!(Pin::new(task).poll(context));
+                Self::Closed
+            }
+            Self::Ready(_) | Self::Closed => return Poll::Ready(()),
+        };
+        *self = next;
+        Poll::Ready(())
+    }
+
+    fn end(&mut self) {
+        let ending = match self.take() {
+            Self::Ready(writer) => spawn(end(async { Ok(writer) })),
+            Self::Busy(task) => spawn(end(task)),
+            Self::Ending(task) => task,
+            Self::Closed => return,
+        };
+        *self = Self::Ending(ending);
+    }
+}
+
+/// Tells the host that no more is sent, once the last piece was.
+async fn end(last: impl Future<Output = Result<FrameWriter, DoorError>>) {
+    if let Ok(mut writer) = last.await {
+        let _ = writer.message(&SendsNoMore).await;
+        // The other direction goes on.
+        writer.forget();
+    }
+}
+
+impl Output {
+    pub(super) fn new(writer: FrameWriter) -> Self {
+        Self(Arc::new(Mutex::new(Writing::Ready(writer))))
+    }
+
+    /// The guest sends no more.
+    pub(super) fn shut_down(&self) {
+        lock(&self.0).end();
+    }
+}
+
+#[async_trait]
+impl Pollable for Output {
+    async fn ready(&mut self) {
+        std::future::poll_fn(|context| lock(&self.0).poll_ready(context)).await;
+    }
+}
+
+#[async_trait]
+impl OutputStream for Output {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let mut writing = lock(&self.0);
+        match writing.take() {
+            Writing::Ready(mut writer) if bytes.len() <= DATA_BYTES_MAX => {
+                *writing = if bytes.is_empty() {
+                    Writing::Ready(writer)
+                } else {
+                    Writing::Busy(spawn(async move { writer.data(bytes).await.map(|()| writer) }))
+                };
+                Ok(())
+            }
+            Writing::Closed => Err(StreamError::Closed),
+            other => {
+                *writing = other;
+                Err(StreamError::Trap(wasmtime::Error::msg("more is written than `check-write` permitted")))
+            }
+        }
     }
 
     fn flush(&mut self) -> StreamResult<()> {
-        self.inner.flush()
+        // Pieces go as soon as the host takes them.
+        if matches!(*lock(&self.0), Writing::Closed) { Err(StreamError::Closed) } else { Ok(()) }
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        self.inner.check_write()
+        let mut writing = lock(&self.0);
+        let _ = writing.poll_ready(&mut Context::from_waker(Waker::noop()));
+        match &*writing {
+            Writing::Ready(_) => Ok(DATA_BYTES_MAX),
+            Writing::Busy(_) | Writing::Ending(_) => Ok(0),
+            Writing::Closed => Err(StreamError::Closed),
+        }
     }
 
     async fn cancel(&mut self) {
-        self.inner.cancel().await;
+        // What the guest has written is sent, though it closes the stream.
+        self.ready().await;
     }
-}
-
-fn over(limit: &str) -> StreamError {
-    StreamError::LastOperationFailed(wasmtime::Error::msg(format!("the call has used its whole limit \"{limit}\"")))
 }

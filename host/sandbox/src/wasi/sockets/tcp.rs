@@ -1,188 +1,362 @@
-//! `wasi:sockets/tcp`: wasmtime-wasi's sockets, behind decisions on the addresses that they bind
-//! and connect to.
-use std::net::SocketAddr;
+//! TCP sockets of a guest in a sandbox process. Must not hold: decisions on what they connect to.
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 
 use toolcell_policy::Capability;
-use wasmtime::StoreContextMut;
-use wasmtime::component::{Linker, Resource};
+use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
-use wasmtime_wasi::p2::bindings::sockets::tcp::{Host, HostTcpSocket, ShutdownType};
-use wasmtime_wasi::p2::pipe::{ClosedInputStream, ClosedOutputStream};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Network, SocketResult, TcpSocket};
-use wasmtime_wasi::sockets::WasiSocketsView as _;
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, DynPollable, Network, Pollable, SocketError, SocketResult, subscribe,
+};
+use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
+use super::bindings::wasi::sockets::tcp::{Host, HostTcpSocket, ShutdownType};
+use super::bindings::wasi::sockets::tcp_create_socket;
 use super::denied;
-use super::streams::{ChargedInput, ChargedOutput};
+use super::is_implicit;
+use super::message::{TcpSaid, TcpWanted};
+use super::options::Options;
+use super::streams::{Input, Output};
+use crate::caller::outside::Outside;
+use crate::wasi::doors::frame::HOST_BYTES_MAX;
+use crate::wasi::doors::{Door, FrameReader, FrameWriter, Opening};
 use crate::wasi::state::CallState;
 
-type Socket = Resource<TcpSocket>;
 type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
+
+/// A socket: what the guest set, and its connection.
+pub struct TcpSocket {
+    outside: Arc<dyn Outside>,
+    family: IpAddressFamily,
+    options: Options,
+    state: State,
+}
+
+enum State {
+    New,
+    Binding,
+    Bound,
+    Connecting(AbortOnDropJoinHandle<Result<Connected, ErrorCode>>),
+    /// The attempt is over, and the guest has not been told.
+    Tried(Result<Connected, ErrorCode>),
+    Connected {
+        local: SocketAddr,
+        remote: SocketAddr,
+        input: Input,
+        output: Output,
+    },
+    Failed(ErrorCode),
+}
+
+/// A connection that the host has made.
+struct Connected {
+    local: SocketAddr,
+    remote: SocketAddr,
+    reader: FrameReader,
+    writer: FrameWriter,
+}
+
+impl TcpSocket {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let State::Connecting(attempt) = &mut self.state {
+            self.state = State::Tried(ready!(Pin::new(attempt).poll(context)));
+        }
+        Poll::Ready(())
+    }
+
+    fn may_connect(&self) -> SocketResult<()> {
+        match self.state {
+            State::New | State::Bound => Ok(()),
+            State::Binding | State::Connecting(_) | State::Tried(_) => Err(ErrorCode::ConcurrencyConflict.into()),
+            State::Connected { .. } | State::Failed(_) => Err(ErrorCode::InvalidState.into()),
+        }
+    }
+
+    /// The address that a socket has before the host has made it.
+    fn unspecified(&self) -> SocketAddr {
+        match self.family {
+            IpAddressFamily::Ipv4 => SocketAddr::from(([0; 4], 0)),
+            IpAddressFamily::Ipv6 => SocketAddr::from(([0_u16; 8], 0)),
+        }
+    }
+}
+
+/// True for an address that a socket of this family can be connected to, as wasmtime-wasi has it.
+pub(super) fn is_remote(to: SocketAddr, family: IpAddressFamily) -> bool {
+    let of_family = match (to.ip(), family) {
+        (IpAddr::V4(_), IpAddressFamily::Ipv4) => true,
+        (IpAddr::V6(six), IpAddressFamily::Ipv6) => {
+            let is_compatible = matches!(six.segments(), [0, 0, 0, 0, 0, 0, a, b] if a != 0 || b > 1);
+            !is_compatible && six.to_ipv4_mapped().is_none()
+        }
+        _ => false,
+    };
+    of_family && !to.ip().is_unspecified() && to.port() != 0
+}
+
+/// True for an address that a TCP socket can be connected to; `six`: a socket of IPv6.
+pub(super) fn can_connect(to: SocketAddr, six: bool) -> bool {
+    is_remote(to, if six { IpAddressFamily::Ipv6 } else { IpAddressFamily::Ipv4 }) && is_unicast(to.ip())
+}
+
+fn is_unicast(to: IpAddr) -> bool {
+    !to.is_multicast() && !matches!(to, IpAddr::V4(four) if four.is_broadcast())
+}
+
+/// Has the host connect.
+async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connected, ErrorCode> {
+    let remote = wanted.to;
+    let door = Door::open(&*outside).await.map_err(|_| ErrorCode::NewSocketLimit)?;
+    let (mut reader, mut writer) = door.split();
+    let said = match writer.message(&Opening::Tcp(wanted)).await {
+        Ok(()) => reader.message(HOST_BYTES_MAX).await,
+        Err(error) => Err(error),
+    };
+    match said {
+        Ok(TcpSaid::Connected(local)) => Ok(Connected { local, remote, reader, writer }),
+        Ok(TcpSaid::Refused(code)) => Err(code.into()),
+        _ => Err(ErrorCode::ConnectionAborted),
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for TcpSocket {
+    async fn ready(&mut self) {
+        std::future::poll_fn(|context| self.poll(context)).await;
+    }
+}
 
 impl Host for CallState {}
 
-/// `start-connect`, which may ask a person first.
-pub(super) fn add_connect(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    let mut tcp = linker.instance("wasi:sockets/tcp@0.2.12")?;
-    tcp.func_wrap_async(
-        "[method]tcp-socket.start-connect",
-        |mut store: StoreContextMut<'_, CallState>, (socket, net, to): (Socket, Resource<Network>, IpSocketAddress)| {
-            Box::new(async move {
-                let state = store.data_mut().reached();
-                let to = state.ask_before_socket(Capability::Tcp, to.into()).await?;
-                match HostTcpSocket::start_connect(state, socket, net, to.into()) {
-                    Ok(()) => Ok((Ok::<(), ErrorCode>(()),)),
-                    Err(error) => Ok((Err(error.downcast()?),)),
-                }
-            })
-        },
-    )
+impl tcp_create_socket::Host for CallState {
+    fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
+        let outside = self.new_socket()?;
+        Ok(self.table().push(TcpSocket { outside, family, options: Options::default(), state: State::New })?)
+    }
 }
 
 impl CallState {
-    /// Puts the meter before wasmtime-wasi's streams.
-    fn charge(&mut self, streams: Streams) -> SocketResult<Streams> {
-        let (input, output) = streams;
-        let net = self.socket_net();
-        let table = self.table();
-        let inner: &mut DynInputStream = table.get_mut(&input)?;
-        let plain = std::mem::replace(inner, Box::new(ClosedInputStream));
-        *inner = Box::new(ChargedInput::new(plain, Arc::clone(&net)));
-        let inner: &mut DynOutputStream = table.get_mut(&output)?;
-        let plain = std::mem::replace(inner, Box::new(ClosedOutputStream));
-        *inner = Box::new(ChargedOutput::new(plain, net));
-        Ok((input, output))
+    fn tcp_socket(&mut self, socket: &Resource<TcpSocket>) -> SocketResult<&mut TcpSocket> {
+        Ok(self.table().get_mut(socket)?)
     }
 
-    fn never_listens(&mut self, socket: &Socket) -> SocketResult<()> {
-        let local = self.sockets().local_address(Resource::new_borrow(socket.rep())).map(SocketAddr::from);
-        let local = local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        self.deny(self.capabilities().grants().network().never_listens(Capability::Tcp, "listen", local));
+    fn never_listens(&mut self, capability: Capability, what: &str, local: SocketAddr) -> SocketResult<()> {
+        self.deny(self.capabilities().grants().network().never_listens(capability, what, local));
         Err(denied())
+    }
+
+    /// Binding is for clients: to nowhere in particular.
+    pub(super) fn may_bind(&mut self, capability: Capability, address: SocketAddr) -> SocketResult<()> {
+        if is_implicit(address) { Ok(()) } else { self.never_listens(capability, "bind", address) }
     }
 }
 
 impl HostTcpSocket for CallState {
-    async fn start_bind(&mut self, socket: Socket, net: Resource<Network>, to: IpSocketAddress) -> SocketResult<()> {
+    fn start_bind(
+        &mut self,
+        socket: Resource<TcpSocket>,
+        network: Resource<Network>,
+        to: IpSocketAddress,
+    ) -> SocketResult<()> {
+        self.table().get(&network)?;
         self.may_bind(Capability::Tcp, to.into())?;
-        self.sockets().start_bind(socket, net, to).await
+        let socket = self.tcp_socket(&socket)?;
+        match socket.state {
+            State::New => {
+                socket.state = State::Binding;
+                Ok(())
+            }
+            State::Binding | State::Connecting(_) | State::Tried(_) => Err(ErrorCode::ConcurrencyConflict.into()),
+            _ => Err(ErrorCode::InvalidState.into()),
+        }
     }
 
-    fn finish_bind(&mut self, socket: Socket) -> SocketResult<()> {
-        self.sockets().finish_bind(socket)
+    fn finish_bind(&mut self, socket: Resource<TcpSocket>) -> SocketResult<()> {
+        let socket = self.tcp_socket(&socket)?;
+        if !matches!(socket.state, State::Binding) {
+            return Err(ErrorCode::NotInProgress.into());
+        }
+        socket.state = State::Bound;
+        Ok(())
     }
 
-    fn start_connect(&mut self, socket: Socket, net: Resource<Network>, to: IpSocketAddress) -> SocketResult<()> {
-        self.may_connect(to.into())?;
-        self.sockets().start_connect(socket, net, to)
+    async fn start_connect(
+        &mut self,
+        socket: Resource<TcpSocket>,
+        network: Resource<Network>,
+        to: IpSocketAddress,
+    ) -> SocketResult<()> {
+        self.table().get(&network)?;
+        self.tcp_socket(&socket)?.may_connect()?;
+        let asked = self.ask_before_socket(Capability::Tcp, to.into()).await;
+        let to = asked.map_err(SocketError::trap)?;
+        let socket = self.tcp_socket(&socket)?;
+        let six = socket.family == IpAddressFamily::Ipv6;
+        let wanted = TcpWanted { to, six, options: socket.options.clone() };
+        if !can_connect(to, six) {
+            // The host denies it, or says so too. A guest is told at once, as in the host's own.
+            let refused = connect(Arc::clone(&socket.outside), wanted).await;
+            return Err(refused.err().unwrap_or(ErrorCode::InvalidArgument).into());
+        }
+        socket.state = State::Connecting(spawn(connect(Arc::clone(&socket.outside), wanted)));
+        Ok(())
     }
 
-    fn finish_connect(&mut self, socket: Socket) -> SocketResult<Streams> {
-        let streams = self.sockets().finish_connect(socket)?;
-        self.charge(streams)
+    fn finish_connect(&mut self, socket: Resource<TcpSocket>) -> SocketResult<Streams> {
+        let own = self.tcp_socket(&socket)?;
+        if own.poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            return Err(ErrorCode::WouldBlock.into());
+        }
+        if !matches!(own.state, State::Tried(_)) {
+            return Err(ErrorCode::NotInProgress.into());
+        }
+        match std::mem::replace(&mut own.state, State::Failed(ErrorCode::InvalidState)) {
+            State::Tried(Ok(Connected { local, remote, reader, writer })) => {
+                let (input, output) = (Input::new(reader), Output::new(writer));
+                own.state = State::Connected { local, remote, input: input.clone(), output: output.clone() };
+                let input: DynInputStream = Box::new(input);
+                let output: DynOutputStream = Box::new(output);
+                let input = self.table().push_child(input, &socket)?;
+                let output = self.table().push_child(output, &socket)?;
+                Ok((input, output))
+            }
+            State::Tried(Err(code)) => {
+                own.state = State::Failed(code);
+                Err(code.into())
+            }
+            other => {
+                own.state = other;
+                Err(ErrorCode::NotInProgress.into())
+            }
+        }
     }
 
-    async fn start_listen(&mut self, socket: Socket) -> SocketResult<()> {
-        self.never_listens(&socket)
+    fn start_listen(&mut self, socket: Resource<TcpSocket>) -> SocketResult<()> {
+        let local = self.tcp_socket(&socket)?.unspecified();
+        self.never_listens(Capability::Tcp, "listen", local)
     }
 
-    fn finish_listen(&mut self, socket: Socket) -> SocketResult<()> {
-        self.sockets().finish_listen(socket)
+    fn finish_listen(&mut self, _: Resource<TcpSocket>) -> SocketResult<()> {
+        Err(ErrorCode::NotInProgress.into())
     }
 
     fn accept(
         &mut self,
-        socket: Socket,
-    ) -> SocketResult<(Socket, Resource<DynInputStream>, Resource<DynOutputStream>)> {
-        self.never_listens(&socket)?;
+        socket: Resource<TcpSocket>,
+    ) -> SocketResult<(Resource<TcpSocket>, Resource<DynInputStream>, Resource<DynOutputStream>)> {
+        HostTcpSocket::start_listen(self, socket)?;
         Err(denied())
     }
 
-    fn local_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
-        self.sockets().local_address(socket)
+    fn local_address(&mut self, socket: Resource<TcpSocket>) -> SocketResult<IpSocketAddress> {
+        let socket = self.tcp_socket(&socket)?;
+        match socket.state {
+            State::Connected { local, .. } => Ok(local.into()),
+            State::Bound => Ok(socket.unspecified().into()),
+            State::Failed(code) => Err(code.into()),
+            _ => Err(ErrorCode::InvalidState.into()),
+        }
     }
 
-    fn remote_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
-        self.sockets().remote_address(socket)
+    fn remote_address(&mut self, socket: Resource<TcpSocket>) -> SocketResult<IpSocketAddress> {
+        match self.tcp_socket(&socket)?.state {
+            State::Connected { remote, .. } => Ok(remote.into()),
+            State::Failed(code) => Err(code.into()),
+            _ => Err(ErrorCode::InvalidState.into()),
+        }
     }
 
-    fn is_listening(&mut self, socket: Socket) -> wasmtime::Result<bool> {
-        self.sockets().is_listening(socket)
+    fn is_listening(&mut self, _: Resource<TcpSocket>) -> wasmtime::Result<bool> {
+        Ok(false)
     }
 
-    fn address_family(&mut self, socket: Socket) -> wasmtime::Result<IpAddressFamily> {
-        HostTcpSocket::address_family(&mut self.sockets(), socket)
+    fn address_family(&mut self, socket: Resource<TcpSocket>) -> wasmtime::Result<IpAddressFamily> {
+        Ok(self.table().get(&socket)?.family)
     }
 
-    fn set_listen_backlog_size(&mut self, socket: Socket, value: u64) -> SocketResult<()> {
-        self.sockets().set_listen_backlog_size(socket, value)
+    fn set_listen_backlog_size(&mut self, _: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
+        // Nothing listens.
+        if value == 0 { Err(ErrorCode::InvalidArgument.into()) } else { Ok(()) }
     }
 
-    fn keep_alive_enabled(&mut self, socket: Socket) -> SocketResult<bool> {
-        self.sockets().keep_alive_enabled(socket)
+    fn keep_alive_enabled(&mut self, socket: Resource<TcpSocket>) -> SocketResult<bool> {
+        Ok(self.tcp_socket(&socket)?.options.keep_alive())
     }
 
-    fn set_keep_alive_enabled(&mut self, socket: Socket, value: bool) -> SocketResult<()> {
-        self.sockets().set_keep_alive_enabled(socket, value)
+    fn set_keep_alive_enabled(&mut self, socket: Resource<TcpSocket>, value: bool) -> SocketResult<()> {
+        self.tcp_socket(&socket)?.options.set_keep_alive(value);
+        Ok(())
     }
 
-    fn keep_alive_idle_time(&mut self, socket: Socket) -> SocketResult<u64> {
-        self.sockets().keep_alive_idle_time(socket)
+    fn keep_alive_idle_time(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
+        Ok(self.tcp_socket(&socket)?.options.keep_alive_idle_nanos())
     }
 
-    fn set_keep_alive_idle_time(&mut self, socket: Socket, value: u64) -> SocketResult<()> {
-        self.sockets().set_keep_alive_idle_time(socket, value)
+    fn set_keep_alive_idle_time(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
+        self.tcp_socket(&socket)?.options.set_keep_alive_idle_nanos(value)
     }
 
-    fn keep_alive_interval(&mut self, socket: Socket) -> SocketResult<u64> {
-        self.sockets().keep_alive_interval(socket)
+    fn keep_alive_interval(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
+        Ok(self.tcp_socket(&socket)?.options.keep_alive_interval_nanos())
     }
 
-    fn set_keep_alive_interval(&mut self, socket: Socket, value: u64) -> SocketResult<()> {
-        self.sockets().set_keep_alive_interval(socket, value)
+    fn set_keep_alive_interval(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
+        self.tcp_socket(&socket)?.options.set_keep_alive_interval_nanos(value)
     }
 
-    fn keep_alive_count(&mut self, socket: Socket) -> SocketResult<u32> {
-        self.sockets().keep_alive_count(socket)
+    fn keep_alive_count(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u32> {
+        Ok(self.tcp_socket(&socket)?.options.keep_alive_count())
     }
 
-    fn set_keep_alive_count(&mut self, socket: Socket, value: u32) -> SocketResult<()> {
-        self.sockets().set_keep_alive_count(socket, value)
+    fn set_keep_alive_count(&mut self, socket: Resource<TcpSocket>, value: u32) -> SocketResult<()> {
+        self.tcp_socket(&socket)?.options.set_keep_alive_count(value)
     }
 
-    fn hop_limit(&mut self, socket: Socket) -> SocketResult<u8> {
-        self.sockets().hop_limit(socket)
+    fn hop_limit(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u8> {
+        Ok(self.tcp_socket(&socket)?.options.hop_limit())
     }
 
-    fn set_hop_limit(&mut self, socket: Socket, value: u8) -> SocketResult<()> {
-        self.sockets().set_hop_limit(socket, value)
+    fn set_hop_limit(&mut self, socket: Resource<TcpSocket>, value: u8) -> SocketResult<()> {
+        self.tcp_socket(&socket)?.options.set_hop_limit(value)
     }
 
-    fn receive_buffer_size(&mut self, socket: Socket) -> SocketResult<u64> {
-        HostTcpSocket::receive_buffer_size(&mut self.sockets(), socket)
+    fn receive_buffer_size(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
+        Ok(self.tcp_socket(&socket)?.options.receive_bytes())
     }
 
-    fn set_receive_buffer_size(&mut self, socket: Socket, value: u64) -> SocketResult<()> {
-        HostTcpSocket::set_receive_buffer_size(&mut self.sockets(), socket, value)
+    fn set_receive_buffer_size(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
+        self.tcp_socket(&socket)?.options.set_receive_bytes(value)
     }
 
-    fn send_buffer_size(&mut self, socket: Socket) -> SocketResult<u64> {
-        HostTcpSocket::send_buffer_size(&mut self.sockets(), socket)
+    fn send_buffer_size(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
+        Ok(self.tcp_socket(&socket)?.options.send_bytes())
     }
 
-    fn set_send_buffer_size(&mut self, socket: Socket, value: u64) -> SocketResult<()> {
-        HostTcpSocket::set_send_buffer_size(&mut self.sockets(), socket, value)
+    fn set_send_buffer_size(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
+        self.tcp_socket(&socket)?.options.set_send_bytes(value)
     }
 
-    fn subscribe(&mut self, socket: Socket) -> wasmtime::Result<Resource<DynPollable>> {
-        HostTcpSocket::subscribe(&mut self.sockets(), socket)
+    fn subscribe(&mut self, socket: Resource<TcpSocket>) -> wasmtime::Result<Resource<DynPollable>> {
+        subscribe(self.table(), socket)
     }
 
-    fn shutdown(&mut self, socket: Socket, how: ShutdownType) -> SocketResult<()> {
-        self.sockets().shutdown(socket, how)
+    fn shutdown(&mut self, socket: Resource<TcpSocket>, how: ShutdownType) -> SocketResult<()> {
+        let State::Connected { input, output, .. } = &self.tcp_socket(&socket)?.state else {
+            return Err(ErrorCode::InvalidState.into());
+        };
+        if matches!(how, ShutdownType::Receive | ShutdownType::Both) {
+            input.shut_down();
+        }
+        if matches!(how, ShutdownType::Send | ShutdownType::Both) {
+            output.shut_down();
+        }
+        Ok(())
     }
 
-    fn drop(&mut self, socket: Socket) -> wasmtime::Result<()> {
-        HostTcpSocket::drop(&mut self.sockets(), socket)
+    fn drop(&mut self, socket: Resource<TcpSocket>) -> wasmtime::Result<()> {
+        self.table().delete(socket)?;
+        Ok(())
     }
 }

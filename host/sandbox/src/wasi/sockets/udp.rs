@@ -1,165 +1,365 @@
-//! `wasi:sockets/udp`: wasmtime-wasi's sockets, behind decisions on where each packet goes, with
-//! each byte charged.
+//! UDP sockets of a guest in a sandbox process. Must not hold: decisions on where packets go.
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 
 use toolcell_policy::Capability;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
-use wasmtime_wasi::p2::bindings::sockets::udp::{
-    Host, HostIncomingDatagramStream, HostOutgoingDatagramStream, HostUdpSocket, IncomingDatagram,
-    IncomingDatagramStream, OutgoingDatagram, OutgoingDatagramStream,
-};
-use wasmtime_wasi::p2::{DynPollable, Network, SocketError, SocketResult, UdpSocket};
-use wasmtime_wasi::sockets::WasiSocketsView as _;
+use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketError, SocketResult, subscribe};
 
+use super::bindings::wasi::sockets::udp::{
+    Host, HostIncomingDatagramStream, HostOutgoingDatagramStream, HostUdpSocket, IncomingDatagram, OutgoingDatagram,
+};
+use super::bindings::wasi::sockets::udp_create_socket;
+use super::message::{PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
+use super::options::Options;
+use super::tcp::is_remote;
+use crate::caller::outside::Outside;
+use crate::wasi::doors::bounded::Blob;
+use crate::wasi::doors::frame::{HOST_BYTES_MAX, decoded};
+use crate::wasi::doors::{Door, DoorError, Frame, FrameReader, FrameWriter, Opening};
 use crate::wasi::state::CallState;
 
-type Socket = Resource<UdpSocket>;
-type Streams = (Resource<IncomingDatagramStream>, Resource<OutgoingDatagramStream>);
+/// Packets that are sent or received at once, as wasmtime-wasi has it.
+const PACKETS_MAX: usize = 16;
+
+/// Packets that came and were not read. What comes then is lost, as UDP may.
+const WAITING_MAX: usize = 64;
+
+/// A socket: what the guest set, and the host's socket.
+pub struct UdpSocket {
+    outside: Arc<dyn Outside>,
+    family: IpAddressFamily,
+    options: Options,
+    binding: bool,
+    local: Option<SocketAddr>,
+    remote: Option<SocketAddr>,
+    link: Option<Link>,
+}
+
+/// The packets that come.
+pub struct Incoming(Link);
+
+/// The packets that go.
+pub struct Outgoing {
+    link: Link,
+    remote: Option<SocketAddr>,
+    family: IpAddressFamily,
+    permitted: usize,
+}
+
+/// The door of a socket, which its streams share. A guest does one thing at a time, so nobody waits
+/// for it.
+#[derive(Clone)]
+struct Link(Arc<Mutex<Sides>>);
+
+struct Sides {
+    reader: FrameReader,
+    writer: Option<FrameWriter>,
+    waiting: VecDeque<(SocketAddr, Vec<u8>)>,
+    answer: Option<Result<Option<SocketAddr>, ErrorCode>>,
+    /// Why nothing more comes.
+    end: Option<ErrorCode>,
+}
+
+impl Sides {
+    /// Takes one message of the host.
+    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let said = match ready!(self.reader.poll_frame(context, HOST_BYTES_MAX)) {
+            Ok(Some(Frame::Message(message))) => decoded(&message),
+            Ok(_) => Err(DoorError::Closed),
+            Err(error) => Err(error),
+        };
+        match said {
+            Ok(UdpSaid::Done(done)) => self.answer = Some(done.map_err(ErrorCode::from)),
+            Ok(UdpSaid::Received(from, Blob(data))) if self.waiting.len() < WAITING_MAX => {
+                self.waiting.push_back((from, data));
+            }
+            Ok(UdpSaid::Received(..)) => {}
+            Ok(UdpSaid::Over) => self.end = Some(ErrorCode::OutOfMemory),
+            Err(_) => self.end = Some(ErrorCode::ConnectionAborted),
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<SocketAddr>, ErrorCode>> {
+        loop {
+            match (self.answer.take(), self.end) {
+                (Some(answer), _) => return Poll::Ready(answer),
+                (None, Some(code)) if code != ErrorCode::OutOfMemory => return Poll::Ready(Err(code)),
+                _ => ready!(self.poll_said(context)),
+            }
+        }
+    }
+
+    fn poll_packet(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.waiting.is_empty() && self.end.is_none() {
+            ready!(self.poll_said(context));
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Link {
+    async fn open(outside: &dyn Outside, wanted: UdpWanted) -> Result<(Self, SocketAddr), ErrorCode> {
+        let door = Door::open(outside).await.map_err(|_| ErrorCode::NewSocketLimit)?;
+        let (reader, mut writer) = door.split();
+        writer.message(&Opening::Udp(wanted)).await.map_err(|_| ErrorCode::ConnectionAborted)?;
+        let sides = Sides { reader, writer: Some(writer), waiting: VecDeque::new(), answer: None, end: None };
+        let link = Self(Arc::new(Mutex::new(sides)));
+        match link.answer().await? {
+            Some(local) => Ok((link, local)),
+            None => Err(ErrorCode::Unknown),
+        }
+    }
+
+    fn sides(&self) -> MutexGuard<'_, Sides> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self) -> Result<Option<SocketAddr>, ErrorCode> {
+        std::future::poll_fn(|context| self.sides().poll_answer(context)).await
+    }
+
+    /// Has the host do this.
+    async fn ask(&self, wants: &UdpWants) -> Result<Option<SocketAddr>, ErrorCode> {
+        let taken = self.sides().writer.take();
+        let Some(mut writer) = taken else { return Err(ErrorCode::ConnectionAborted) };
+        let mut is_sent = false;
+        let answer = {
+            // The host may wait for packets to be taken before it reads on: both go on together.
+            let mut sending = std::pin::pin!(writer.message(wants));
+            std::future::poll_fn(|context| {
+                if !is_sent {
+                    match sending.as_mut().poll(context) {
+                        Poll::Ready(Ok(())) => is_sent = true,
+                        Poll::Ready(Err(_)) => return Poll::Ready(Err(ErrorCode::ConnectionAborted)),
+                        Poll::Pending => {}
+                    }
+                }
+                self.sides().poll_answer(context)
+            })
+            .await
+        };
+        if is_sent {
+            self.sides().writer = Some(writer);
+        }
+        answer
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for UdpSocket {
+    async fn ready(&mut self) {}
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Incoming {
+    async fn ready(&mut self) {
+        std::future::poll_fn(|context| self.0.sides().poll_packet(context)).await;
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Outgoing {
+    async fn ready(&mut self) {}
+}
 
 impl Host for CallState {}
 
-impl HostUdpSocket for CallState {
-    async fn start_bind(&mut self, socket: Socket, net: Resource<Network>, to: IpSocketAddress) -> SocketResult<()> {
-        self.may_bind(Capability::Udp, to.into())?;
-        self.sockets().start_bind(socket, net, to).await
-    }
-
-    fn finish_bind(&mut self, socket: Socket) -> SocketResult<()> {
-        self.sockets().finish_bind(socket)
-    }
-
-    async fn stream(&mut self, socket: Socket, to: Option<IpSocketAddress>) -> SocketResult<Streams> {
-        let mut to = to;
-        if let Some(address) = to {
-            let asked = self.ask_before_socket(Capability::Udp, address.into()).await.map_err(SocketError::trap)?;
-            self.may_send(asked)?;
-            to = Some(asked.into());
-        }
-        self.sockets().stream(socket, to).await
-    }
-
-    fn local_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
-        self.sockets().local_address(socket)
-    }
-
-    fn remote_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
-        self.sockets().remote_address(socket)
-    }
-
-    fn address_family(&mut self, socket: Socket) -> wasmtime::Result<IpAddressFamily> {
-        HostUdpSocket::address_family(&mut self.sockets(), socket)
-    }
-
-    fn unicast_hop_limit(&mut self, socket: Socket) -> SocketResult<u8> {
-        self.sockets().unicast_hop_limit(socket)
-    }
-
-    fn set_unicast_hop_limit(&mut self, socket: Socket, value: u8) -> SocketResult<()> {
-        self.sockets().set_unicast_hop_limit(socket, value)
-    }
-
-    fn receive_buffer_size(&mut self, socket: Socket) -> SocketResult<u64> {
-        HostUdpSocket::receive_buffer_size(&mut self.sockets(), socket)
-    }
-
-    fn set_receive_buffer_size(&mut self, socket: Socket, value: u64) -> SocketResult<()> {
-        HostUdpSocket::set_receive_buffer_size(&mut self.sockets(), socket, value)
-    }
-
-    fn send_buffer_size(&mut self, socket: Socket) -> SocketResult<u64> {
-        HostUdpSocket::send_buffer_size(&mut self.sockets(), socket)
-    }
-
-    fn set_send_buffer_size(&mut self, socket: Socket, value: u64) -> SocketResult<()> {
-        HostUdpSocket::set_send_buffer_size(&mut self.sockets(), socket, value)
-    }
-
-    fn subscribe(&mut self, socket: Socket) -> wasmtime::Result<Resource<DynPollable>> {
-        HostUdpSocket::subscribe(&mut self.sockets(), socket)
-    }
-
-    fn drop(&mut self, socket: Socket) -> wasmtime::Result<()> {
-        HostUdpSocket::drop(&mut self.sockets(), socket)
-    }
-}
-
-impl HostIncomingDatagramStream for CallState {
-    fn receive(
-        &mut self,
-        stream: Resource<IncomingDatagramStream>,
-        datagrams_max: u64,
-    ) -> SocketResult<Vec<IncomingDatagram>> {
-        let datagrams = self.sockets().receive(stream, datagrams_max)?;
-        let bytes = datagrams.iter().map(|datagram| datagram.data.len() as u64).sum();
-        // WASI has no code for a quota that is used up; the call's limits are told with its
-        // outcome.
-        if self.socket_net().charge_ingress(bytes) { Ok(datagrams) } else { Err(ErrorCode::OutOfMemory.into()) }
-    }
-
-    fn subscribe(&mut self, stream: Resource<IncomingDatagramStream>) -> wasmtime::Result<Resource<DynPollable>> {
-        HostIncomingDatagramStream::subscribe(&mut self.sockets(), stream)
-    }
-
-    fn drop(&mut self, stream: Resource<IncomingDatagramStream>) -> wasmtime::Result<()> {
-        HostIncomingDatagramStream::drop(&mut self.sockets(), stream)
-    }
-}
-
-impl HostOutgoingDatagramStream for CallState {
-    fn check_send(&mut self, stream: Resource<OutgoingDatagramStream>) -> SocketResult<u64> {
-        self.sockets().check_send(stream)
-    }
-
-    /// Sends the packets before the first one that may not be sent; an error is that of the first
-    /// packet alone.
-    fn send(
-        &mut self,
-        stream: Resource<OutgoingDatagramStream>,
-        mut datagrams: Vec<OutgoingDatagram>,
-    ) -> SocketResult<u64> {
-        let mut bytes = 0_u64;
-        for (number, datagram) in datagrams.iter().enumerate() {
-            match self.may_go(datagram) {
-                Ok(charged_bytes) => bytes = bytes.saturating_add(charged_bytes),
-                Err(error) if number == 0 => return Err(error),
-                Err(_) => {
-                    datagrams.truncate(number);
-                    break;
-                }
-            }
-        }
-        let sizes: Vec<u64> = datagrams.iter().map(|datagram| datagram.data.len() as u64).collect();
-        let sent = self.sockets().send(stream, datagrams);
-        let count = sent.as_ref().map_or(0, |count| usize::try_from(*count).unwrap_or(usize::MAX));
-        let sent_bytes: u64 = sizes.iter().take(count).sum();
-        self.socket_net().give_back_egress(bytes.saturating_sub(sent_bytes));
-        sent
-    }
-
-    fn subscribe(&mut self, stream: Resource<OutgoingDatagramStream>) -> wasmtime::Result<Resource<DynPollable>> {
-        HostOutgoingDatagramStream::subscribe(&mut self.sockets(), stream)
-    }
-
-    async fn drop(&mut self, stream: Resource<OutgoingDatagramStream>) -> wasmtime::Result<()> {
-        HostOutgoingDatagramStream::drop(&mut self.sockets(), stream).await
+impl udp_create_socket::Host for CallState {
+    fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
+        let outside = self.new_socket()?;
+        let options = Options::default();
+        let socket = UdpSocket { outside, family, options, binding: false, local: None, remote: None, link: None };
+        Ok(self.table().push(socket)?)
     }
 }
 
 impl CallState {
-    /// Charges one packet, where it may go to its address. One without an address goes where the
-    /// socket is connected to, which was decided on then.
-    fn may_go(&mut self, datagram: &OutgoingDatagram) -> SocketResult<u64> {
-        if let Some(to) = datagram.remote_address {
-            self.may_send(SocketAddr::from(to))?;
+    fn udp_socket(&mut self, socket: &Resource<UdpSocket>) -> SocketResult<&mut UdpSocket> {
+        Ok(self.table().get_mut(socket)?)
+    }
+}
+
+impl HostUdpSocket for CallState {
+    async fn start_bind(
+        &mut self,
+        socket: Resource<UdpSocket>,
+        network: Resource<Network>,
+        to: IpSocketAddress,
+    ) -> SocketResult<()> {
+        self.table().get(&network)?;
+        self.may_bind(Capability::Udp, to.into())?;
+        let socket = self.udp_socket(&socket)?;
+        if socket.binding {
+            return Err(ErrorCode::ConcurrencyConflict.into());
         }
-        let bytes = datagram.data.len() as u64;
-        let net = self.socket_net();
-        let taken = net.take_egress(bytes);
-        if taken < bytes {
-            net.give_back_egress(taken);
-            return Err(ErrorCode::OutOfMemory.into());
+        if socket.local.is_some() {
+            return Err(ErrorCode::InvalidState.into());
         }
-        Ok(bytes)
+        let six = matches!(socket.family, IpAddressFamily::Ipv6);
+        if SocketAddr::from(to).is_ipv6() != six {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
+        let wanted = UdpWanted { six, options: socket.options.clone() };
+        let (link, local) = Link::open(&*socket.outside, wanted).await?;
+        (socket.link, socket.local, socket.binding) = (Some(link), Some(local), true);
+        Ok(())
+    }
+
+    fn finish_bind(&mut self, socket: Resource<UdpSocket>) -> SocketResult<()> {
+        let socket = self.udp_socket(&socket)?;
+        if std::mem::take(&mut socket.binding) { Ok(()) } else { Err(ErrorCode::NotInProgress.into()) }
+    }
+
+    async fn stream(
+        &mut self,
+        socket: Resource<UdpSocket>,
+        to: Option<IpSocketAddress>,
+    ) -> SocketResult<(Resource<Incoming>, Resource<Outgoing>)> {
+        let has_streams =
+            self.table().iter_children(&socket)?.any(|child| child.is::<Incoming>() || child.is::<Outgoing>());
+        if has_streams {
+            return Err(SocketError::trap(wasmtime::Error::msg("the streams of a UDP socket are not dropped yet")));
+        }
+        let mut remote = to.map(SocketAddr::from);
+        if let Some(address) = remote {
+            let asked = self.ask_before_socket(Capability::Udp, address).await;
+            remote = Some(asked.map_err(SocketError::trap)?);
+        }
+        let own = self.udp_socket(&socket)?;
+        let Some(link) = own.link.clone() else { return Err(ErrorCode::InvalidState.into()) };
+        if remote.is_some_and(|to| !is_remote(to, own.family)) {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
+        link.ask(&UdpWants::Connect(remote)).await?;
+        own.remote = remote;
+        let outgoing = Outgoing { link: link.clone(), remote, family: own.family, permitted: 0 };
+        let incoming = self.table().push_child(Incoming(link), &socket)?;
+        let outgoing = self.table().push_child(outgoing, &socket)?;
+        Ok((incoming, outgoing))
+    }
+
+    fn local_address(&mut self, socket: Resource<UdpSocket>) -> SocketResult<IpSocketAddress> {
+        let local = self.udp_socket(&socket)?.local.ok_or(ErrorCode::InvalidState)?;
+        Ok(local.into())
+    }
+
+    fn remote_address(&mut self, socket: Resource<UdpSocket>) -> SocketResult<IpSocketAddress> {
+        let remote = self.udp_socket(&socket)?.remote.ok_or(ErrorCode::InvalidState)?;
+        Ok(remote.into())
+    }
+
+    fn address_family(&mut self, socket: Resource<UdpSocket>) -> wasmtime::Result<IpAddressFamily> {
+        Ok(self.table().get(&socket)?.family)
+    }
+
+    fn unicast_hop_limit(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u8> {
+        Ok(self.udp_socket(&socket)?.options.hop_limit())
+    }
+
+    fn set_unicast_hop_limit(&mut self, socket: Resource<UdpSocket>, value: u8) -> SocketResult<()> {
+        self.udp_socket(&socket)?.options.set_hop_limit(value)
+    }
+
+    fn receive_buffer_size(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u64> {
+        Ok(self.udp_socket(&socket)?.options.receive_bytes())
+    }
+
+    fn set_receive_buffer_size(&mut self, socket: Resource<UdpSocket>, value: u64) -> SocketResult<()> {
+        self.udp_socket(&socket)?.options.set_receive_bytes(value)
+    }
+
+    fn send_buffer_size(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u64> {
+        Ok(self.udp_socket(&socket)?.options.send_bytes())
+    }
+
+    fn set_send_buffer_size(&mut self, socket: Resource<UdpSocket>, value: u64) -> SocketResult<()> {
+        self.udp_socket(&socket)?.options.set_send_bytes(value)
+    }
+
+    fn subscribe(&mut self, socket: Resource<UdpSocket>) -> wasmtime::Result<Resource<DynPollable>> {
+        subscribe(self.table(), socket)
+    }
+
+    fn drop(&mut self, socket: Resource<UdpSocket>) -> wasmtime::Result<()> {
+        self.table().delete(socket)?;
+        Ok(())
+    }
+}
+
+impl HostIncomingDatagramStream for CallState {
+    fn receive(&mut self, stream: Resource<Incoming>, packets_max: u64) -> SocketResult<Vec<IncomingDatagram>> {
+        let link = self.table().get(&stream)?.0.clone();
+        let mut sides = link.sides();
+        let packets_max = usize::try_from(packets_max).unwrap_or(usize::MAX).min(PACKETS_MAX);
+        let mut packets = Vec::new();
+        while packets.len() < packets_max {
+            let _ = sides.poll_packet(&mut Context::from_waker(Waker::noop()));
+            let Some((from, data)) = sides.waiting.pop_front() else { break };
+            packets.push(IncomingDatagram { data, remote_address: from.into() });
+        }
+        match sides.end {
+            Some(code) if packets.is_empty() && packets_max > 0 => Err(code.into()),
+            _ => Ok(packets),
+        }
+    }
+
+    fn subscribe(&mut self, stream: Resource<Incoming>) -> wasmtime::Result<Resource<DynPollable>> {
+        subscribe(self.table(), stream)
+    }
+
+    fn drop(&mut self, stream: Resource<Incoming>) -> wasmtime::Result<()> {
+        self.table().delete(stream)?;
+        Ok(())
+    }
+}
+
+impl HostOutgoingDatagramStream for CallState {
+    fn check_send(&mut self, stream: Resource<Outgoing>) -> SocketResult<u64> {
+        self.table().get_mut(&stream)?.permitted = PACKETS_MAX;
+        Ok(PACKETS_MAX as u64)
+    }
+
+    /// Sends the packets before the first one that may not be sent; an error is that of the first
+    /// packet alone.
+    async fn send(&mut self, stream: Resource<Outgoing>, packets: Vec<OutgoingDatagram>) -> SocketResult<u64> {
+        let stream = self.table().get_mut(&stream)?;
+        if packets.is_empty() {
+            return Ok(0);
+        }
+        if packets.len() > std::mem::take(&mut stream.permitted) {
+            return Err(SocketError::trap(wasmtime::Error::msg("more is sent than `check-send` permitted")));
+        }
+        let (link, remote, family) = (stream.link.clone(), stream.remote, stream.family);
+        let mut sent = 0;
+        for OutgoingDatagram { data, remote_address } in packets {
+            let to = remote_address.map(SocketAddr::from);
+            let done = match to.or(remote) {
+                _ if data.len() > PACKET_BYTES_MAX => Err(ErrorCode::DatagramTooLarge),
+                Some(to) if is_remote(to, family) && remote.is_none_or(|remote| remote == to) => {
+                    link.ask(&UdpWants::Send(Some(to), Blob(data))).await.map(drop)
+                }
+                _ => Err(ErrorCode::InvalidArgument),
+            };
+            match done {
+                Ok(()) => sent += 1,
+                Err(code) if sent == 0 => return Err(code.into()),
+                Err(_) => break,
+            }
+        }
+        Ok(sent)
+    }
+
+    fn subscribe(&mut self, stream: Resource<Outgoing>) -> wasmtime::Result<Resource<DynPollable>> {
+        subscribe(self.table(), stream)
+    }
+
+    fn drop(&mut self, stream: Resource<Outgoing>) -> wasmtime::Result<()> {
+        self.table().delete(stream)?;
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::wasi::doors::testing::TestDoors;
 use crate::wasi::http::outside::RequestHead;
 
 fn doors(call: &Call) -> &TestDoors {
-    call.doors.as_ref().unwrap()
+    &call.doors
 }
 
 fn framed(kind: u8, content: &[u8]) -> Vec<u8> {

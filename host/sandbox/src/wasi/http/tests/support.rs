@@ -11,14 +11,12 @@ use toolcell_policy::{Grants, Limits, SecretSource};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks as _};
 use zeroize::Zeroizing;
 
-use crate::caller::NoCaller;
-use crate::caller::denials::Denials;
-use crate::secrets::{HeldSecret, SecretValue, Secrets};
+use crate::secrets::{HeldSecret, SecretValue};
 use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::doors::testing::TestDoors;
+use crate::wasi::http::HttpHooks;
 use crate::wasi::http::exchange::Worker;
-use crate::wasi::http::{HttpClient, HttpHooks};
-use crate::wasi::net::{NetGuard, NetLimits, Resolver};
+use crate::wasi::net::{NetGuard, NetLimits};
 
 /// The grants and limits of a call.
 #[derive(Default)]
@@ -37,10 +35,9 @@ pub(super) struct Granted {
 /// One call.
 pub(super) struct Call {
     hooks: HttpHooks,
-    guard: NetGuard,
-    denials: Denials,
-    /// The host's side of a call in a sandbox process.
-    pub(super) doors: Option<TestDoors>,
+    _guard: NetGuard,
+    /// The host's side of the call.
+    pub(super) doors: TestDoors,
     workers: JoinSet<()>,
 }
 
@@ -92,44 +89,31 @@ impl Granted {
         std::fs::write(folder.path().join("ca.pem"), &self.ca_pem).unwrap();
         let value = |name: &str| self.secrets.iter().find(|(of, _)| *of == name).unwrap().1;
         let value = |name: &str| HeldSecret::Fixed(SecretValue::new(Zeroizing::new(value(name).to_owned())).unwrap());
-        if super::OUTSIDE {
-            let secret = |source: &SecretSource| {
-                let of = grants.secrets().iter().find(|secret| secret.source() == source).unwrap();
-                Ok(value(of.name()))
-            };
-            let sources = GrantSources {
-                folder: folder.path(),
-                variable: &|_| None,
-                secret: &secret,
-                state_folder: folder.path(),
-                shared_state: None,
-                name_servers: &self.name_servers,
-                behind_wall: None,
-                observing: false,
-            };
-            let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));
-            return Call::outside(TestDoors::new(&capabilities, &limits), &limits);
-        }
-        let secrets = grants.secrets().iter().map(|secret| (secret.clone(), value(secret.name()))).collect();
-        let secrets = Arc::new(Secrets::new(secrets));
-        let client = HttpClient::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);
-        let client = client.unwrap_or_else(|problems| panic!("{problems:?}"));
-        let guard = NetGuard::new(NetLimits::from(&limits));
-        let denials = Denials::new(Arc::new(NoCaller));
-        let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone(), &NoCaller);
-        Call { hooks, guard, denials, doors: None, workers: JoinSet::new() }
+        let secret = |source: &SecretSource| {
+            let of = grants.secrets().iter().find(|secret| secret.source() == source).unwrap();
+            Ok(value(of.name()))
+        };
+        let sources = GrantSources {
+            folder: folder.path(),
+            variable: &|_| None,
+            secret: &secret,
+            state_folder: folder.path(),
+            shared_state: None,
+            name_servers: &self.name_servers,
+            behind_wall: None,
+            observing: false,
+        };
+        let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));
+        Call::new(TestDoors::new(&capabilities, &limits), &limits)
     }
 }
 
 impl Call {
     /// A call of a process that has nothing but doors.
-    fn outside(doors: TestDoors, limits: &Limits) -> Self {
+    fn new(doors: TestDoors, limits: &Limits) -> Self {
         let guard = NetGuard::new(NetLimits::from(limits));
-        let caller = doors.caller();
-        let denials = Denials::new(Arc::clone(&caller));
-        let client = HttpClient::plain(&Arc::new(Grants::sealed("it", None)));
-        let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone(), caller.as_ref());
-        Self { hooks, guard, denials, doors: Some(doors), workers: JoinSet::new() }
+        let hooks = HttpHooks::new(Arc::clone(guard.net()), doors.caller().as_ref());
+        Self { hooks, _guard: guard, doors, workers: JoinSet::new() }
     }
 
     /// Makes a request, and runs the task beside its response.
@@ -166,14 +150,11 @@ impl Call {
 
     /// The denials of the call.
     pub(super) fn denied(&self) -> Vec<String> {
-        let denials = self.doors.as_ref().map_or_else(|| self.denials.take().0, |doors| doors.calls.denials().0);
-        denials.iter().map(ToString::to_string).collect()
+        self.doors.calls.denials().0.iter().map(ToString::to_string).collect()
     }
 
     pub(super) fn traffic_bytes(&self) -> (u64, u64) {
-        let net = self.guard.net();
-        let here = || (net.egress_bytes(), net.ingress_bytes());
-        self.doors.as_ref().map_or_else(here, |doors| doors.calls.traffic_bytes())
+        self.doors.calls.traffic_bytes()
     }
 }
 

@@ -1,5 +1,4 @@
-//! A guest's operations, without the guest: of a call in this process, and of one in a sandbox
-//! process, through a door.
+//! A guest's operations, without the guest, through a door.
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell_shared::Kept;
@@ -18,13 +17,12 @@ use crate::wasi::state::CallState;
 /// One call of a tool whose component has these tables.
 struct Call {
     state: CallState,
-    doors: Option<TestDoors>,
+    doors: TestDoors,
     caller: Arc<TestCaller>,
 }
 
-/// Each way from a guest to its state, with a folder and a server that nobody used.
+/// Each place of a guest's state, with a folder and a server that nobody used.
 struct Way {
-    outside: bool,
     folder: TempDir,
     shared: Option<(Engine, Arc<Kept>)>,
 }
@@ -35,25 +33,25 @@ fn ways() -> Vec<Way> {
         let kept = kept(&engine);
         (engine, kept)
     };
-    [(false, false), (true, false), (false, true), (true, true)]
+    [false, true]
         .into_iter()
-        .map(|(outside, shared)| Way { outside, folder: TempDir::new().unwrap(), shared: shared.then(on_server) })
+        .map(|shared| Way { folder: TempDir::new().unwrap(), shared: shared.then(on_server) })
         .collect()
 }
 
 impl Way {
     fn call(&self, tables: &str) -> Call {
         let shared = self.shared.as_ref().map(|(_, kept)| kept);
-        Call::on(self.outside, (self.folder.path(), shared), tables)
+        Call::on((self.folder.path(), shared), tables)
     }
 }
 
 impl Call {
-    fn new(outside: bool, folder: &Path, tables: &str) -> Self {
-        Self::on(outside, (folder, None), tables)
+    fn new(folder: &Path, tables: &str) -> Self {
+        Self::on((folder, None), tables)
     }
 
-    fn on(outside: bool, (folder, shared_state): (&Path, Option<&Arc<Kept>>), tables: &str) -> Self {
+    fn on((folder, shared_state): (&Path, Option<&Arc<Kept>>), tables: &str) -> Self {
         let text = format!("version = 1\n[components.it]\nsource = \"it.wasm\"\n{tables}\n");
         let source = toolcell_policy::Source { name: "toolcell.toml", text: &text };
         let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
@@ -71,15 +69,10 @@ impl Call {
         let limits = component.tool_limits("tool");
         let capabilities =
             Capabilities::prepare(&component.tool_grants("tool"), &sources).unwrap_or_else(|p| panic!("{p:?}"));
-        if !outside {
-            let caller = Arc::new(TestCaller::default());
-            let state = CallState::new(limits, capabilities, Arc::clone(&caller) as _);
-            return Self { state, doors: None, caller };
-        }
         let doors = TestDoors::new(&capabilities, limits);
         let caller = Arc::clone(&doors.caller);
         let state = CallState::new(limits, Capabilities::sealed("it"), doors.caller());
-        Self { state, doors: Some(doors), caller }
+        Self { state, doors, caller }
     }
 
     async fn open(&mut self, name: &str) -> Resource<Bucket> {
@@ -88,15 +81,11 @@ impl Call {
 
     /// The call has ended with an answer.
     async fn settle(&mut self) {
-        match &self.doors {
-            Some(doors) => doors.calls.settle().await.unwrap(),
-            None => self.state.keyvalue.settle().await.unwrap(),
-        }
+        self.doors.calls.settle().await.unwrap();
     }
 
     fn denials(&self) -> Vec<String> {
-        let denials = self.doors.as_ref().map_or_else(|| self.state.denials.take().0, |doors| doors.calls.denials().0);
-        denials.iter().map(ToString::to_string).collect()
+        self.doors.calls.denials().0.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -167,7 +156,7 @@ async fn a_guest_is_told_the_same_of_every_bound() {
                 }
                 bytes => told(view.set(again(&bucket), "y".to_owned(), vec![0; bytes]).await),
             };
-            assert!(said.starts_with(text), "{name}, outside {}: {said}", way.outside);
+            assert!(said.starts_with(text), "{name}: {said}");
         }
         let pairs = (0..5).map(|n| (format!("k{n}"), vec![1])).collect();
         let said = told(batch::Host::set_many(&mut view, again(&bucket), pairs).await);
@@ -178,22 +167,17 @@ async fn a_guest_is_told_the_same_of_every_bound() {
 
 #[tokio::test]
 async fn without_a_grant_the_denial_reaches_the_caller_once() {
-    let mut said = Vec::new();
-    for outside in [false, true] {
-        let folder = TempDir::new().unwrap();
-        let mut call = Call::new(outside, folder.path(), "");
-        let denied = call.state.keyvalue().open("b".to_owned()).await;
-        assert!(matches!(denied, Err(Trouble::Guest(Error::AccessDenied))), "{denied:?}");
-        let denials = call.denials();
-        assert_eq!(denials.len(), 1);
-        assert_eq!(*call.caller.denied.lock().unwrap(), denials);
-        said.push(denials);
-    }
-    assert_eq!(said[0], said[1]);
+    let folder = TempDir::new().unwrap();
+    let mut call = Call::new(folder.path(), "");
+    let denied = call.state.keyvalue().open("b".to_owned()).await;
+    assert!(matches!(denied, Err(Trouble::Guest(Error::AccessDenied))), "{denied:?}");
+    let denials = call.denials();
+    assert_eq!(denials.len(), 1);
+    assert_eq!(*call.caller.denied.lock().unwrap(), denials);
 }
 
 #[tokio::test]
-async fn fuel_is_that_of_a_guest_in_the_host() {
+async fn fuel_is_the_same_wherever_the_state_is() {
     let mut spent = Vec::new();
     for way in ways() {
         let mut call = way.call(GRANTED);
@@ -228,7 +212,7 @@ async fn a_guest_and_the_operator_are_told_that_the_server_is_away() {
 async fn callers_have_namespaces_of_their_own_whatever_a_process_says() {
     let folder = TempDir::new().unwrap();
     let lines = format!("{GRANTED}\nper_caller = true");
-    let mut call = Call::new(true, folder.path(), &lines);
+    let mut call = Call::new(folder.path(), &lines);
     let bucket = call.open("b").await;
     call.state.keyvalue().set(bucket, "mine".to_owned(), b"1".to_vec()).await.unwrap();
     call.settle().await;
@@ -256,8 +240,8 @@ async fn a_process_that_speaks_otherwise_is_cut_off_and_its_writes_stay_within_b
     ];
     for (name, bytes) in rows {
         let folder = TempDir::new().unwrap();
-        let call = Call::new(true, folder.path(), GRANTED);
-        let mut door = call.doors.as_ref().unwrap().knock();
+        let call = Call::new(folder.path(), GRANTED);
+        let mut door = call.doors.knock();
         door.write_all(&opening).await.unwrap();
         door.write_all(&bytes).await.unwrap();
         let mut said = Vec::new();
@@ -270,9 +254,9 @@ async fn a_process_that_speaks_otherwise_is_cut_off_and_its_writes_stay_within_b
 #[tokio::test]
 async fn a_call_has_one_door_to_its_state() {
     let folder = TempDir::new().unwrap();
-    let mut call = Call::new(true, folder.path(), GRANTED);
+    let mut call = Call::new(folder.path(), GRANTED);
     let bucket = call.open("b").await;
-    let mut second = call.doors.as_ref().unwrap().knock();
+    let mut second = call.doors.knock();
     second.write_all(&framed(&postcard::to_stdvec(&crate::wasi::doors::Opening::State).unwrap())).await.unwrap();
     assert_eq!(second.read(&mut [0]).await.unwrap(), 0);
     assert_eq!(*call.caller.misuse.lock().unwrap(), ["a second door to the call's state was opened"]);

@@ -1,6 +1,7 @@
 //! Compiled code is kept from one start to the next, and is never trusted only because of its
 //! place.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ const MANIFEST: &str = "version = 1\n[components.good]\nsource = \"components/go
 /// A manifest whose component a test writes.
 const EDITED: &str = "version = 1\n[components.tool]\nsource = \"tool.wasm\"\n";
 
-/// A table that has components compiled in this process, or with `best` in a loader.
+/// A table with this word for walls.
 fn server(walls: &str) -> String {
     format!("[server]\nwalls = \"{walls}\"\n")
 }
@@ -289,10 +290,7 @@ fn large() -> Vec<u8> {
 fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
     let wrong = [
         ("[components.tool.secrets]\nKEY = { from = \"file:key\", expose = true }\n", &["grants::value"][..]),
-        (
-            "[components.tool.filesystem]\n\"/data\" = { path = \"nowhere\", access = \"read\" }\n",
-            &["grants::host"],
-        ),
+        ("[components.tool.filesystem]\n\"/data\" = { path = \"nowhere\", access = \"read\" }\n", &["grants::host"]),
         ("[components.other]\nsource = \"missing.wasm\"\n", &["components::source"]),
     ];
     let edited = EDITED;

@@ -80,6 +80,18 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Looks if sandbox processes start at all, once something did not load or run: a machine that
+    /// starts none is no fault of a component.
+    ///
+    /// # Errors
+    /// None starts.
+    pub(crate) fn check_sandboxes(&self) -> Result<(), StartError> {
+        let Some(walls) = &self.walls else { return Ok(()) };
+        self.runtime.block_on(walls.try_start()).step("no sandbox process starts")
+    }
+}
+
 /// What runs components: processes, unless the manifest wants no walls.
 fn program(walls: Option<Walls>, sandbox: Option<&Command>, options: &SandboxOptions) -> Result<Program, StartError> {
     match (walls, sandbox) {

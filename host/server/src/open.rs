@@ -10,7 +10,8 @@ use toolcell_sandbox::CacheError;
 use toolcell_walls::process::Command;
 
 use crate::catalog::{
-    APPS, Basis, Builder, Built, Catalog, HostFiles, LoadStep, SKILLS, TEXTS, Tolerance, Withheld, folder_of,
+    APPS, Basis, Builder, Built, Catalog, HostFiles, LoadStep, NOT_LOADED, SKILLS, TEXTS, Tolerance, Withheld,
+    folder_of,
 };
 use crate::error::StartError;
 use crate::file::read_bounded;
@@ -235,6 +236,9 @@ impl ManifestFile {
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
+        if problems.iter().any(|problem| problem.code() == NOT_LOADED) {
+            machine.check_sandboxes()?;
+        }
         let Some(catalog) = catalog.filter(|_| !is_refused) else {
             let is_error = |problem: &Diagnostic| problem.severity() == Severity::Error;
             let refusal = locked.filter(|_| !problems.iter().any(is_error)).map(|locked| {

@@ -12,6 +12,7 @@ use toolcell_server::http::HttpAddress;
 use toolcell_server::{
     CodeCacheOptions, ManifestFile, OpenOptions, Ready, Running, Server, ServerOptions, StartError, TransportOptions,
 };
+use toolcell_walls::process::Command;
 
 /// A component with one function, which is its tool.
 const ANSWERS: &str = r#"(component
@@ -19,10 +20,13 @@ const ANSWERS: &str = r#"(component
     (core instance $instance (instantiate $module))
     (func (export "answer") (result u32) (canon lift (core func $instance "answer"))))"#;
 
+/// Its manifest: this program does not start itself as a sandbox process.
+const MANIFEST: &str = "version = 1\n[server]\nwalls = \"none\"\n[components.answers]\nsource = \"answers.wasm\"\n";
+
 fn opened(folder: &tempfile::TempDir) -> Ready {
     let manifest = folder.path().join("toolcell.toml");
     std::fs::write(folder.path().join("answers.wasm"), wat::parse_str(ANSWERS).unwrap()).unwrap();
-    std::fs::write(&manifest, "version = 1\n[components.answers]\nsource = \"answers.wasm\"\n").unwrap();
+    std::fs::write(&manifest, MANIFEST).unwrap();
     let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
     let opened = ManifestFile::read(&manifest).unwrap().open(&OpenOptions { code, ..OpenOptions::default() }).unwrap();
     opened.ready.expect("nothing is wrong with the manifest")
@@ -72,7 +76,7 @@ fn a_program_serves_a_manifest_and_stops_it() {
     let called = ask(&endpoint, "tools/call", json!({"name": "answer", "arguments": {}}));
     assert_eq!(called["result"]["structuredContent"], json!({"result": 42}), "{called}");
     // The server reloads to another manifest.
-    let other = "version = 1\n[components.answers]\nsource = \"answers.wasm\"\nprefix = \"my_\"\n";
+    let other = format!("{MANIFEST}prefix = \"my_\"\n");
     std::fs::write(folder.path().join("toolcell.toml"), other).unwrap();
     let outcome = orders.ask().unwrap().blocking_recv().unwrap();
     assert!(!matches!(outcome, toolcell_server::reload::ReloadOutcome::Failed(_)), "{outcome:?}");
@@ -80,6 +84,24 @@ fn a_program_serves_a_manifest_and_stops_it() {
     assert_eq!(listed["result"]["tools"][0]["name"], "my_answer", "{listed}");
     stop();
     assert_eq!(serving.join().unwrap().unwrap(), End::Shutdown);
+}
+
+#[test]
+fn where_no_sandbox_process_starts_the_machine_is_at_fault_and_no_guest_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("answers.wasm"), wat::parse_str(ANSWERS).unwrap()).unwrap();
+    let manifest = folder.path().join("toolcell.toml");
+    for walls in ["best", "required"] {
+        std::fs::write(&manifest, MANIFEST.replace("none", walls)).unwrap();
+        let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
+        let sandbox_program = Some(Command::program("/nowhere/at/all"));
+        let options = OpenOptions { code, sandbox_program, ..OpenOptions::default() };
+        let refused = ManifestFile::read(&manifest).unwrap().open(&options).err();
+        assert!(
+            matches!(refused, Some(StartError::Machine { step: "no sandbox process starts", .. })),
+            "{walls}: {refused:?}"
+        );
+    }
 }
 
 #[test]

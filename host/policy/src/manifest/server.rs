@@ -164,7 +164,7 @@ settings! {
             {"minLength": 1, "examples": ["/var/lib/toolcell/store"]};
         /// The processes that calls run in: `"required"`, sandbox processes with every wall of the
         /// kernel but those of `walls_without`, or no start; `"best"`, with the walls that this
-        /// machine gives; `"none"`, the host's own process.
+        /// machine gives; `"none"`, threads of the host.
         walls: Walls => Walls = "walls" (Words(&[NONE, BEST, REQUIRED]), walls, else Walls::default()),
             {"default": BEST, "examples": [REQUIRED]};
         /// The walls that may be missing, by their names in `toolcell walls`: those that whatever
@@ -224,7 +224,7 @@ settings! {
 /// The processes that calls run in. `walls` in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Walls {
-    /// `"none"`: the host's own process.
+    /// `"none"`: threads of the host.
     None,
     /// `"best"`, the default: sandbox processes, with the walls that the machine gives.
     #[default]

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use toolcell_policy::{Limit, Limits};
 
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 use crate::secrets::Redactor;
 
 /// The result of asking.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Asked {
     /// The answers in the order of the questions, or the refusal.
     Answered(Result<Vec<Answer>, Refusal>),

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
 use toolcell_policy::{Askable, Denial, HttpAsk};
 
 use crate::caller::asking::{Asked, Inquiry, Kind, Refusal};
@@ -17,7 +18,7 @@ use crate::caller::outside::Outside;
 pub use crate::bindings::toolcell::mcp::log::Level as LogLevel;
 
 /// The caller's trace context (W3C Trace Context and Baggage).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     /// `traceparent`, such as `00-<trace id>-<span id>-01`.
     pub traceparent: String,
@@ -128,8 +129,8 @@ pub trait Caller: Send + Sync + 'static {
     fn extensions_json(&self) -> String {
         "{}".to_owned()
     }
-    /// The call's way out of its sandbox process. `None` in the host's own process, where
-    /// everything is at hand.
+    /// The call's way out of its sandbox process. `None` where nothing is granted: while a component
+    /// lists its tools.
     fn outside(&self) -> Option<Arc<dyn Outside>> {
         None
     }

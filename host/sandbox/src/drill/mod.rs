@@ -86,7 +86,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     native.func_wrap_async("run", |mut store: StoreContextMut<'_, CallState>, (script,): (String,)| {
         let outside = store.data_mut().called().caller.outside();
         Box::new(async move {
-            // A component that is listed or checked in the host's own process gets nothing.
+            // A component in a thread of the host gets nothing.
             let Some(link) = LINK.get() else { return Err(wasmtime::Error::msg("a drill needs a sandbox process")) };
             let process = script::Process { link, call: LATEST.load(Ordering::Relaxed), outside };
             script::run(&script, &process).await.map(|answers| (answers,)).map_err(wasmtime::Error::msg)

@@ -10,7 +10,7 @@ use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts, sanitize};
 use zeroize::Zeroizing;
 
 use crate::bindings::contract;
-use crate::caller::asking::{Answer, Asked, Inquiry, Kind, Refusal};
+use crate::caller::asking::{Asked, Inquiry, Kind};
 use crate::caller::{LogLevel, Trace};
 use crate::failure::Failure;
 use crate::load::component::CodeFacts;
@@ -87,7 +87,7 @@ pub(crate) enum ToSandbox {
     /// Its caller has given up.
     Cancel(CallId),
     /// The answer to its questions.
-    Asked(CallId, WireAsked),
+    Asked(CallId, Asked),
     /// The door that it asked for, by the number it gave. The descriptor is the door; none comes
     /// with it where there is no door.
     Door(CallId, u32),
@@ -209,17 +209,9 @@ pub(crate) struct CallerFacts {
     pub(crate) asks: u8,
     /// True if its model may be given tools.
     pub(crate) sampling_tools: bool,
-    pub(crate) trace: Option<WireTrace>,
+    pub(crate) trace: Option<Trace>,
     pub(crate) meta_json: String,
     pub(crate) extensions_json: String,
-}
-
-/// [`Trace`], in a message.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct WireTrace {
-    pub(crate) traceparent: String,
-    pub(crate) tracestate: Option<String>,
-    pub(crate) baggage: Option<String>,
 }
 
 /// From a sandbox process to the host.
@@ -287,31 +279,6 @@ impl FromSandbox {
             | Self::Ask(call, _)
             | Self::TakeBack(call)
             | Self::OpenDoor(call, _) => Some(*call),
-        }
-    }
-}
-
-/// [`Asked`], in a message.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum WireAsked {
-    Answered(Result<Vec<Answer>, Refusal>),
-    Ended(Option<String>),
-}
-
-impl From<Asked> for WireAsked {
-    fn from(asked: Asked) -> Self {
-        match asked {
-            Asked::Answered(answers) => Self::Answered(answers),
-            Asked::Ended(refused) => Self::Ended(refused),
-        }
-    }
-}
-
-impl From<WireAsked> for Asked {
-    fn from(asked: WireAsked) -> Self {
-        match asked {
-            WireAsked::Answered(answers) => Self::Answered(answers),
-            WireAsked::Ended(refused) => Self::Ended(refused),
         }
     }
 }
@@ -531,20 +498,6 @@ pub(crate) fn has_bit<T: PartialEq>(bits: u8, all: &[T], item: &T) -> bool {
     place.and_then(|place| u32::try_from(place).ok()).is_some_and(|place| bits.wrapping_shr(place) & 1 == 1)
 }
 
-impl From<Trace> for WireTrace {
-    fn from(trace: Trace) -> Self {
-        let Trace { traceparent, tracestate, baggage } = trace;
-        Self { traceparent, tracestate, baggage }
-    }
-}
-
-impl From<WireTrace> for Trace {
-    fn from(trace: WireTrace) -> Self {
-        let WireTrace { traceparent, tracestate, baggage } = trace;
-        Self { traceparent, tracestate, baggage }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -632,7 +585,7 @@ mod tests {
             ("seal", ToSandbox::Seal(Bound { writable_bytes_max: 1 << 30, file_bytes_max: Some(1 << 20) })),
             ("call", ToSandbox::Call(Box::new(call))),
             ("cancel", ToSandbox::Cancel(9)),
-            ("asked", ToSandbox::Asked(2, WireAsked::Ended(None))),
+            ("asked", ToSandbox::Asked(2, Asked::Ended(None))),
             ("door", ToSandbox::Door(2, 5)),
         ]
     }

@@ -1,6 +1,6 @@
 //! Calls that run in sandbox processes: the messages between the host and such a process, both ends
 //! of them, and the groups of components that share processes. Must not hold: the walls themselves
-//! (`toolcell_walls`), or anything of a call that is the same in the host's own process.
+//! (`toolcell_walls`), or what a guest does.
 //!
 //! | file | holds |
 //! |---|---|

@@ -195,6 +195,16 @@ impl SandboxPool {
         waited
     }
 
+    /// Starts a process, which then waits for a group: true of a machine that can start any.
+    ///
+    /// # Errors
+    /// One sentence, where none starts.
+    pub async fn try_start(&self) -> Result<(), String> {
+        let started = self.start().await.map_err(|error| error.to_string())?;
+        self.lock().processes.push_back(started);
+        Ok(())
+    }
+
     /// A process that starts now.
     pub(super) async fn start(&self) -> Result<StartedProcess, NotStarted> {
         let (process, socket) = self.starter.start(self.options.program.clone()).await?;

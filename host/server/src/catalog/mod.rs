@@ -50,6 +50,7 @@ use crate::trust::Signed;
 use crate::updates::NewsDesk;
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
+pub(crate) use build::NOT_LOADED;
 pub use build::{Basis, Builder, Built, Compiling, LoadStep, Pin, Withheld, folder_of};
 pub(crate) use caller_queue::{CallerQueues, LARGE_BYTES};
 pub(crate) use consents::Consents;

@@ -95,6 +95,14 @@ impl WallSetup {
         Loader::new(LoaderOptions { program, stack_bytes, cache, required_walls }, Arc::clone(self.pool.starter()))
     }
 
+    /// Looks if any sandbox process starts.
+    ///
+    /// # Errors
+    /// One sentence, where none does.
+    pub(crate) async fn try_start(&self) -> Result<(), String> {
+        self.pool.try_start().await
+    }
+
     /// True if the host does not start where a wall is missing.
     pub(crate) fn is_required(&self) -> bool {
         self.required
@@ -245,7 +253,7 @@ impl WalledComponents {
     }
 
     /// The group that runs this tool's calls, and the place of its component in it; `None` where
-    /// they run in the host's own process.
+    /// they run nowhere.
     pub(crate) fn of_target(&self, target: &CallTarget) -> Option<(&Arc<SandboxGroup>, usize)> {
         self.of(&target.component).map(|walled| (&walled.group, walled.place))
     }
@@ -259,7 +267,7 @@ impl WalledComponents {
         Self(components.iter().filter_map(walled).collect())
     }
 
-    /// The standing of a component; `None` where it runs in the host's own process.
+    /// The standing of a component; `None` where it runs nowhere.
     pub(crate) fn standing(&self, component: &Arc<LoadedComponent>) -> Option<Standing> {
         self.of(component).map(|walled| walled.group.standing(walled.place))
     }

@@ -372,7 +372,10 @@ fn activity(
 fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> Result<(), StartError> {
     let Some(walls) = &machine.walls else { return Ok(()) };
     // Where every wall is required, a process without one does not start.
-    machine.runtime.block_on(catalog.walled().start()).map_err(StartError::refused)?;
+    if let Err(refused) = machine.runtime.block_on(catalog.walled().start()) {
+        machine.check_sandboxes()?;
+        return Err(StartError::refused(refused));
+    }
     log.announce(&walls.log());
     Ok(())
 }

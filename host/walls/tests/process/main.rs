@@ -10,7 +10,7 @@ use std::{fs, os::fd::OwnedFd, path::Path, time::Duration};
 
 use toolcell_walls::{
     link::{self, LinkError, Receiver, Sender},
-    process::{Command, LAST_WORDS_BYTES_MAX, Process, Starter},
+    process::{Command, LAST_WORDS_BYTES_MAX, Process, Program, Starter, Threads},
 };
 
 /// Fails a test that would hang.
@@ -258,4 +258,77 @@ async fn the_starter_takes_its_processes_along() {
         assert!(process.end().is_some(), "it is reaped");
         assert!(!is_a_process(process.pid()));
     }
+}
+
+/// A thread in the place of a process, which sends back what it gets.
+fn echoing() -> Program {
+    Program::Thread(Threads::new(|socket| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let (sender, mut receiver) = link::join(socket).await.map_err(|error| error.to_string())?;
+            while let Ok(frame) = receiver.receive().await {
+                match frame.bytes.as_slice() {
+                    b"end" => return Err("it was told to".to_owned()),
+                    b"panic" => panic!("on purpose"),
+                    bytes => sender.send(bytes, &[]).expect("room"),
+                }
+            }
+            Ok(())
+        })
+    }))
+}
+
+#[tokio::test]
+async fn a_thread_serves_a_link_as_a_process_does_and_ends_with_it() {
+    let starter = Starter::new().expect("a thread");
+    for (last, reason) in [(&b"end"[..], "it was told to"), (b"panic", "it panicked")] {
+        let (thread, socket) = starter.start(echoing()).await.expect("a thread");
+        assert_eq!((thread.pid(), thread.memory(), thread.end().is_none()), (std::process::id(), None, true));
+        let (sender, mut receiver) = link::open(socket).expect("a link");
+        sender.send(b"word", &[]).expect("room");
+        assert_eq!(first_word(&mut receiver).await, "word");
+        sender.send(last, &[]).expect("room");
+        let end = soon(thread.ended()).await;
+        assert_eq!((end.to_string().as_str(), end.last_words.as_str()), ("its thread ended", reason));
+        assert!(!end.is_from_outside());
+    }
+    // One that is killed sees its link closed.
+    let (thread, socket) = starter.start(echoing()).await.expect("a thread");
+    let (_sender, mut receiver) = link::open(socket).expect("a link");
+    thread.kill();
+    assert_eq!(soon(thread.ended()).await.last_words, "");
+    assert!(soon(receiver.receive()).await.is_err());
+}
+
+#[tokio::test]
+async fn threads_that_were_told_to_end_and_compute_on_are_bounded() {
+    let starter = Starter::new().expect("a thread");
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    let stuck = Program::Thread(Threads::new(move |_| {
+        // Until it is released, it looks at no link.
+        drop(released.lock().expect("no panic").recv());
+        Ok(())
+    }));
+    for _ in 0..4 {
+        starter.start(stuck.clone()).await.expect("a thread").0.kill();
+    }
+    let refused = soon(async {
+        loop {
+            match starter.start(stuck.clone()).await {
+                Ok(more) => more.0.kill(),
+                Err(refused) => return refused.to_string(),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    assert!(refused.ends_with("threads that were told to end still run"), "{refused}");
+    drop(release);
+    soon(async {
+        while starter.start(stuck.clone()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }

@@ -21,8 +21,7 @@ use crate::encoding;
 use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::wall::message::{
-    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, WireAsked, WireReport,
-    capability_number,
+    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, WireReport, capability_number,
 };
 use crate::wall::rate::Rate;
 
@@ -50,7 +49,7 @@ pub(super) struct RemoteCaller {
     /// Bytes of a message about the call that the host takes.
     message_bytes_max: u64,
     /// Where the answers to its questions go.
-    asking: Mutex<Option<oneshot::Sender<WireAsked>>>,
+    asking: Mutex<Option<oneshot::Sender<Asked>>>,
     doors: Arc<Doors>,
 }
 
@@ -103,7 +102,7 @@ impl RemoteCaller {
     }
 
     /// The answers have come.
-    pub(super) fn answer(&self, asked: WireAsked) {
+    pub(super) fn answer(&self, asked: Asked) {
         let waits = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Who does not wait any more wants no answers.
         if let Some(waits) = waits {
@@ -277,7 +276,7 @@ impl Caller for RemoteCaller {
             match answered.await {
                 Ok(asked) => {
                     waiting.answered = true;
-                    asked.into()
+                    asked
                 }
                 // Other questions took its place, or the host is gone.
                 Err(_) => std::future::pending().await,
@@ -286,7 +285,7 @@ impl Caller for RemoteCaller {
     }
 
     fn trace(&self) -> Option<Trace> {
-        self.facts.trace.clone().map(Trace::from)
+        self.facts.trace.clone()
     }
 
     fn meta_json(&self) -> String {

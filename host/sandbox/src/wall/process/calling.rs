@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::run::reuse::ReusedInstance;
 use crate::wall::attention;
-use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox, WireTrace};
+use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox};
 use crate::wasi::capabilities::Capabilities;
 
 /// The component of a call.
@@ -185,7 +185,7 @@ fn facts(caller: &dyn Caller) -> CallerFacts {
         times: caller.notes_requests(),
         asks: message::bits(&KINDS, |kind| caller.supports(kind)),
         sampling_tools: caller.supports_sampling_tools(),
-        trace: caller.trace().map(WireTrace::from),
+        trace: caller.trace(),
         meta_json: caller.meta_json(),
         extensions_json: caller.extensions_json(),
     }

@@ -145,7 +145,7 @@ impl SandboxProcess {
             // Its next question may come as soon as it has the answers.
             drop(asked.asking.lock().unwrap_or_else(PoisonError::into_inner).take());
             // A call that has ended wants no answers.
-            let _ = this.say(&ToSandbox::Asked(id, answers.into()), &[]);
+            let _ = this.say(&ToSandbox::Asked(id, answers), &[]);
         });
         *asking = Some(task);
         Ok(())

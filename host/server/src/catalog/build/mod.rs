@@ -51,6 +51,7 @@ use code::{Code, CodePlaces};
 pub use compiler::Compiling;
 use compiler::{Compilation, Compiler, OpenLister};
 use draft::CatalogDraft;
+pub(crate) use problems::NOT_LOADED;
 use problems::{not_compiled, once, refused};
 
 // No manifest lets a file in that the sandbox would refuse under another name.

@@ -10,6 +10,9 @@ use crate::file::Unreadable;
 /// Most problems reported for one component: further ones most likely repeat the same mistake.
 pub(super) const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
 
+/// The code of a component that was not loaded.
+pub(crate) const NOT_LOADED: &str = "components::load";
+
 /// Characters shown of an invalid name: enough to find it in the tool's source.
 const NAME_CHARS_SHOWN: usize = 80;
 
@@ -71,7 +74,7 @@ pub(super) fn unreadable(policy: &ComponentPolicy, written: &str, error: &Unread
 pub(super) fn refused(policy: &ComponentPolicy, error: &NotLoaded) -> Diagnostic {
     let refused = |text: String| {
         let message = format!("component \"{}\": {text}", policy.name());
-        Diagnostic::error("components::load", message).at(policy.source_span())
+        Diagnostic::error(NOT_LOADED, message).at(policy.source_span())
     };
     match error {
         NotLoaded::Refused { message, hint, .. } => {

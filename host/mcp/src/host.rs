@@ -313,6 +313,11 @@ pub trait Executor: Send + Sync + 'static {
         self.run(work);
     }
 
+    /// Runs work that computes for long, on threads that let others go first.
+    fn run_long(&self, work: Work) {
+        self.run(work);
+    }
+
     /// Waits until one of these can be read or has failed, and returns what is so of each.
     /// Meanwhile it may go on with work of this thread. It calls `sent` after each piece.
     ///

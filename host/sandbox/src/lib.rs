@@ -48,6 +48,7 @@ pub use bindings::contract;
 pub use caller::asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
 pub use caller::outside::Outside;
 pub use caller::{Caller, Consent, LogLevel, NoCaller, Requested, Trace};
+pub use engine::background::step_back;
 pub use engine::duties::{leave, leaves, with_other_duties};
 pub use engine::slots::{AddressSpace, SLOT_RESETS};
 pub use failure::Failure;

@@ -16,6 +16,7 @@ mod legacy;
 mod limits;
 mod line_endings;
 mod listener;
+mod long;
 mod mailbox;
 mod modern;
 pub mod oauth;

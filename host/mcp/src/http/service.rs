@@ -22,6 +22,7 @@ use super::exchange::Exchange;
 use super::executor::LoneRequests;
 use super::headers::{self, Era, SESSION_ID};
 use super::limits::HttpLimits;
+use super::long::{DoneInTurn, do_in_turn};
 use super::mailbox::{Ending, Mailbox, Next};
 use super::origin::OriginPolicy;
 use super::quota::{Owner, QuotaGuard, Quotas};
@@ -354,9 +355,8 @@ impl<H: Host> Service<H> {
         }
     }
 
-    /// Answers a long message in its turn. It is begun on a thread that does nothing else
-    /// meanwhile: the kernel sees to it that others run. Its tool then works on it in the same
-    /// turn, for a time that its length allows.
+    /// Answers a long message in its turn. It is begun on a thread that lets others go first. Its
+    /// tool then works on it in the same turn, for a time that its length allows.
     async fn answer_long(
         self: &Arc<Self>,
         body: Bytes,
@@ -372,12 +372,8 @@ impl<H: Host> Service<H> {
         let kib = u32::try_from(body.len() / 1024).unwrap_or(u32::MAX);
         let turn = self.turns.take(context.guard.owner(), body.len() as u64).await;
         let service = Arc::clone(self);
-        // The turn goes along: a client that leaves ends this wait, and not the work.
-        let working = tokio::task::spawn_blocking(move || {
-            let begun = service.begin(&body, context);
-            (begun, turn)
-        });
-        let Ok((begun, turn)) = working.await else {
+        let begin = move || service.begin(&body, context);
+        let Some(DoneInTurn { outcome: begun, turn }) = do_in_turn(&self.executor, turn, begin).await else {
             // A panic is told as those of calls are.
             return Err(Refusal::Message(RpcError::new(ErrorCode::Internal, "Internal error")));
         };

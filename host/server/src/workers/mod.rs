@@ -17,8 +17,8 @@
 //!
 //! A call that keeps one of these threads for long sends the next ones straight to the workers, for
 //! a while. A call about to do something long (files, state, large values) moves to workers of its
-//! own kind, as many as there are cores, and stays there: the kernel shares the cores out between
-//! short work and long work, and neither waits for the other's threads.
+//! own kind, as many as there are cores, and stays there, and so does reading a long message: the
+//! kernel lets short work go first, and neither waits for the other's threads.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -32,7 +32,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::runtime::Handle;
 use toolcell_mcp::{Executor, Work};
-use toolcell_sandbox::{begin_attending, leave_attending, wait_attending, with_other_duties};
+use toolcell_sandbox::{begin_attending, leave_attending, step_back, wait_attending, with_other_duties};
 
 /// Longest run of a short call on the reader. Most guests answer within a tenth of it.
 const SHORT: Duration = Duration::from_micros(300);
@@ -249,6 +249,12 @@ impl Executor for GuestExecutor {
         self.0.push(task);
     }
 
+    fn run_long(&self, work: Work) {
+        let task = Task::new(work, QUEUED, &self.0);
+        task.long.store(true, Ordering::Relaxed);
+        self.0.push(task);
+    }
+
     fn run_here(&self, work: Work) {
         let shared = &self.0;
         if shared.is_cautious(&shared.reader) {
@@ -432,6 +438,9 @@ impl Shared {
     /// Loop of a worker.
     fn work(&self, lane: Lane) {
         let _io = self.io.enter();
+        if lane == Lane::Long {
+            step_back();
+        }
         while let Some(task) = self.next(lane) {
             let again = match lane {
                 // What takes long leaves.

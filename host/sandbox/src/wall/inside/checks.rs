@@ -2,16 +2,16 @@
 //! what the host makes of the problems.
 //!
 //! The one thread of a process does what takes no longer than a guest's tick. Longer checks, and
-//! schemas that may take longer to compile, go to the thread that does what blocks.
+//! schemas that may take longer to compile, go to a thread for them.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::OnceCell;
-use tokio::task::JoinHandle;
 use toolcell_policy::{Limit, Limits};
 use toolcell_schema::{ArgumentProblems, GivenUp, Patience, Schema, SchemaBudget, SchemaTexts, Schemas};
 
 use super::caller::RemoteCaller;
+use super::check_thread::CheckThread;
 use crate::bindings::contract::CallResult;
 use crate::caller::Caller as _;
 use crate::failure::Failure;
@@ -26,9 +26,11 @@ const ARGUMENTS_WITHIN: Duration = Duration::from_secs(1);
 /// much of one core at most.
 const RESULT_WITHIN: Duration = Duration::from_millis(100);
 
-/// Time and memory of a component for compiling the schemas of its tools.
+/// Time and memory of a component for compiling the schemas of its tools, and the thread for what
+/// takes long.
 #[derive(Clone)]
 pub(super) struct Budget {
+    thread: CheckThread,
     memory: Arc<Mutex<SchemaBudget>>,
     /// Time for the schemas of one tool.
     time: Duration,
@@ -103,8 +105,8 @@ impl Unchecked {
 }
 
 impl Budget {
-    pub(super) fn new(time: Duration) -> Self {
-        Self { memory: Arc::new(Mutex::new(SchemaBudget::within(time))), time }
+    pub(super) fn new(time: Duration, thread: CheckThread) -> Self {
+        Self { thread, memory: Arc::new(Mutex::new(SchemaBudget::within(time))), time }
     }
 
     /// Compiles the schemas of one tool. Their memory is not taken yet: another may have compiled
@@ -196,7 +198,7 @@ impl ToolChecks {
         let Some(schema) = pick.of(&schemas) else { return Ok(Checked { text, verdict: Ok(()) }) };
         let Checked { text, verdict } = if schema.is_long(&text) {
             let patience = Patience { until, given_up: Some(Arc::<RemoteCaller>::clone(caller)) };
-            let work = tokio::task::spawn_blocking(move || match pick.of(&schemas) {
+            let work = self.schemas.budget.thread.run(move || match pick.of(&schemas) {
                 Some(schema) => pick.check(schema, text, &patience),
                 None => Checked { text, verdict: Ok(()) },
             });
@@ -223,19 +225,24 @@ impl SchemasOnce {
         let compiled = if self.texts.are_simple() {
             self.budget.compile(&self.texts)
         } else {
-            let (budget, texts) = (self.budget.clone(), self.texts.clone());
-            let work = tokio::task::spawn_blocking(move || budget.compile(&texts));
+            let budget = self.budget.clone();
+            let texts = self.texts.clone();
+            let work = self.budget.thread.run(move || budget.compile(&texts));
             work.await.unwrap_or_else(|_| Err(Unchecked::Failed("compiling its schemas failed".to_owned())))
         };
         compiled.inspect(|schemas| self.budget.take(schemas)).map(Arc::new)
     }
 }
 
-/// Waits for a task, as long as its caller does.
-async fn in_time<T>(task: JoinHandle<T>, within: Duration, caller: &Arc<RemoteCaller>) -> Result<T, Unchecked> {
+/// Waits for work done elsewhere, as long as its caller does.
+async fn in_time<T, E>(
+    work: impl Future<Output = Result<T, E>>,
+    within: Duration,
+    caller: &Arc<RemoteCaller>,
+) -> Result<T, Unchecked> {
     tokio::select! {
         biased;
-        done = task => done.map_err(|_| Unchecked::Failed("the check of a value failed".to_owned())),
+        done = work => done.map_err(|_| Unchecked::Failed("the check of a value failed".to_owned())),
         () = caller.cancelled() => Err(Unchecked::Cancelled),
         () = tokio::time::sleep(within) => Err(Unchecked::Late),
     }
@@ -280,7 +287,7 @@ mod tests {
 
     fn checks(input: &str, output: Option<&str>) -> ToolChecks {
         let texts = SchemaTexts { input: input.to_owned(), output: output.map(str::to_owned) };
-        ToolChecks::new(texts, true, Budget::new(Duration::from_secs(60)))
+        ToolChecks::new(texts, true, Budget::new(Duration::from_secs(60), CheckThread::start().unwrap()))
     }
 
     fn bits(count: usize) -> String {
@@ -359,28 +366,25 @@ mod tests {
     }
 
     /// The one thread for long checks does something else.
-    #[test]
-    fn a_check_that_gets_no_turn_is_told_as_the_deadline_or_as_busy_and_never_as_a_verdict() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
-        runtime.unwrap().block_on(async {
-            let (caller, _link) = caller().await;
-            let checks = checks(SLOW, Some(SLOW));
-            assert_eq!(checks.arguments("{}".to_owned(), &Limits::default(), &caller).await, Ok("{}".to_owned()));
-            let (release, held) = std::sync::mpsc::channel::<()>();
-            let holds = tokio::task::spawn_blocking(move || held.recv());
-            let brief = Limits::default().with(Limit::Deadline, 50).unwrap();
-            let patient = Limits::default().with(Limit::QueueWait, 1).unwrap();
-            let late = checks.arguments(bits(20_000), &brief, &caller).await;
-            assert_eq!(late, Err(Failure::over(Limit::Deadline, &brief)));
-            let busy = checks.arguments(bits(20_000), &patient, &caller).await;
-            assert_eq!(busy, Err(Failure::Busy));
-            let mut report = report(&bits(20_000), false);
-            checks.result(&mut report, &brief, &caller).await;
-            assert_eq!(report.outcome.unwrap_err(), Failure::over(Limit::Deadline, &brief));
-            assert_eq!(report.unfit, None);
-            release.send(()).unwrap();
-            holds.await.unwrap().unwrap();
-        });
+    #[tokio::test]
+    async fn a_check_that_gets_no_turn_is_told_as_the_deadline_or_as_busy_and_never_as_a_verdict() {
+        let (caller, _link) = caller().await;
+        let checks = checks(SLOW, Some(SLOW));
+        assert_eq!(checks.arguments("{}".to_owned(), &Limits::default(), &caller).await, Ok("{}".to_owned()));
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let holds = checks.schemas.budget.thread.run(move || held.recv());
+        let brief = Limits::default().with(Limit::Deadline, 50).unwrap();
+        let patient = Limits::default().with(Limit::QueueWait, 1).unwrap();
+        let late = checks.arguments(bits(20_000), &brief, &caller).await;
+        assert_eq!(late, Err(Failure::over(Limit::Deadline, &brief)));
+        let busy = checks.arguments(bits(20_000), &patient, &caller).await;
+        assert_eq!(busy, Err(Failure::Busy));
+        let mut report = report(&bits(20_000), false);
+        checks.result(&mut report, &brief, &caller).await;
+        assert_eq!(report.outcome.unwrap_err(), Failure::over(Limit::Deadline, &brief));
+        assert_eq!(report.unfit, None);
+        release.send(()).unwrap();
+        holds.await.unwrap().unwrap();
     }
 
     #[tokio::test]

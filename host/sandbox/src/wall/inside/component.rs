@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolcell_policy::{ComponentPolicy, Limits, Program, SecretSource, Source, parse};
 use toolcell_schema::SchemaTexts;
 
+use super::check_thread::CheckThread;
 use super::checks::{Budget, ToolChecks};
 use crate::bindings::contract::CallResult;
 use crate::failure::Failure;
@@ -59,6 +60,7 @@ impl Loaded {
         code: &File,
         files: HandedFiles,
         schemas: Vec<ToolSchemas>,
+        checks: CheckThread,
     ) -> Result<Self, String> {
         let parsed = parse(&Source { name: "excerpt", text: &load.manifest });
         let manifest = parsed.map_err(|problems| {
@@ -71,7 +73,7 @@ impl Loaded {
         let component = ToolComponent::handed(sandbox, code, &load.facts).map_err(|error| error.to_string())?;
         Ok(Self {
             component: Arc::new(component),
-            budget: Budget::new(policy.load().compile_time()),
+            budget: Budget::new(policy.load().compile_time(), checks),
             schemas: schemas.into_iter().map(|schemas| (schemas.tool, schemas.texts)).collect(),
             policy,
             variables: load.variables.iter().cloned().collect(),

@@ -4,6 +4,7 @@
 //! One thread does everything: it reads the link, and begins each call at once. A guest that waits
 //! or computes becomes a task, which yields at each tick of the epoch clock.
 mod caller;
+mod check_thread;
 mod checks;
 mod component;
 mod place;
@@ -32,6 +33,7 @@ use crate::run::reuse::ReusedInstance;
 use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
 use crate::wasi::files::{HandedFiles, MountFacts, ScratchHome};
 use caller::RemoteCaller;
+use check_thread::CheckThread;
 use component::{Loaded, Tool};
 pub(crate) use place::Place;
 pub use place::{run_sandbox_process, sandbox_threads};
@@ -54,8 +56,8 @@ pub enum InsideError {
     /// The engine does not start.
     #[error(transparent)]
     Engine(#[from] SandboxError),
-    /// The threads that compile do not start.
-    #[error("the threads that compile do not start: {0}")]
+    /// The threads that compile or check do not start.
+    #[error("the threads that compile or check do not start: {0}")]
     Threads(#[source] std::io::Error),
 }
 
@@ -120,11 +122,13 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
     let entered = place.has_walls().then(|| enter(bound, peer.as_fd(), &loads, scratch.as_ref()));
     let mut inside = Inside::new(sandbox.start()?, settings.prewarm_bytes, link);
     let scratch = scratch.map(ScratchHome::handed);
+    let checks = CheckThread::start().map_err(InsideError::Threads)?;
     for handed in loads {
-        inside.load(handed, scratch.clone())?;
+        inside.load(handed, scratch.clone(), checks.clone())?;
     }
-    // No thread starts after the seal: this one does what blocks, from now on.
+    // No thread starts after the seal: these do what blocks, and what takes long, from now on.
     drop(tokio::task::spawn_blocking(|| ()).await);
+    drop(checks.run(|| ()).await);
     inside.tell(&FromSandbox::Sealed { missing: missing(entered) })?;
     inside.serve(&mut frames).await
 }
@@ -289,11 +293,16 @@ impl Inside {
     }
 
     /// Loads a component. The host is told of one that cannot be used; its calls are refused.
-    fn load(&mut self, handed: Handed, scratch: Option<Arc<ScratchHome>>) -> Result<(), InsideError> {
+    fn load(
+        &mut self,
+        handed: Handed,
+        scratch: Option<Arc<ScratchHome>>,
+        checks: CheckThread,
+    ) -> Result<(), InsideError> {
         let Handed { load, code, mounts, schemas } = handed;
         let files = HandedFiles::new(mounts, scratch);
         let code = code.into_iter().next().map(File::from).ok_or_else(|| "its code did not come with it".to_owned());
-        let loaded = code.and_then(|code| Loaded::new(&self.sandbox, &load, &code, files?, schemas));
+        let loaded = code.and_then(|code| Loaded::new(&self.sandbox, &load, &code, files?, schemas, checks));
         let id = u32::try_from(self.components.len()).unwrap_or(u32::MAX);
         let name = loaded.as_ref().map(|loaded| loaded.name().to_owned()).unwrap_or_default();
         self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);

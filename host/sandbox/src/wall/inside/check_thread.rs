@@ -1,0 +1,64 @@
+//! The thread for long checks of a sandbox process. Must not hold: the checks.
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+
+use tokio::sync::oneshot;
+
+use crate::engine::background::step_back;
+
+/// Gives work to the thread, which does one piece after the other. Calls go first where cores are
+/// short, so that nobody waits for the check of another caller's arguments.
+#[derive(Clone)]
+pub(super) struct CheckThread(mpsc::Sender<Check>);
+
+type Check = Box<dyn FnOnce() + Send>;
+
+impl CheckThread {
+    /// Starts the thread. It ends with the process, or once nobody can give it work.
+    pub(super) fn start() -> io::Result<Self> {
+        let (sender, checks) = mpsc::channel::<Check>();
+        std::thread::Builder::new().name("toolcell-checks".to_owned()).spawn(move || {
+            step_back();
+            checks.into_iter().for_each(|check| check());
+        })?;
+        Ok(Self(sender))
+    }
+
+    /// Does this after what came before. The receiver fails if it panics.
+    pub(super) fn run<T: Send + 'static>(&self, check: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
+        let (done, result) = oneshot::channel();
+        let check = move || {
+            if let Ok(value) = catch_unwind(AssertUnwindSafe(check)) {
+                // Whoever has given up needs no result.
+                let _ = done.send(value);
+            }
+        };
+        // The thread lives as long as this sender.
+        let _ = self.0.send(Box::new(check));
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[tokio::test]
+    async fn checks_follow_each_other_and_a_panic_ends_its_own_alone() {
+        let thread = CheckThread::start().unwrap();
+        let failed = thread.run(|| panic!("as the test wants it"));
+        let name = thread.run(|| std::thread::current().name().map(str::to_owned));
+        assert!(failed.await.is_err());
+        assert_eq!(name.await.unwrap().as_deref(), Some("toolcell-checks"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn other_threads_go_first() {
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        let expected = (nice() + 10).min(19);
+        assert_eq!(CheckThread::start().unwrap().run(nice).await.unwrap(), expected);
+    }
+}

@@ -311,7 +311,8 @@ impl Outbox for Mailbox {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::quota::{Owner, Quota};
+    use super::super::limits::HttpLimits;
+    use super::super::quota::{Owner, Quota, Quotas};
     use super::*;
 
     fn context() -> Context<'static> {
@@ -363,6 +364,24 @@ mod tests {
         let message = "The request was carried out, and its answer is not kept: the caller leaves too many bytes of \
                        answers unread. Read them before you ask again";
         assert_eq!(frame["error"]["message"], message);
+    }
+
+    #[test]
+    fn a_short_answer_is_kept_where_others_leave_unread_all_that_the_host_keeps() {
+        let limits = HttpLimits::default();
+        let quotas = Quotas::new(&limits);
+        let mut greedy = quotas.answers.empty_guard(&Owner::Machine);
+        greedy.extend(limits.answers_bytes_max).unwrap();
+        let answered = |bytes: usize| {
+            let share = UnreadShare::of(&quotas.answers, &Owner::Caller("ann".into()));
+            let mailbox = Mailbox::new(true, 1_000_000, None).counted(share, RequestId::parse("7"));
+            mailbox.answer(vec![b'x'; bytes]);
+            let Some(Next::End(Ending::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };
+            frame.bytes() == vec![b'x'; bytes]
+        };
+        assert!(answered(10) && answered(60 * 1024), "the answer is what was said");
+        assert!(!answered(64 * 1024), "with what a frame takes, it is more than is kept for each");
+        assert_eq!(quotas.answers.taken(), limits.answers_bytes_max, "all that was read is given back");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files of a store: reading them with a check, writing them whole, and locks. Must not hold: what
 //! they mean.
 use std::fs::{File, TryLockError};
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -90,7 +90,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let written = (|| {
         let mut file = open(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
+        sync_file(&file)?;
         publish(&new, path)
     })();
     if written.is_err() {
@@ -110,18 +110,53 @@ pub(super) fn publish(new: &Path, path: &Path) -> std::io::Result<()> {
 /// the disk here: each by itself takes some milliseconds.
 #[cfg(target_os = "linux")]
 pub(super) fn sync<'p>(folder: &Path, _: impl Iterator<Item = &'p Path>) -> std::io::Result<()> {
+    #[cfg(test)]
+    syncs::count();
     Ok(rustix::fs::syncfs(File::open(folder)?)?)
 }
 
 /// Keeps the content of these files of a folder over a loss of power.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn sync<'p>(_: &Path, mut files: impl Iterator<Item = &'p Path>) -> std::io::Result<()> {
-    files.try_for_each(|path| File::open(path)?.sync_all())
+    files.try_for_each(|path| sync_file(&File::open(path)?))
 }
 
 /// Keeps a folder's names over a loss of power.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    File::open(folder)?.sync_all()
+    sync_file(&File::open(folder)?)
+}
+
+/// Keeps what was written to a file over a loss of power.
+pub(super) fn sync_file(file: &File) -> std::io::Result<()> {
+    #[cfg(test)]
+    syncs::count();
+    file.sync_all()
+}
+
+/// Makes a file whose content is kept later, by [`sync`], with that of others.
+pub(super) fn create_to_sync_later(path: &Path) -> std::io::Result<impl Write + use<>> {
+    open_to_write(path)
+}
+
+/// The rounds to the disk of each thread.
+#[cfg(test)]
+pub(super) mod syncs {
+    use std::cell::Cell;
+
+    thread_local! {
+        static SYNCS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        SYNCS.set(SYNCS.get() + 1);
+    }
+
+    /// Those of this thread while it does this.
+    pub(in crate::store) fn of(work: impl FnOnce()) -> usize {
+        let before = SYNCS.get();
+        work();
+        SYNCS.get() - before
+    }
 }
 
 /// A lock between processes, which ends when it is dropped or its process ends.

@@ -4,8 +4,7 @@
 //! Each blob is written under a name of this side's own while it is read. It becomes a blob once
 //! its digest is known to be its name, and an entry of the index needs it.
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{Read, Write as _};
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -171,7 +170,7 @@ impl Store {
         }
         let path = files::unfinished(&self.blobs_folder());
         let failed = |source| StoreError::files("writing", &path)(source);
-        let mut file = files::open_to_write(&path).map_err(failed)?;
+        let mut file = files::create_to_sync_later(&path).map_err(failed)?;
         staged.blobs.insert(digest.clone(), (path.clone(), size));
         let found = copy(archive, &mut file, size, &path)?;
         if found != digest {
@@ -303,7 +302,12 @@ fn document(archive: &mut impl Read, size: u64, max: u64) -> Result<Vec<u8>, Sto
 }
 
 /// Copies contents to a file, and gives their digest.
-fn copy(archive: &mut impl Read, file: &mut File, size: u64, path: &std::path::Path) -> Result<Digest, StoreError> {
+fn copy(
+    archive: &mut impl Read,
+    file: &mut impl Write,
+    size: u64,
+    path: &std::path::Path,
+) -> Result<Digest, StoreError> {
     let mut contents = archive.take(size);
     let (mut hash, mut left) = (Sha256::new(), size);
     let mut piece = vec![0; PIECE_BYTES];
@@ -321,4 +325,64 @@ fn copy(archive: &mut impl Read, file: &mut File, size: u64, path: &std::path::P
 fn shown(name: &str) -> String {
     const CHARS_SHOWN: usize = 100;
     name.chars().take(CHARS_SHOWN).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(bytes: &[u8]) -> Digest {
+        crate::finished(Sha256::new_with_prefix(bytes))
+    }
+
+    fn add(archive: &mut Vec<u8>, name: &str, bytes: &[u8]) {
+        archive.extend(tar::header(name, bytes.len() as u64));
+        archive.extend(bytes);
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+
+    /// Adds a blob, and returns its descriptor.
+    fn add_blob(archive: &mut Vec<u8>, media_type: &str, bytes: &[u8]) -> String {
+        let digest = digest(bytes).to_string();
+        add(archive, &format!("blobs/sha256/{}", digest.trim_start_matches("sha256:")), bytes);
+        format!(r#"{{"mediaType":"{media_type}","digest":"{digest}","size":{}}}"#, bytes.len())
+    }
+
+    /// An archive of components, with three blobs each.
+    fn archive(components: usize) -> Vec<u8> {
+        const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+        let mut archive = Vec::new();
+        add(&mut archive, "oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#);
+        let mut entries = Vec::new();
+        for number in 0..components {
+            let config = format!(r#"{{"number":{number}}}"#);
+            let config = add_blob(&mut archive, "application/vnd.wasm.config.v0+json", config.as_bytes());
+            let layer = add_blob(&mut archive, "application/wasm", number.to_string().as_bytes());
+            let manifest =
+                format!(r#"{{"schemaVersion":2,"mediaType":"{MANIFEST}","config":{config},"layers":[{layer}]}}"#);
+            entries.push(add_blob(&mut archive, MANIFEST, manifest.as_bytes()));
+        }
+        let index = format!(r#"{{"schemaVersion":2,"manifests":[{}]}}"#, entries.join(","));
+        add(&mut archive, "index.json", index.as_bytes());
+        archive.resize(archive.len() + 1024, 0);
+        archive
+    }
+
+    #[test]
+    fn an_import_of_many_blobs_goes_to_the_disk_as_often_as_one_of_few() {
+        let syncs_of = |components: usize| {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::open(&folder.path().join("store")).unwrap();
+            let archive = archive(components);
+            files::syncs::of(|| {
+                let imported = store.import(archive.as_slice()).unwrap();
+                assert_eq!(imported.components.len(), components);
+            })
+        };
+        let few = syncs_of(1);
+        assert!(few > 1, "contents and names are kept");
+        if cfg!(target_os = "linux") {
+            assert_eq!(syncs_of(100), few);
+        }
+    }
 }

@@ -89,7 +89,7 @@ impl Partial {
             self.restart()?;
             return Ok(Finished::Wrong(found));
         }
-        let done = self.file.sync_all().and_then(|()| files::publish(&self.path, &self.blob));
+        let done = files::sync_file(&self.file).and_then(|()| files::publish(&self.path, &self.blob));
         done.map_err(StoreError::files("writing", &self.blob))?;
         Ok(Finished::Blob)
     }

@@ -85,8 +85,7 @@ impl Announcements {
             current: Arc::clone(current),
             voice: Arc::clone(&voice),
             changed: Arc::clone(&changed),
-            agreement: Agreement::new(digest(&told)),
-            told,
+            known: KnownLists { agreement: Agreement::new(digest(&told)), told },
         };
         let task = runtime.spawn(announcer.run(heard));
         Some(Self { voice, changed, task })
@@ -129,15 +128,13 @@ struct Announcer {
     current: Arc<Current>,
     voice: Arc<Voice>,
     changed: Arc<Notify>,
-    agreement: Agreement,
-    /// The catalog that listeners know.
-    told: Arc<Catalog>,
+    known: KnownLists<Catalog>,
 }
 
 impl Announcer {
     async fn run(mut self, mut heard: Subscription) {
         loop {
-            let due = self.agreement.due;
+            let due = self.known.agreement.due;
             let at_due = async move {
                 match due {
                     Some(due) => sleep_until(due).await,
@@ -149,7 +146,7 @@ impl Announcer {
                 () = self.changed.notified() => self.look().await,
                 () = at_due => {}
             }
-            if self.agreement.is_due(Instant::now()) {
+            if self.known.agreement.is_due(Instant::now()) {
                 self.tell();
             }
         }
@@ -158,18 +155,19 @@ impl Announcer {
     async fn hear(&mut self, news: News) {
         // Its own list first: others may have it already.
         self.look().await;
+        let agreement = &mut self.known.agreement;
         match news {
-            News::Listening => self.voice.say(ListNews::Asks(self.agreement.own_text())).await,
+            News::Listening => self.voice.say(ListNews::Asks(agreement.own_text())).await,
             News::Message(message) => {
                 let Some(note) = read(&message).filter(|note| note.from != self.voice.name) else { return };
                 let now = Instant::now();
                 match note.news {
-                    ListNews::Is(list) => self.agreement.heard(&note.from, &list, now),
+                    ListNews::Is(list) => agreement.heard(&note.from, &list, now),
                     ListNews::Asks(list) => {
-                        self.agreement.heard(&note.from, &list, now);
-                        self.voice.say(ListNews::Is(self.agreement.own_text())).await;
+                        agreement.heard(&note.from, &list, now);
+                        self.voice.say(ListNews::Is(agreement.own_text())).await;
                     }
-                    ListNews::Left => self.agreement.left(&note.from, now),
+                    ListNews::Left => agreement.left(&note.from, now),
                 }
             }
         }
@@ -177,30 +175,71 @@ impl Announcer {
 
     /// Looks at this replica's own list.
     async fn look(&mut self) {
-        let new = self.current.snapshot();
-        // Listeners hear of what is narrowed with the generation that brings the new rules.
-        if Arc::ptr_eq(&new, &self.told) || new.is_narrowed() {
-            return;
-        }
-        if self.agreement.own_is(digest(&new), Instant::now()) {
-            self.voice.say(ListNews::Is(self.agreement.own_text())).await;
-        } else if self.agreement.due.is_none() {
-            self.told = new;
+        if self.known.look(self.current.snapshot(), Instant::now()) {
+            self.voice.say(ListNews::Is(self.known.agreement.own_text())).await;
         }
     }
 
     fn tell(&mut self) {
         let new = self.current.snapshot();
-        let lists = Some(self.agreement.lists());
-        if digest(&new) == digest(&self.told) {
+        let lists = Some(self.known.agreement.lists());
+        let old = self.known.tell(&new);
+        if digest(&new) == digest(&old) {
             // The list of another replica has changed. It is not known here in what.
             self.server.catalog_changed_to(lists);
         } else {
-            self.server.catalog_replaced_by(&self.told, &new, lists);
+            self.server.catalog_replaced_by(&old, &new, lists);
         }
-        if !new.is_narrowed() {
+    }
+}
+
+/// A catalog, as far as news of its lists go.
+trait Listed {
+    /// A digest of its lists, equal across replicas.
+    fn lists(&self) -> u64;
+
+    /// True if callers see less than these lists, until the next generation serves.
+    fn is_narrowed(&self) -> bool;
+}
+
+impl Listed for Catalog {
+    fn lists(&self) -> u64 {
+        digest(self)
+    }
+
+    fn is_narrowed(&self) -> bool {
+        Self::is_narrowed(self)
+    }
+}
+
+/// The lists that listeners know, and those of other replicas.
+struct KnownLists<C> {
+    /// The catalog that listeners know.
+    told: Arc<C>,
+    agreement: Agreement,
+}
+
+impl<C: Listed> KnownLists<C> {
+    /// Takes note of the catalog that this replica serves. Returns true if its lists are others
+    /// than before: the other replicas hear of that.
+    fn look(&mut self, new: Arc<C>, now: Instant) -> bool {
+        // Listeners hear of what is narrowed with the generation that brings the new rules.
+        if Arc::ptr_eq(&new, &self.told) || new.is_narrowed() {
+            return false;
+        }
+        let differs = self.agreement.own_is(new.lists(), now);
+        if !differs && self.agreement.due.is_none() {
             self.told = new;
         }
+        differs
+    }
+
+    /// Listeners are told of this catalog. Returns the one that they knew before.
+    fn tell(&mut self, new: &Arc<C>) -> Arc<C> {
+        if new.is_narrowed() {
+            return Arc::clone(&self.told);
+        }
+        std::mem::replace(&mut self.told, Arc::clone(new))
     }
 }
 
@@ -332,6 +371,46 @@ mod tests {
         }
         assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "nothing has changed");
         (agreement, now)
+    }
+
+    /// A generation with these lists.
+    struct Generation {
+        lists: u64,
+        narrowed: bool,
+    }
+
+    impl Listed for Generation {
+        fn lists(&self) -> u64 {
+            self.lists
+        }
+
+        fn is_narrowed(&self) -> bool {
+            self.narrowed
+        }
+    }
+
+    /// Listeners are told of the difference between two catalogs. Between the narrowed one and the
+    /// one that follows there is none.
+    #[test]
+    fn a_replica_that_hears_another_one_while_rights_are_narrowed_still_tells_its_listeners() {
+        let now = Instant::now();
+        let old = Arc::new(Generation { lists: 1, narrowed: false });
+        let narrowed = Arc::new(Generation { lists: 1, narrowed: true });
+        let new = Arc::new(Generation { lists: 2, narrowed: false });
+        for is_due_meanwhile in [false, true] {
+            let mut known = KnownLists { told: Arc::clone(&old), agreement: Agreement::new(1) };
+            assert!(!known.look(Arc::clone(&narrowed), now));
+            if is_due_meanwhile {
+                known.agreement.heard("b", &text(2), now);
+                assert!(known.agreement.is_due(now + AGREED_WITHIN));
+                assert!(Arc::ptr_eq(&known.tell(&narrowed), &old));
+            }
+            assert!(known.look(Arc::clone(&new), now), "the others hear of it");
+            assert!(known.agreement.is_due(now + AGREED_WITHIN));
+            assert!(Arc::ptr_eq(&known.tell(&new), &old), "so the difference is told");
+            assert!(!known.look(Arc::clone(&new), now) && known.agreement.due.is_none(), "once");
+            assert!(Arc::ptr_eq(&known.told, &new));
+        }
     }
 
     #[test]

@@ -76,34 +76,126 @@ impl Later {
             tracing::warn!("shared state: no room to tell the server later what it could not be told");
             return;
         };
-        let servers = Arc::clone(&self.servers);
+        let operation = ServerOperation { servers: Arc::clone(&self.servers), operation };
         let turns = Arc::clone(&self.turns);
         let until = Instant::now() + time;
         // It ends with its time, or with the runtime.
         drop(tokio::spawn(async move {
-            let mut left = times;
-            while left > 0 {
+            for _ in 0..times {
                 sleep(TRY_AGAIN_AFTER).await;
-                let Ok(Ok(turn)) = timeout_at(until, turns.acquire()).await else { break };
-                if !done_in_its_turn(&servers, &operation, until).await {
+                if !done_in_a_turn(&turns, &operation, until).await {
                     break;
                 }
-                drop(turn);
-                left -= 1;
             }
             drop(room);
         }));
     }
 }
 
-/// Tries an operation until the server takes it. It keeps its turn meanwhile.
-async fn done_in_its_turn(servers: &Servers, operation: &Owned, until: Instant) -> bool {
+/// Something that may have to be tried again.
+trait Attempt {
+    /// Tries it once. True if it is done.
+    fn attempt(&self) -> impl Future<Output = bool> + Send;
+}
+
+struct ServerOperation {
+    servers: Arc<Servers>,
+    operation: Owned,
+}
+
+impl Attempt for ServerOperation {
+    async fn attempt(&self) -> bool {
+        let invocation = self.operation.invocation();
+        let done: Result<i64, Away> = self.servers.run(Operation::Script(&invocation)).await;
+        done.is_ok()
+    }
+}
+
+/// Does something in a turn, and keeps the turn until it is done. False if its time is over before.
+async fn done_in_a_turn(turns: &Semaphore, operation: &impl Attempt, until: Instant) -> bool {
+    let Ok(Ok(_turn)) = timeout_at(until, turns.acquire()).await else { return false };
     while Instant::now() < until {
-        let done: Result<i64, Away> = servers.run(Operation::Script(&operation.invocation())).await;
-        if done.is_ok() {
+        if operation.attempt().await {
             return true;
         }
         sleep(TRY_AGAIN_AFTER).await;
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::valkey::options::ValkeyOptions;
+
+    /// Operations of a server that answers as many as it is told to.
+    struct Closed {
+        trying: AtomicUsize,
+        answers: Semaphore,
+    }
+
+    impl Closed {
+        fn new() -> Self {
+            Self { trying: AtomicUsize::new(0), answers: Semaphore::new(0) }
+        }
+
+        fn trying(&self) -> usize {
+            self.trying.load(Ordering::SeqCst)
+        }
+    }
+
+    impl Attempt for Closed {
+        async fn attempt(&self) -> bool {
+            self.trying.fetch_add(1, Ordering::SeqCst);
+            self.answers.acquire().await.unwrap().forget();
+            self.trying.fetch_sub(1, Ordering::SeqCst);
+            true
+        }
+    }
+
+    type Waiting<'w> = Pin<Box<dyn Future<Output = bool> + 'w>>;
+
+    /// Polls each once. Returns how many are done; they are waited for no more.
+    fn done_of(waiting: &mut Vec<Waiting<'_>>) -> usize {
+        let before = waiting.len();
+        waiting.retain_mut(|operation| {
+            let polled = operation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            polled.is_pending()
+        });
+        before - waiting.len()
+    }
+
+    #[tokio::test]
+    async fn sixteen_are_tried_at_once_and_the_others_come_after_them() {
+        let servers = Arc::new(Servers::new(ValkeyOptions::at("127.0.0.1", 9)).unwrap());
+        let turns = Later::new(servers).turns;
+        let closed = Closed::new();
+        let until = Instant::now() + Duration::from_secs(3_600);
+        let operation = || -> Waiting<'_> { Box::pin(done_in_a_turn(&turns, &closed, until)) };
+        let mut waiting: Vec<Waiting<'_>> = (0..100).map(|_| operation()).collect();
+        assert_eq!(done_of(&mut waiting), 0);
+        assert_eq!(closed.trying(), 16);
+        closed.answers.add_permits(10);
+        assert_eq!(done_of(&mut waiting), 10);
+        // Those behind them have their turns now.
+        assert_eq!(done_of(&mut waiting), 0);
+        assert_eq!(closed.trying(), 16);
+        closed.answers.add_permits(90);
+        while !waiting.is_empty() {
+            done_of(&mut waiting);
+            assert!(closed.trying() <= 16);
+        }
+    }
+
+    #[tokio::test]
+    async fn whatever_gets_no_turn_in_its_time_is_given_up() {
+        let closed = Closed::new();
+        assert!(!done_in_a_turn(&Semaphore::new(0), &closed, Instant::now()).await);
+        assert_eq!(closed.trying(), 0);
+    }
 }

@@ -10,7 +10,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, Paging, TestHost};
+use toolcell_tests::{Folder, Paging, TestHost, patience};
 
 use crate::walls::{ALONE, sealed};
 
@@ -89,37 +89,46 @@ fn finds_what_is_there(host: &mut TestHost, process: u32) {
     let running = host.start_call("leave", json!({"seed": CONTROL, "rounds": u64::MAX}));
     let began = std::time::Instant::now();
     while words_in(process, pattern(CONTROL)) == 0 {
-        assert!(began.elapsed().as_secs() < 60, "the pattern of a call that runs is not found");
+        assert!(began.elapsed() < patience(), "the pattern of a call that runs is not found");
     }
     host.cancel(&running);
     let end = host.recorded("the end", |record| record["event"] == "call.finished");
     assert_eq!(end["outcome"], "cancelled");
 }
 
+/// Each way to run calls has a host of its own, and all of them run at once: waiting for pages
+/// takes most of the time.
 #[test]
 fn no_call_sees_pages_of_another_that_were_swapped_out() {
-    for (walls, prewarm) in [("none", 0), ("none", 4), ("best", 0), ("best", 4)] {
-        let (mut host, process) = serving("remnants", walls, prewarm);
-        let Some(mut paging) = paging(&host, process) else { return };
-        finds_what_is_there(&mut host, process);
-        for seed in 1..=ROUNDS {
-            let leave = |host: &mut TestHost| host.start_call("leave", json!({"seed": seed, "rounds": COMPUTES}));
-            let left: Vec<Value> = (0..AT_ONCE).map(|_| leave(&mut host)).collect();
-            for id in &left {
-                assert_eq!(host.answer_to(id).text(), "left 1");
-            }
-            let looks: Vec<Value> = (0..12).map(|_| host.start_call("look", json!({"seed": seed}))).collect();
-            for id in &looks {
-                let seen = host.answer_to(id);
-                assert_eq!(seen.text(), "found 0 of 1024 pages", "{walls}, prewarm {prewarm}, round {seed}");
-            }
+    let ways = [("none", 0), ("none", 4), ("best", 0), ("best", 4)];
+    std::thread::scope(|scope| {
+        for (walls, prewarm) in ways {
+            scope.spawn(move || sees_no_pages_of_another(walls, prewarm));
         }
-        assert!(paging.goes_on(), "the pager ended early");
-        drop(paging);
-        // Neither memories nor the stacks of calls hold words of the last calls.
-        for seed in [ROUNDS, CONTROL] {
-            assert_eq!(words_in(process, pattern(seed)), 0, "{walls}, prewarm {prewarm}, call {seed}");
+    });
+}
+
+fn sees_no_pages_of_another(walls: &str, prewarm: u32) {
+    let (mut host, process) = serving("remnants", walls, prewarm);
+    let Some(mut paging) = paging(&host, process) else { return };
+    finds_what_is_there(&mut host, process);
+    for seed in 1..=ROUNDS {
+        let leave = |host: &mut TestHost| host.start_call("leave", json!({"seed": seed, "rounds": COMPUTES}));
+        let left: Vec<Value> = (0..AT_ONCE).map(|_| leave(&mut host)).collect();
+        for id in &left {
+            assert_eq!(host.answer_to(id).text(), "left 1");
         }
+        let looks: Vec<Value> = (0..12).map(|_| host.start_call("look", json!({"seed": seed}))).collect();
+        for id in &looks {
+            let seen = host.answer_to(id);
+            assert_eq!(seen.text(), "found 0 of 1024 pages", "{walls}, prewarm {prewarm}, round {seed}");
+        }
+    }
+    assert!(paging.goes_on(), "the pager ended early");
+    drop(paging);
+    // Neither memories nor the stacks of calls hold words of the last calls.
+    for seed in [ROUNDS, CONTROL] {
+        assert_eq!(words_in(process, pattern(seed)), 0, "{walls}, prewarm {prewarm}, call {seed}");
     }
 }
 

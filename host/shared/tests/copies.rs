@@ -8,6 +8,7 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::patience::patience;
 use engine::{Cluster, Engine, Watched, eventually};
 use replica::{MINUTE, WITHIN, behind, of, options, run};
 use toolcell_shared::{
@@ -24,7 +25,7 @@ fn with_copy(options: ValkeyOptions) -> ValkeyOptions {
 fn copied() -> [Engine; 2] {
     let main = Engine::start(&[]);
     let copy = Engine::start(&["--replicaof", "127.0.0.1", &main.port().to_string()]);
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + patience();
     while main.ask(&["WAIT", "1", "1000"]) != ":1" || main.ask(&["INCR", "warm"]).starts_with('-') {
         assert!(Instant::now() < until, "the copy does not follow");
     }

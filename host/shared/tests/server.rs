@@ -7,11 +7,12 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::patience::patience;
 use engine::{Cluster, Engine, MAIN, Watched, eventually};
 use redis::Script;
-use replica::{MINUTE, NOT_REACHED, WITHIN, options, run};
+use replica::{HOUR, MINUTE, NOT_REACHED, WITHIN, options, run};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use toolcell_shared::{Allowance, AllowanceName, Arrangement, Pace, SharedState, Valkey, ValkeyOptions};
+use toolcell_shared::{Allowance, AllowanceName, Arrangement, Pace, SharedState, Taken, Valkey, ValkeyOptions};
 
 fn replica(engine: &Engine) -> Arc<Valkey> {
     Arc::new(Valkey::new(options(engine.port())).unwrap())
@@ -130,7 +131,7 @@ fn a_place_to_spare_serves_the_next_call_and_is_given_to_others_soon() {
         assert!(asked.is_none_or(|asked| asked.parse::<u32>().unwrap() < 50), "{stats}");
         let mut all = Vec::new();
         for _ in 0..8 {
-            let place = tokio::time::timeout(Duration::from_secs(10), other.wait("tool", 8)).await;
+            let place = tokio::time::timeout(patience(), other.wait("tool", 8)).await;
             all.push(place.unwrap().unwrap());
         }
         assert!(one.enter("tool", 8).await.unwrap().is_none(), "it has none any more");
@@ -169,6 +170,33 @@ fn a_place_that_is_not_taken_again_comes_free_with_its_time() {
     assert!(ask("g", 3, "", 31_000), "of two places that are free, one is kept for who waits");
     assert!(!ask("h", 1, "", 90_999), "all are gone, and the second replica may still be there");
     assert!(ask("h", 1, "", 91_000), "it has not asked for a minute");
+}
+
+/// A version that writes another form would have each caller's rate twice during a roll.
+#[test]
+fn what_another_version_took_from_a_rate_counts() {
+    let engine = Engine::start(&[]);
+    let three = [AllowanceName { scope: "tool", pace: Pace::new(3, 3 * HOUR), callers_max: 1 }];
+    run(async {
+        let state = replica(&engine);
+        for (spent_hours, behind, passes) in [(1, "", 2), (2, "", 1), (2, " 9 later", 1), (3, "", 0), (1, "0", 0)] {
+            assert_eq!(state.take("ann", &three).await, Ok(Taken::All));
+            let keys = engine.whole_answer(&["KEYS", "test:1:rate:*"]);
+            let [_, _, key] = keys.lines().collect::<Vec<_>>()[..] else { panic!("{keys:?}") };
+            let value = engine.whole_answer(&["GET", key]);
+            let value = value.lines().nth(1).unwrap();
+            let numbers: Vec<u64> = value.split(' ').map(|number| number.parse().unwrap()).collect();
+            let [s, us, 3_600_000_000_000] = numbers.as_slice() else { panic!("{value}") };
+            let written = format!("{s} {us} {}{behind}", spent_hours * 3_600_000_000_000_u64);
+            assert_eq!(engine.ask(&["SET", key, &written]), "+OK");
+            for _ in 0..passes {
+                assert_eq!(state.take("ann", &three).await, Ok(Taken::All), "{written}");
+            }
+            let refused = state.take("ann", &three).await.unwrap();
+            assert!(matches!(refused, Taken::Refused { place: 0, .. }), "{written}: {refused:?}");
+            assert_eq!(engine.ask(&["DEL", key]), ":1");
+        }
+    });
 }
 
 #[test]
@@ -303,7 +331,7 @@ fn a_server_that_does_not_answer_is_away_in_time_and_nothing_is_used_twice() {
         let unknown = one.claim("chain", MINUTE).await;
         let waited = began.elapsed();
         engine.go_on();
-        assert!(unknown.is_err() && waited >= WITHIN && waited < 3 * WITHIN, "{unknown:?} after {waited:?}");
+        assert!(unknown.is_err() && waited >= WITHIN && waited < patience(), "{unknown:?} after {waited:?}");
         eventually("it answers again", async || one.is_noted("what").await.is_ok()).await;
         // The server may have done what nobody waited for. If not, the first of the two does now.
         let (first, second) = (other.claim("chain", MINUTE).await.unwrap(), one.claim("chain", MINUTE).await.unwrap());

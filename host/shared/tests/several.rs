@@ -7,6 +7,7 @@ mod replica;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::patience::patience;
 use engine::{Access, Cluster, OPERATOR, Watched, eventually};
 use replica::{HOUR, MINUTE, NOT_REACHED, WITHIN, behind, of, options, run};
 use toolcell_shared::{
@@ -251,7 +252,7 @@ async fn each_operation(options: ValkeyOptions) {
     assert_eq!(shelf.list("ann", 0, 10).await.unwrap().len(), 1);
     shelf.forget("ann").await.unwrap();
     let mut heard = state.subscribe(&["all"]);
-    let mut next = async || tokio::time::timeout(Duration::from_secs(10), heard.next()).await.unwrap();
+    let mut next = async || tokio::time::timeout(patience(), heard.next()).await.unwrap();
     assert_eq!(next().await, News::Listening);
     state.publish("all", b"news").await.unwrap();
     assert_eq!(next().await, News::Message(b"news".to_vec()));

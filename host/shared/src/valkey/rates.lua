@@ -3,6 +3,8 @@
 -- may be spent, in nanoseconds. A value: the seconds and microseconds of the clock when it was
 -- written, and the nanoseconds that were spent ahead of it then. A number of Lua is exact up to
 -- 2^53: no difference of times here is larger, while the nanoseconds since 1970 would be.
+-- Other versions count on the same keys. The three numbers keep their meaning, a later version
+-- writes what else it wants behind them, and one that needs others takes keys of another version.
 local clock = redis.call('TIME')
 local now_s, now_us = tonumber(clock[1]), tonumber(clock[2])
 
@@ -14,7 +16,7 @@ end
 local spent = {}
 for place, key in ipairs(KEYS) do
     local interval, ahead = tonumber(ARGV[2 * place - 1]), tonumber(ARGV[2 * place])
-    local s, us, used = string.match(redis.call('GET', key) or '', '^(%d+) (%d+) (%d+)$')
+    local s, us, used = string.match(redis.call('GET', key) or '', '^(%d+) (%d+) (%d+)%f[%D]')
     -- The whole allowance is as much as there may be, also where a manifest says less than before.
     used = math.min(tonumber(used or '0'), ahead + interval)
     local passed = s and (now_s - tonumber(s)) * 1e9 + (now_us - tonumber(us)) * 1e3 or 0

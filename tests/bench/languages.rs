@@ -1,6 +1,6 @@
 //! The examples in five languages, with the calls of their own tests. It measures their size, the
-//! time to load them, and the time of a call with an instance of its own. Calls run inside
-//! `toolcell bench`, without a wire.
+//! time to load them, and the time of a call with an instance of its own. `toolcell bench` makes
+//! the calls, so there is no wire between client and host.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,8 +26,8 @@ const COLUMNS: &[Column] = &[
 ];
 
 const NOTE: &str = "\
-load: from starting the process to its end, with all that an engine takes; compiling: nothing was kept. fresh call: in process, an instance
-made at the call and thrown away. all cores ×: calls per second on all cores beside those of one call after the other. memory: what the guest had at most. Each example with a call of its calls.json; (new): the project that
+load: from starting the process to its end, with all that loading takes; compiling: nothing was kept. fresh call: by `toolcell bench`, without a wire,
+in a sandbox process, on an instance made at the call and thrown away. all cores ×: calls per second on all cores beside those of one call after the other. memory: what the guest had at most. Each example with a call of its calls.json; (new): the project that
 `toolcell new` writes for C, which counts the words of a sentence: what the language itself takes, where html_tidy is a library of 40,000 lines.";
 
 /// Part of a row's name: the component was not built.
@@ -100,7 +100,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
         }
         rows.push(Row { name, values: values.in_columns() });
     }
-    let title = "Languages: size, load and a fresh call, in process";
+    let title = "Languages: size, load and a fresh call";
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
@@ -142,7 +142,7 @@ impl Example {
         };
         let Ok(bytes) = std::fs::read(&component) else { return Ok(None) };
         let source = format!("source = \"{}.wasm\"\n", self.name);
-        let manifest = in_process(&manifest).replace(&source, &format!("{source}prewarm = 0\n"));
+        let manifest = manifest.replace(&source, &format!("{source}prewarm = 0\n"));
         let folder = Folder::with_manifest(&manifest);
         folder.write(&format!("{}.wasm", self.name), &bytes);
         for wit in std::fs::read_dir(own.join("wit")).into_iter().flatten() {
@@ -186,8 +186,8 @@ struct Values {
     memory_kib: f64,
 }
 
-/// The example of an interpreted language behind walls.
-pub struct WalledExample {
+/// An example to serve and call over a wire.
+pub struct ServedExample {
     prepared: Prepared,
     /// The tool to call.
     pub tool: &'static str,
@@ -195,33 +195,21 @@ pub struct WalledExample {
     pub arguments: Value,
 }
 
-/// Calls run in the host's own process.
-const IN_PROCESS: &str = "walls = \"none\"\n";
-
-/// The manifest with calls in the host's own process.
-fn in_process(manifest: &str) -> String {
-    match manifest.split_once("[server]\n") {
-        Some((before, after)) => format!("{before}[server]\n{IN_PROCESS}{after}"),
-        None => format!("{manifest}\n[server]\n{IN_PROCESS}"),
-    }
-}
-
-/// The example in this language, with calls in sandbox processes. `None` if it was not built.
+/// The example in this language, whose rate is never reached. `None` if it was not built.
 ///
 /// # Errors
 /// Its files cannot be read.
-pub fn walled(language: &str) -> anyhow::Result<Option<WalledExample>> {
+pub fn served(language: &str) -> anyhow::Result<Option<ServedExample>> {
     let example = EXAMPLES.iter().find(|example| example.language == language).context("no such language")?;
     let Some(prepared) = example.prepare()? else { return Ok(None) };
     let manifest = read(&prepared.manifest)?;
-    let walled = manifest.replacen(IN_PROCESS, "walls = \"best\"\n", 1);
-    let rated = format!("{walled}\n[defaults.limits]\nrate = \"1000000/s\"\n");
+    let rated = format!("{manifest}\n[defaults.limits]\nrate = \"1000000/s\"\n");
     prepared.folder.write("toolcell.toml", rated);
     let arguments = serde_json::from_str(&prepared.arguments)?;
-    Ok(Some(WalledExample { prepared, tool: example.tool, arguments }))
+    Ok(Some(ServedExample { prepared, tool: example.tool, arguments }))
 }
 
-impl WalledExample {
+impl ServedExample {
     /// toolcell serving it.
     pub fn subject(&self) -> Subject {
         self.prepared.toolcell("serve")

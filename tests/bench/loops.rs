@@ -32,7 +32,9 @@ const COLUMNS: &[Column] = &[
     Column { key: "max_ms", heading: "max ms", decimals: 3 },
 ];
 
-const NOTE: &str = "One request after another, by one client. The loops have taken CPU time before the first, and none has ended after the last.";
+const NOTE: &str = "\
+One request after another, by one client. The loops have taken CPU time before the first, and none has ended after the last.
+The loops are in echo's group: its sandbox processes run them.";
 
 /// Measures.
 ///

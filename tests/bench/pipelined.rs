@@ -51,7 +51,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     use {Era::Legacy, Era::Modern, Tool::Echo, Tool::Tiny};
     let (rounds, calls) = (options.count(9, 1), options.count(20_000, 1_000));
     let serving = Serving::examples()?;
-    let (fresh, walled) = (Serving::fresh()?, Serving::fresh()?.walled());
+    let fresh = Serving::fresh()?;
     let toolcell = |name, serving: &Serving, tool, era, goal| {
         let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
         warm_up(&mut link, &[tool], 50)?;
@@ -61,10 +61,9 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let mut lanes = [
         Lane::new("bare pipe", bare, Ask::Line, None),
         toolcell("tiny, legacy", &serving, Tiny, Legacy, Some(Goal::TinyPipelined))?,
-        toolcell("echo, legacy", &serving, Echo, Legacy, Some(Goal::EchoPipelined))?,
+        toolcell("echo, legacy", &serving, Echo, Legacy, None)?,
         toolcell("echo, modern", &serving, Echo, Modern, None)?,
-        toolcell("echo, legacy, prewarm = 0", &fresh, Echo, Legacy, Some(Goal::UnwalledPipelined))?,
-        toolcell("echo, legacy, prewarm = 0, walls", &walled, Echo, Legacy, Some(Goal::WalledPipelined))?,
+        toolcell("echo, legacy, prewarm = 0", &fresh, Echo, Legacy, Some(Goal::EchoPipelined))?,
     ];
     for _ in 0..rounds {
         for lane in &mut lanes {

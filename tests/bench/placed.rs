@@ -14,7 +14,7 @@ use crate::report::Section;
 use crate::serving::Serving;
 
 const NOTE: &str = "\
-one CPU: client and process share it; what is above the bare pipe is CPU time and nothing else.
+one CPU: client, toolcell and its sandbox processes share it; what is above the bare pipe is CPU time and nothing else.
 two CPUs: the client has one, toolcell with its sandbox processes another; every wake-up of either crosses over. A process that finds one CPU starts one worker.
 prewarm = 0: no instance is made before its call comes. Otherwise several are made after an answer once the last is gone: on one CPU,
 one call in as many as are made ahead waits for all of them.";
@@ -26,7 +26,6 @@ struct Names {
     tiny: &'static str,
     echo: &'static str,
     fresh: &'static str,
-    walled: &'static str,
 }
 
 const ONE: Names = Names {
@@ -35,7 +34,6 @@ const ONE: Names = Names {
     tiny: "one CPU: tiny, legacy",
     echo: "one CPU: echo, legacy",
     fresh: "one CPU: echo, legacy, prewarm = 0",
-    walled: "one CPU: echo, legacy, prewarm = 0, walls",
 };
 
 const TWO: Names = Names {
@@ -44,7 +42,6 @@ const TWO: Names = Names {
     tiny: "two CPUs: tiny, legacy",
     echo: "two CPUs: echo, legacy",
     fresh: "two CPUs: echo, legacy, prewarm = 0",
-    walled: "two CPUs: echo, legacy, prewarm = 0, walls",
 };
 
 /// Measures.
@@ -56,11 +53,12 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let before = sched_getaffinity(None)?;
     let cpus = allowed(&before);
     let first = *cpus.first().context("no CPU may be used")?;
-    let servings = [Serving::examples()?, Serving::fresh()?, Serving::fresh()?.walled()];
+    let serving = Serving::examples()?;
+    let fresh = Serving::fresh()?;
     // A child stays on the CPU that its parent had when it started.
-    let mut placed = vec![lanes(&servings, &ONE, first)?];
+    let mut placed = vec![lanes(&serving, &fresh, &ONE, first)?];
     if let Some(second) = cpus.get(1) {
-        placed.push(lanes(&servings, &TWO, *second)?);
+        placed.push(lanes(&serving, &fresh, &TWO, *second)?);
     }
     stay_on(first)?;
     for round in 0..rounds {
@@ -68,25 +66,19 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     }
     sched_setaffinity(None, &before)?;
     let rows = placed.iter().flat_map(Lanes::rows).collect();
-    let goals = [
-        (Goal::EchoOnOneCpu, ONE.fresh),
-        (Goal::EchoOnTwoCpus, TWO.fresh),
-        (Goal::PrewarmedOnTwoCpus, TWO.echo),
-        (Goal::WalledOnOneCpu, ONE.walled),
-        (Goal::WalledOnTwoCpus, TWO.walled),
-    ];
+    let goals = [(Goal::EchoOnOneCpu, ONE.fresh), (Goal::EchoOnTwoCpus, TWO.fresh)];
     let above = |(goal, name)| placed.iter().find_map(|lanes| lanes.above_baseline(goal, name));
     let measured = goals.into_iter().filter_map(above).collect();
     let title = "Serial, with every thread in its place";
     Ok(Section { title, note: NOTE.to_owned(), columns: lane::COLUMNS, rows, measured })
 }
 
-fn lanes([serving, fresh, walled]: &[Serving; 3], names: &Names, cpu: usize) -> anyhow::Result<Lanes> {
+fn lanes(serving: &Serving, fresh: &Serving, names: &Names, cpu: usize) -> anyhow::Result<Lanes> {
     use Tool::{Echo, Tiny};
     stay_on(cpu)?;
-    let (bare, server) = (lane::bare(Wire::Pipes)?, lane::server(&serving.subject(), Wire::Pipes, &[Tiny, Echo])?);
+    let bare = lane::bare(Wire::Pipes)?;
+    let server = lane::server(&serving.subject(), Wire::Pipes, &[Tiny, Echo])?;
     let fresh = lane::server(&fresh.subject(), Wire::Pipes, &[Echo])?;
-    let walled = lane::server(&walled.subject(), Wire::Pipes, &[Echo])?;
     let call = |tool| Ask::Call(tool, Era::Legacy);
     let lane =
         |name, link: &Shared, ask| Lane { name, link: link.clone(), ask, baseline: names.bare, seen: Seen::default() };
@@ -96,7 +88,6 @@ fn lanes([serving, fresh, walled]: &[Serving; 3], names: &Names, cpu: usize) -> 
         lane(names.tiny, &server, call(Tiny)),
         lane(names.echo, &server, call(Echo)),
         lane(names.fresh, &fresh, call(Echo)),
-        lane(names.walled, &walled, call(Echo)),
     ]))
 }
 

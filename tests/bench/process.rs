@@ -99,18 +99,51 @@ pub fn resident(process: u32) -> anyhow::Result<Resident> {
     Ok(Resident { now: of("VmRSS:")?, peak: of("VmHWM:")?, own: of("RssAnon:")? })
 }
 
-/// Memory in MB of the process and those that it has started: all, and without pages of files.
-/// Pages that several of them have count once, where the kernel tells.
+/// Resident memory of a process and those that it has started, in MB (10^6 bytes). Pages that
+/// several of them have count once, where the kernel tells.
+#[derive(Clone, Copy, Default)]
+pub struct ResidentOfAll {
+    /// With pages of files: the program, and the code of components.
+    pub now: f64,
+    /// Without pages of files.
+    pub own: f64,
+    /// The number of processes.
+    pub processes: usize,
+}
+
+/// Resident memory of the process and those that it has started.
 ///
 /// # Errors
 /// The process is gone.
-pub fn resident_of_all(process: u32) -> anyhow::Result<(f64, f64)> {
-    let of = |process: u32| match read_to_string(format!("/proc/{process}/smaps_rollup")) {
-        Ok(text) => anyhow::Ok((megabytes(&text, "Pss:")?, megabytes(&text, "Pss_Anon:")?)),
-        Err(_) => resident(process).map(|resident| (resident.now, resident.own)),
-    };
-    let others: Vec<(f64, f64)> = family(process).into_iter().skip(1).filter_map(|other| of(other).ok()).collect();
-    Ok(others.into_iter().fold(of(process)?, |(all, own), (more, more_own)| (all + more, own + more_own)))
+pub fn resident_of_all(process: u32) -> anyhow::Result<ResidentOfAll> {
+    let mut all = ResidentOfAll::default();
+    for member in family(process) {
+        match share(member) {
+            Ok(Share { now, own }) => {
+                all.now += now;
+                all.own += own;
+                all.processes += 1;
+            }
+            Err(error) if member == process => return Err(error),
+            // One that ended meanwhile has none.
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+/// A process's share of memory, in MB: of a page that several have, each has a part.
+struct Share {
+    now: f64,
+    own: f64,
+}
+
+fn share(process: u32) -> anyhow::Result<Share> {
+    match read_to_string(format!("/proc/{process}/smaps_rollup")) {
+        Ok(text) => Ok(Share { now: megabytes(&text, "Pss:")?, own: megabytes(&text, "Pss_Anon:")? }),
+        // The kernel does not tell: all its pages count.
+        Err(_) => resident(process).map(|resident| Share { now: resident.now, own: resident.own }),
+    }
 }
 
 /// The figure behind `key`, which is in KiB.

@@ -23,8 +23,8 @@ const COLUMNS: &[Column] = &[
 
 const NOTE: &str = "\
 add: the whole command, with an empty store and nothing compiled; the component is echo, of 103 KB. Start: to the first answer,
-with code that is compiled already, in the host's process; pulled components are read from the store, and verified. Signed
-components have a signature by a key (ECDSA, P-256), and a rule of trust that asks for it.";
+with code that is compiled already; pulled components are read from the store, and verified. Signed components have a signature by
+a key (ECDSA, P-256), and a rule of trust that asks for it.";
 
 const REPOSITORY: &str = "bench/echo";
 const SIGNED: &str = "bench/signed";

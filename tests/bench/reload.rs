@@ -83,14 +83,10 @@ fn saves(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -
 fn beside_calls(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
     let bytes = if options.quick { LARGE_BYTES_QUICK } else { LARGE_BYTES };
     let shown = format!("{:.1} MB", bytes as f64 / 1e6);
-    let ways = [
-        ("1 ms apart", Some(PAUSE), Goal::PacedBesideReload),
-        ("one after another", None, Goal::SerialBesideReload),
-        ("one after another, walls", None, Goal::WalledBesideReload),
-    ];
+    let ways =
+        [("1 ms apart", Some(PAUSE), Goal::PacedBesideReload), ("one after another", None, Goal::SerialBesideReload)];
     for (how, pause, goal) in ways {
         let (serving, numbered) = Serving::numbered()?;
-        let serving = if matches!(goal, Goal::WalledBesideReload) { serving.walled() } else { serving };
         let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
         warm_up(&mut link, &[Tool::Echo], 100)?;
         let idle = {

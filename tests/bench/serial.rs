@@ -16,8 +16,8 @@ use crate::subject::Subject;
 
 const NOTE: &str = "\
 above bare: the median, over all rounds, of the round's p50 less that of the bare round trip in the same round; q1, q3: its quartiles.
-its CPU: what the threads of the process ran for each call. Each call has an instance of its own and every limit.
-prewarm = 0: no instance is made before its call comes; otherwise as many wait as wait by default. walls: calls run in sandbox processes.
+its CPU: what the threads of host and sandbox processes ran for each call. Each call has an instance of its own and every limit.
+prewarm = 0: no instance is made before its call comes; otherwise as many wait as wait by default.
 A thread that is woken on the same CPU answers tens of µs sooner than one on another CPU, and the scheduler may choose one for
 the bare pipe and the other for toolcell (then q1 and q3 lie far apart): the next table takes that choice away.";
 
@@ -26,9 +26,7 @@ const SPAWNED: usize = 10;
 
 const PIPE: &str = "bare pipe";
 const SOCKET: &str = "bare socketpair";
-const ECHO: &str = "echo, legacy";
 const FRESH: &str = "echo, legacy, prewarm = 0";
-const WALLED: &str = "echo, legacy, prewarm = 0, walls";
 
 /// Measures.
 ///
@@ -36,32 +34,27 @@ const WALLED: &str = "echo, legacy, prewarm = 0, walls";
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let (rounds, calls) = (options.count(40, 2), options.count(250, 20));
-    let (serving, fresh, walled) = (Serving::examples()?, Serving::fresh()?, Serving::fresh()?.walled());
-    let (mut lanes, mut spawned) = (lanes(&serving, &fresh, &walled)?, Seen::default());
+    let serving = Serving::examples()?;
+    let fresh = Serving::fresh()?;
+    let mut lanes = lanes(&serving, &fresh)?;
+    let mut spawned = Seen::default();
     for round in 0..rounds {
         lanes.round(round, calls)?;
         spawned.add(&spawn()?);
     }
     let mut rows = lanes.rows();
     rows.push(lane::row("a native process for each call", &spawned, lanes.seen_of(PIPE)));
-    let goals = [
-        (Goal::EchoAboveBare, FRESH),
-        (Goal::PrewarmedAboveBare, ECHO),
-        (Goal::UnwalledAboveBare, FRESH),
-        (Goal::WalledAboveBare, WALLED),
-    ];
-    let measured = goals.into_iter().filter_map(|(goal, name)| lanes.above_baseline(goal, name)).collect();
+    let measured = lanes.above_baseline(Goal::EchoAboveBare, FRESH).into_iter().collect();
     let title = "Serial: one call after another, answer awaited";
     Ok(Section { title, note: NOTE.to_owned(), columns: lane::COLUMNS, rows, measured })
 }
 
-fn lanes(serving: &Serving, fresh: &Serving, walled: &Serving) -> anyhow::Result<Lanes> {
+fn lanes(serving: &Serving, fresh: &Serving) -> anyhow::Result<Lanes> {
     use {Era::Legacy, Era::Modern, Tool::Echo, Tool::Tiny, Wire::Pipes, Wire::Sockets};
     let pipes = lane::server(&serving.subject(), Pipes, &[Tiny, Echo])?;
     let sockets = lane::server(&serving.subject(), Sockets, &[Tiny, Echo])?;
     let audited = lane::server(&serving.audited(), Pipes, &[Tiny, Echo])?;
     let fresh = lane::server(&fresh.subject(), Pipes, &[Tiny, Echo])?;
-    let walled = lane::server(&walled.subject(), Pipes, &[Tiny, Echo])?;
     let lane =
         |name, link: &Shared, ask, baseline| Lane { name, link: link.clone(), ask, baseline, seen: Seen::default() };
     Ok(Lanes::new(vec![
@@ -70,11 +63,10 @@ fn lanes(serving: &Serving, fresh: &Serving, walled: &Serving) -> anyhow::Result
         lane("ping", &pipes, Ask::Ping, PIPE),
         lane("tiny, legacy", &pipes, Ask::Call(Tiny, Legacy), PIPE),
         lane("tiny, modern", &pipes, Ask::Call(Tiny, Modern), PIPE),
-        lane(ECHO, &pipes, Ask::Call(Echo, Legacy), PIPE),
+        lane("echo, legacy", &pipes, Ask::Call(Echo, Legacy), PIPE),
         lane("echo, modern", &pipes, Ask::Call(Echo, Modern), PIPE),
         lane("tiny, legacy, prewarm = 0", &fresh, Ask::Call(Tiny, Legacy), PIPE),
         lane(FRESH, &fresh, Ask::Call(Echo, Legacy), PIPE),
-        lane(WALLED, &walled, Ask::Call(Echo, Legacy), PIPE),
         lane("echo, legacy, audited", &audited, Ask::Call(Echo, Legacy), PIPE),
         lane("tiny, legacy, socketpair", &sockets, Ask::Call(Tiny, Legacy), SOCKET),
         lane("echo, legacy, socketpair", &sockets, Ask::Call(Echo, Legacy), SOCKET),

@@ -31,10 +31,6 @@ pub const RULES: usize = 20;
 /// The call rate of one tool. It is counted as always, and never reached.
 const RATE: &str = "1000000/s";
 
-/// The two ways of running calls, in `[server]`.
-const IN_PROCESS: &str = "walls = \"none\"";
-const WALLED: &str = "walls = \"best\"";
-
 /// A folder with a manifest and components. Dropping this removes it.
 pub struct Serving(Folder);
 
@@ -55,14 +51,6 @@ impl Serving {
         Self::examples_with("prewarm = 0\n")
     }
 
-    /// Serves this with calls in sandbox processes, and not in the host's own.
-    #[must_use]
-    pub fn walled(self) -> Self {
-        let manifest = std::fs::read_to_string(self.0.manifest()).unwrap_or_default();
-        self.0.write("toolcell.toml", manifest.replacen(IN_PROCESS, WALLED, 1));
-        self
-    }
-
     fn examples_with(keys: &str) -> anyhow::Result<Self> {
         let serving = Self::with("", &[("echo", keys), ("tiny", keys)]);
         serving.place("echo", &built(EXAMPLES, "echo")?);
@@ -70,7 +58,8 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves `echo` beside `loops`. No limit ends a call of `loops` while the measurement runs.
+    /// Serves `echo` beside `loops`, in one group. No limit ends a call of `loops` while the
+    /// measurement runs.
     ///
     /// # Errors
     /// They were not built.
@@ -78,8 +67,7 @@ impl Serving {
         Self::loops_with("")
     }
 
-    /// Serves [`loops`](Self::loops) with a grant for `loops`: behind walls it has processes of its
-    /// own.
+    /// Serves [`loops`](Self::loops) with a grant for `loops`, which gives it processes of its own.
     ///
     /// # Errors
     /// They were not built.
@@ -114,10 +102,11 @@ impl Serving {
         let serving = Self::copies(count)?;
         let trusted = key.map(|_| SigningKey::trusted(registry)).unwrap_or_default();
         let host = registry.host();
-        let reached = format!("store = \"store\"\n\n[registries.\"{host}\"]\nprivate = true\n{trusted}");
+        let reached = format!("[server]\nstore = \"store\"\n\n[registries.\"{host}\"]\nprivate = true\n{trusted}");
         key.into_iter().for_each(|key| key.place(&serving.0));
         let mut manifest = std::fs::read_to_string(serving.0.manifest())?;
-        manifest = manifest.replacen(IN_PROCESS, &format!("{IN_PROCESS}\n{reached}"), 1);
+        manifest.push('\n');
+        manifest.push_str(&reached);
         serving.0.write("toolcell.toml", &manifest);
         for at in 0..count {
             let file = format!("copy{at}.wasm");
@@ -215,7 +204,7 @@ impl Serving {
 
     /// The components, with further keys for each, then further tables.
     fn with(further: &str, components: &[(&str, &str)]) -> Self {
-        let mut manifest = format!("version = 1\n\n[server]\n{IN_PROCESS}\n\n[defaults.limits]\nrate = \"{RATE}\"\n");
+        let mut manifest = format!("version = 1\n\n[defaults.limits]\nrate = \"{RATE}\"\n");
         for (name, keys) in components {
             manifest.push_str(&format!("\n[components.{name}]\nsource = \"{name}.wasm\"\n{keys}"));
         }

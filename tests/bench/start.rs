@@ -45,16 +45,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
         // A quick look has fewer tools than the goal is set for.
         if tools == many && !options.quick {
             let value = compiled.median().unwrap_or_default();
-            for goal in [Goal::StartOfFifty, Goal::UnwalledStartOfFifty] {
-                measured.push(Measured { goal, value, ratio: ratio(&compiled, &native) });
-            }
-        }
-        let serving = serving.walled();
-        let walled = starts(&serving, tools, compiled_times, |_| Ok(()))?;
-        rows.push(row(format!("{name}, compiled, walls"), &walled, Some(&native)));
-        if tools == many && !options.quick {
-            let value = walled.median().unwrap_or_default();
-            measured.push(Measured { goal: Goal::WalledStartOfFifty, value, ratio: ratio(&walled, &native) });
+            measured.push(Measured { goal: Goal::StartOfFifty, value, ratio: ratio(&compiled, &native) });
         }
     }
     let title = "Start: to the first answer";

@@ -1,5 +1,5 @@
-//! Calls in sandbox processes: what a process takes to start, what a second CPU brings to
-//! interpreters, and what happens to calls beside another group that is killed or loops.
+//! Sandbox processes: what one takes to start, what a second CPU brings to interpreters, and what
+//! happens to calls beside another group that is killed or loops.
 
 use std::io::{BufRead as _, Write as _};
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     interpreters(options, &mut rows, &mut measured)?;
     beside_kills(options, &mut rows, &mut measured)?;
     beside_loops(options, &mut rows, &mut measured)?;
-    let title = "Behind walls";
+    let title = "Sandbox processes: starts, cores, and calls beside another group";
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
@@ -66,7 +66,7 @@ fn times(name: String, took: &Samples) -> Row {
 
 /// Calls after which a process has to be started, since the one before was killed.
 fn started(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
-    let serving = Serving::granted_copies(1)?.walled();
+    let serving = Serving::granted_copies(1)?;
     serving.compile()?;
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
     let tool = format!("{}echo", prefix(0));
@@ -112,7 +112,7 @@ fn interpreters(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measu
     let cpus = placed::allowed(&before);
     let Some(first) = cpus.first().copied().filter(|_| cpus.len() > 1) else { return Ok(()) };
     for (language, goal) in [("Python", Goal::PythonCores), ("JavaScript", Goal::JavaScriptCores)] {
-        let Some(example) = languages::walled(language)? else {
+        let Some(example) = languages::served(language)? else {
             rows.push(Row {
                 name: format!("{language} (not built: `make guests languages`)"),
                 values: vec![None; COLUMNS.len()],
@@ -171,7 +171,7 @@ fn stream(link: &mut Link, calls: usize, request: &dyn Fn(u64) -> Value) -> anyh
 
 /// Calls while the process of another group is killed again and again.
 fn beside_kills(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
-    let serving = Serving::granted_copies(1)?.walled();
+    let serving = Serving::granted_copies(1)?;
     serving.compile()?;
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
     warm_up(&mut link, &[Tool::Echo], 100)?;
@@ -241,7 +241,7 @@ fn victim_call(id: u64, tool: &str) -> Vec<u8> {
 
 /// Calls while another group computes without end.
 fn beside_loops(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
-    let serving = Serving::loops_apart()?.walled();
+    let serving = Serving::loops_apart()?;
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
     warm_up(&mut link, &[Tool::Echo], 100)?;
     loops::begin(&mut link)?;

@@ -34,9 +34,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts one worker thread per core. `server` comes from the manifest, if there is one; without
-    /// one, components are only loaded, behind the walls that the machine gives. `sandbox` is the
-    /// program of sandbox processes.
+    /// Starts one worker thread per core. `server` comes from the manifest, if there is one;
+    /// without one, components are only loaded, behind the walls that the machine gives. `sandbox`
+    /// is the program of sandbox processes.
     ///
     /// # Errors
     /// The machine has no memory or threads for it.
@@ -92,7 +92,7 @@ impl Machine {
     }
 }
 
-/// What runs components: processes, unless the manifest wants no walls.
+/// The program that runs components: processes, unless the manifest wants no walls.
 fn program(walls: Option<Walls>, sandbox: Option<&Command>, options: &SandboxOptions) -> Result<Program, StartError> {
     match (walls, sandbox) {
         (Some(Walls::None), _) | (None, None) => Ok(Program::Thread(sandbox_threads(options.clone()))),

@@ -78,8 +78,8 @@ impl Process {
         self.child().map_or_else(std::process::id, |child| child.pid.as_raw_pid().cast_unsigned())
     }
 
-    /// Ends it at once, whatever it does. It has not ended yet when this returns. A thread ends when
-    /// it next looks at its link.
+    /// Ends it at once, whatever it does. It has not ended yet when this returns. A thread ends
+    /// when it next looks at its link.
     pub fn kill(&self) {
         match &self.0 {
             Runs::Process(child) => child.kill(),

@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 use super::{Command, End};
 use crate::link;
 
-/// Threads that were told to end [long ago](LEFT_BEHIND_AFTER), and still compute. Each keeps a core
-/// busy, and holds memory. At this number no other one starts.
+/// Threads that were told to end [long ago](LEFT_BEHIND_AFTER), and still compute. Each keeps a
+/// core busy, and holds memory. At this number no other one starts.
 const LEFT_BEHIND_MAX: usize = 4;
 
 /// A thread that runs guests looks at its link within milliseconds. One that compiles does not.
@@ -33,7 +33,7 @@ pub struct Threads {
     running: Arc<Mutex<Vec<Weak<RunningThread>>>>,
 }
 
-/// What serves the other end of a link.
+/// The other end of a link.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// A process, which can be killed.

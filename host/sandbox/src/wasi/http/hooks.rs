@@ -26,8 +26,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes that wasi:http counts for a field beside its name and value: those of both in memory.
 const FIELD_HELD_BYTES: usize = size_of::<HeaderName>() + size_of::<HeaderValue>();
 
-/// wasi:http's way to the requests of one call: they are sent to the host. `None` of a guest without
-/// a call, which makes none.
+/// wasi:http's way to the requests of one call: they are sent to the host. `None` of a guest
+/// without a call, which makes none.
 pub(crate) struct HttpHooks(Option<OutsideRequests>);
 
 /// wasi:http's own context: the most that a guest's list of fields may grow. It counts each field's

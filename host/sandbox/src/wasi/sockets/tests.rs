@@ -178,6 +178,11 @@ async fn what_no_rule_permits_is_denied_by_the_host_and_reaches_nobody() {
     let rows = [
         ("nothing", String::new(), "no rule"),
         ("another port", format!("tcp = [\"127.0.0.1:{other}\"]\nprivate = [\"127.0.0.1\"]"), "no rule"),
+        (
+            "another address",
+            format!("tcp = [\"127.0.0.2:{}\"]\nprivate = [\"127.0.0.0/8\"]", address.port()),
+            "no rule",
+        ),
         ("a name", format!("tcp = [\"localhost:{}\"]\nprivate = [\"127.0.0.1\"]", address.port()), "no rule"),
         ("not in private", format!("tcp = [\"64.0.0.0/2:{}\"]", address.port()), "not public"),
     ];
@@ -348,11 +353,31 @@ async fn nothing_is_bound_but_what_every_client_binds_and_nothing_listens() {
     let any = IpSocketAddress::from(SocketAddr::from(([0, 0, 0, 0], 0)));
     code(Tcp::start_bind(&mut call.state, borrow(&socket), network, any)).unwrap();
     code(Tcp::finish_bind(&mut call.state, borrow(&socket))).unwrap();
-    // A denial of this kind needs no host: nothing is ever allowed.
-    let listening = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        code(Tcp::start_listen(&mut call.state, borrow(&socket)))
-    }));
-    assert!(listening.is_err(), "the caller in the process is told of it");
+    // A denial of this kind needs no host: nothing is ever allowed. The caller in the process is
+    // told of it, which panics here.
+    let denied = |denies: &mut dyn FnMut() -> SocketResult<()>| {
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(denies)).unwrap_err();
+        let told = told.downcast_ref::<String>().unwrap();
+        assert!(told.ends_with("tools never bind or listen"), "{told}");
+    };
+    denied(&mut || Tcp::start_listen(&mut call.state, borrow(&socket)));
+    for address in ["127.0.0.1:0", "0.0.0.0:8080", "1.2.3.4:5"] {
+        let (socket, network) = (call.tcp().unwrap(), call.network());
+        let address = IpSocketAddress::from(address.parse::<SocketAddr>().unwrap());
+        denied(&mut || Tcp::start_bind(&mut call.state, borrow(&socket), borrow(&network), address));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_leads_to_a_private_address_is_not_told_and_not_connected_to() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let names = NameServer::start(|_, _| Some(vec![IpAddr::from([127, 0, 0, 1])])).await;
+    let mut call = call(&format!("tcp = [\"db.test:{}\"]", address.port()), "", &[names.address]);
+    assert_eq!(call.lookup("db.test").await.unwrap_err(), ErrorCode::AccessDenied);
+    let told = call.denials();
+    assert!(told[0].contains("not public") && !told[0].contains("127.0.0.1"), "{told:?}");
+    assert_eq!(call.connect(address).await.unwrap_err(), ErrorCode::AccessDenied);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -149,7 +149,7 @@ struct ListedComponent {
     side_files: Stamps,
     tools: Vec<contract::Tool>,
     beside: ListedBeside,
-    /// What was found about the schemas of its tools.
+    /// The findings about the schemas of its tools.
     schemas: SchemaFindings,
 }
 

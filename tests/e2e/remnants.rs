@@ -26,18 +26,16 @@ const COMPUTES: u64 = 20_000_000;
 const CONTROL: u64 = 1_000_000;
 
 /// A host whose calls run in one process, with that.
-fn serving(component: &str, walls: &str, prewarm: u32) -> (TestHost, u32) {
+fn serving(component: &str, prewarm: u32) -> (TestHost, u32) {
     let folder = Folder::with_manifest(&format!(
-        "version = 1\n[server]\nwalls = \"{walls}\"\n\
+        "version = 1\n\
          [defaults.limits]\nrate = \"1000000/s\"\ndeadline = \"1h\"\nfuel = 1_000_000_000_000_000\n\
          [components.{component}]\nsource = \"components/{component}.wasm\"\nprewarm = {prewarm}\n{ALONE}"
     ));
     folder.make("out");
     let host = TestHost::recording_in(folder, &[]);
     host.will_say("walls: ");
-    let sandboxes = sealed(host.process_id());
-    assert_eq!(sandboxes.len(), usize::from(walls != "none"), "the calls run where they should");
-    let process = sandboxes.first().copied().unwrap_or(host.process_id());
+    let [process] = sealed(host.process_id()).try_into().unwrap();
     (host, process)
 }
 
@@ -96,20 +94,19 @@ fn finds_what_is_there(host: &mut TestHost, process: u32) {
     assert_eq!(end["outcome"], "cancelled");
 }
 
-/// Each way to run calls has a host of its own, and all of them run at once: waiting for pages
-/// takes most of the time.
+/// Instances made for their call, and made ahead, each in a host of its own. Both run at once:
+/// waiting for pages takes most of the time.
 #[test]
 fn no_call_sees_pages_of_another_that_were_swapped_out() {
-    let ways = [("none", 0), ("none", 4), ("best", 0), ("best", 4)];
     std::thread::scope(|scope| {
-        for (walls, prewarm) in ways {
-            scope.spawn(move || sees_no_pages_of_another(walls, prewarm));
+        for prewarm in [0, 4] {
+            scope.spawn(move || sees_no_pages_of_another(prewarm));
         }
     });
 }
 
-fn sees_no_pages_of_another(walls: &str, prewarm: u32) {
-    let (mut host, process) = serving("remnants", walls, prewarm);
+fn sees_no_pages_of_another(prewarm: u32) {
+    let (mut host, process) = serving("remnants", prewarm);
     let Some(mut paging) = paging(&host, process) else { return };
     finds_what_is_there(&mut host, process);
     for seed in 1..=ROUNDS {
@@ -121,28 +118,26 @@ fn sees_no_pages_of_another(walls: &str, prewarm: u32) {
         let looks: Vec<Value> = (0..12).map(|_| host.start_call("look", json!({"seed": seed}))).collect();
         for id in &looks {
             let seen = host.answer_to(id);
-            assert_eq!(seen.text(), "found 0 of 1024 pages", "{walls}, prewarm {prewarm}, round {seed}");
+            assert_eq!(seen.text(), "found 0 of 1024 pages", "prewarm {prewarm}, round {seed}");
         }
     }
     assert!(paging.goes_on(), "the pager ended early");
     drop(paging);
     // Neither memories nor the stacks of calls hold words of the last calls.
     for seed in [ROUNDS, CONTROL] {
-        assert_eq!(words_in(process, pattern(seed)), 0, "{walls}, prewarm {prewarm}, call {seed}");
+        assert_eq!(words_in(process, pattern(seed)), 0, "prewarm {prewarm}, call {seed}");
     }
 }
 
 #[test]
 fn no_call_sees_tables_of_another_that_were_swapped_out() {
-    for walls in ["none", "best"] {
-        let (mut host, process) = serving("remnants_table", walls, 0);
-        let Some(mut paging) = paging(&host, process) else { return };
-        for round in 0..ROUNDS {
-            let calls: Vec<Value> = (0..AT_ONCE).map(|_| host.start_call("run", json!({}))).collect();
-            for id in &calls {
-                assert_eq!(host.answer_to(id).text(), "survived", "{walls}, round {round}");
-            }
+    let (mut host, process) = serving("remnants_table", 0);
+    let Some(mut paging) = paging(&host, process) else { return };
+    for round in 0..ROUNDS {
+        let calls: Vec<Value> = (0..AT_ONCE).map(|_| host.start_call("run", json!({}))).collect();
+        for id in &calls {
+            assert_eq!(host.answer_to(id).text(), "survived", "round {round}");
         }
-        assert!(paging.goes_on(), "the pager ended early");
     }
+    assert!(paging.goes_on(), "the pager ended early");
 }

@@ -129,8 +129,8 @@ pub trait Caller: Send + Sync + 'static {
     fn extensions_json(&self) -> String {
         "{}".to_owned()
     }
-    /// The call's way out of its sandbox process. `None` where nothing is granted: while a component
-    /// lists its tools.
+    /// The call's way out of its sandbox process. `None` where nothing is granted: while a
+    /// component lists its tools.
     fn outside(&self) -> Option<Arc<dyn Outside>> {
         None
     }

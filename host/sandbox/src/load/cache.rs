@@ -150,8 +150,8 @@ impl CodeCache {
 
     /// Keeps content under this name and end. All files of this end have at most so many bytes. It
     /// is written beside its place and renamed into it, so that no reader sees half of it. Should
-    /// the machine stop half-way, the MAC does not fit. Failing to keep is no failure: the next start
-    /// compiles again.
+    /// the machine stop half-way, the MAC does not fit. Failing to keep is no failure: the next
+    /// start compiles again.
     pub(crate) fn keep_bytes(&self, (name, suffix): (&str, &str), content: &[u8], bytes_max: u64) {
         let _ = self.write((name, suffix), |file| {
             file.write_all(content)?;

@@ -152,8 +152,8 @@ pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component
     // or thread was started with. It has them from a loader, or from an entry of the cache whose
     // MAC it verified, made under a key that only this user can read. Nobody writes to either any
     // more. What a loader made may be anything that its component wanted: so it is mapped behind
-    // walls. Where the manifest wants none, the loader is a thread of this process, and what it made
-    // is the compiler's.
+    // walls. Where the manifest wants none, the loader is a thread of this process, and what it
+    // made is the compiler's.
     unsafe { Component::deserialize_file(engine, path) }
 }
 

@@ -142,8 +142,7 @@ impl EndedCall {
 
     fn of(started: &StartedCall<'_>, caller: &McpCaller, report: CallReport<contract::CallResult>) -> Self {
         let tool = started.tool;
-        let CallReport { outcome, mut usage, captured, denials, unfit, spent, .. } = report;
-        crate::workers::drop_later(Box::new(spent));
+        let CallReport { outcome, mut usage, captured, denials, unfit, .. } = report;
         if let Err(Failure::Unfit { problems }) = outcome {
             // Nothing ran: the answer is that of arguments that are checked here.
             let result = tool.refuse_arguments(&problems);

@@ -52,8 +52,8 @@ impl InstancesByCaller {
         let kept = Arc::new(ReusedInstance::new(self.idle, self.lifetime));
         callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
-        // The evicted instance is dropped after the reply.
-        gone.into_iter().for_each(|kept| crate::workers::drop_later(Box::new(kept)));
+        // The process of the one that has to go is told of it.
+        drop(gone);
         Some(kept)
     }
 }

@@ -1,19 +1,11 @@
-//! Threads that run guests: one queue, one worker per core, and a fast path for a call that comes
+//! Threads that drive calls: one queue, one worker per core, and a fast path for a call that comes
 //! alone.
 //!
-//! Work that a reply need not wait for comes after it, on the thread that ran the call: dropping an
-//! instance ([`drop_later`]), and making others ahead when idle ([`GuestExecutor::run_later`]).
-//!
-//! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that
-//! comes alone over stdio begins on the thread that read it, which saves waking a worker. At its
-//! first yield or wait it moves to a worker.
-//!
-//! A call in a sandbox process begins on the thread that read it in any case, and goes on there:
-//! that thread hands out the process's replies while it waits for input ([`Executor::wait`]).
+//! A call over stdio begins on the thread that read it, and goes on there: that thread hands out
+//! the replies of sandbox processes while it waits for input ([`Executor::wait`]). What else comes
+//! alone begins there too, which saves waking a worker, and moves to a worker at its first wait.
 //!
 //! For the same reason, the thread that drives connections runs a lone call that comes over HTTP.
-//! It also continues a lone call that waited for a connection, so a guest that makes one request
-//! after another stays there.
 //!
 //! A call that keeps one of these threads for long sends the next ones straight to the workers, for
 //! a while. A call about to do something long (files, state, large values) moves to workers of its
@@ -77,8 +69,6 @@ struct Queue {
     ready: VecDeque<Arc<Task>>,
     /// Tasks that do something long.
     long: VecDeque<Arc<Task>>,
-    /// Tasks for when nothing is ready, run by a thread that is awake: no thread is woken for them.
-    later: VecDeque<Arc<Task>>,
     /// Threads with nothing to do. The last to become idle is woken first: its cache is warm.
     idle: Vec<Thread>,
     /// Those for long work.
@@ -162,7 +152,7 @@ impl Drop for Workers {
             queue.closed = true;
             queue.idle.drain(..).for_each(|thread| thread.unpark());
             queue.idle_long.drain(..).for_each(|thread| thread.unpark());
-            [std::mem::take(&mut queue.ready), std::mem::take(&mut queue.long), std::mem::take(&mut queue.later)]
+            [std::mem::take(&mut queue.ready), std::mem::take(&mut queue.long)]
         };
         drop(abandoned);
         for thread in self.threads.drain(..) {
@@ -173,12 +163,10 @@ impl Drop for Workers {
 }
 
 thread_local! {
-    /// True while this thread polls a task: it then runs remaining work afterwards.
+    /// True while this thread polls a task.
     static POLLS: Cell<bool> = const { Cell::new(false) };
     /// True if this thread drives timers and sockets.
     static DRIVES: Cell<bool> = const { Cell::new(false) };
-    /// Value to drop once the task that this thread polls has given its thread back.
-    static LEFT: RefCell<Option<Box<dyn Send>>> = const { RefCell::new(None) };
     /// Tasks that this thread woke, if it attends to sandbox processes.
     static ATTENDED: RefCell<Option<VecDeque<Arc<Task>>>> = const { RefCell::new(None) };
 }
@@ -212,36 +200,9 @@ impl Attending {
     }
 }
 
-/// Drops this once the task that this thread polls has ended or waits, so after its reply is
-/// written. Drops it at once if this thread polls none. At most one value waits; an earlier one is
-/// dropped now.
-pub fn drop_later(thing: Box<dyn Send>) {
-    if POLLS.get() {
-        drop(LEFT.replace(Some(thing)));
-    }
-}
-
 /// Gives work to the workers.
 #[derive(Clone)]
 pub struct GuestExecutor(Arc<Shared>);
-
-impl GuestExecutor {
-    /// Runs work that can wait until nothing else is ready. It runs on this thread after its
-    /// present task, or on a worker that has no other task. Waking a worker would cost more than
-    /// most of such work.
-    pub fn run_later(&self, work: Work) {
-        if !POLLS.get() {
-            return self.run(work);
-        }
-        let task = Task::new(work, QUEUED, &self.0);
-        let mut queue = self.0.queue();
-        if !queue.closed {
-            return queue.later.push_back(task);
-        }
-        drop(queue);
-        drop(task);
-    }
-}
 
 impl Executor for GuestExecutor {
     fn run(&self, work: Work) {
@@ -300,12 +261,11 @@ impl Executor for GuestExecutor {
             return self.run(work);
         }
         let began = Instant::now();
-        let (again, left) = with_other_duties(|| Task::new(work, RUNNING, shared).poll_leaving());
+        let again = with_other_duties(|| Task::new(work, RUNNING, shared).poll());
         again.into_iter().for_each(|task| shared.push(task));
         if began.elapsed() > SHORT {
             shared.driver.begin(shared.now_us());
         }
-        shared.finish_later(left);
     }
 }
 
@@ -326,16 +286,11 @@ impl Shared {
         self.now_us() < caution.0.load(Ordering::Relaxed)
     }
 
-    /// Runs a guest on a thread with other duties, until it first waits or yields, then its
-    /// remaining work. If that took long, the thread runs no further guest for a while.
+    /// Runs a task on a thread with other duties, until it first waits. If that took long, the
+    /// thread runs no further one for a while.
     fn run_short(&self, caution: &Backoff, run: impl FnOnce() -> Option<Arc<Task>>) {
         let began = Instant::now();
         with_other_duties(run).into_iter().for_each(|task| self.push(task));
-        while let Some(task) = self.next_later(began) {
-            // The reader of the reply, perhaps on this CPU, comes first.
-            std::thread::yield_now();
-            with_other_duties(|| task.begin()).into_iter().for_each(|task| self.push(task));
-        }
         let took = began.elapsed();
         if took > SHORT {
             caution.begin(self.now_us());
@@ -357,19 +312,6 @@ impl Shared {
         while let Some(task) = Attending::pop() {
             self.run_attending(task, Task::begin);
         }
-    }
-
-    /// Does the remaining work of a call that began on this thread, which drives connections. This
-    /// thread writes the call's reply first.
-    fn finish_later(self: &Arc<Self>, left: Option<Box<dyn Send>>) {
-        if left.is_none() && self.queue().later.is_empty() {
-            return;
-        }
-        let shared = Arc::clone(self);
-        drop(self.io.spawn(async move {
-            with_other_duties(|| drop(left));
-            shared.run_short(&shared.driver, || None);
-        }));
     }
 
     /// Continues a woken task: here, if this thread drives connections and no task waits for a
@@ -419,22 +361,6 @@ impl Shared {
         drop(task);
     }
 
-    /// Remaining work that the reader does after its call, in the time of a short call. Workers do
-    /// the rest.
-    fn next_later(&self, began: Instant) -> Option<Arc<Task>> {
-        let mut queue = self.queue();
-        if queue.later.is_empty() {
-            return None;
-        }
-        if queue.ready.is_empty() && began.elapsed() < SHORT {
-            return queue.later.pop_front();
-        }
-        let idle = queue.idle.pop();
-        drop(queue);
-        idle.iter().for_each(Thread::unpark);
-        None
-    }
-
     /// Loop of a worker.
     fn work(&self, lane: Lane) {
         let _io = self.io.enter();
@@ -464,13 +390,6 @@ impl Shared {
                     return None;
                 }
                 if let Some(task) = queue.lane(lane).0.pop_front() {
-                    return Some(task);
-                }
-                if lane == Lane::Short
-                    && let Some(task) = queue.later.pop_front()
-                {
-                    drop(queue);
-                    std::thread::yield_now();
                     return Some(task);
                 }
                 let this = std::thread::current();
@@ -515,14 +434,7 @@ impl Task {
     /// Polls once. The state is `RUNNING`, so no other thread does. Returns the task if it was
     /// woken meanwhile: it belongs into the queue.
     fn poll(self: Arc<Self>) -> Option<Arc<Self>> {
-        let (again, left) = self.poll_leaving();
-        drop(left);
-        again
-    }
-
-    /// Polls once, and also returns the value to drop afterwards.
-    fn poll_leaving(self: Arc<Self>) -> (Option<Arc<Self>>, Option<Box<dyn Send>>) {
-        let Some(mut work) = self.slot().take() else { return (None, None) };
+        let mut work = self.slot().take()?;
         let waker = Waker::from(Arc::clone(&self));
         POLLS.set(true);
         let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
@@ -531,16 +443,15 @@ impl Task {
         if toolcell_sandbox::leaves() | toolcell_mcp::leaves_thread() {
             self.long.store(true, Ordering::Relaxed);
         }
-        let left = LEFT.take();
         if polled.is_ready() {
-            return (None, left);
+            return None;
         }
         *self.slot() = Some(work);
         if self.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            return (None, left);
+            return None;
         }
         self.state.store(QUEUED, Ordering::Release);
-        (Some(self), left)
+        Some(self)
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Work>> {

@@ -8,8 +8,8 @@
 //! | for each function, 44 | its key (32), the offset of its code (8), the bytes of its code (4) |
 //! | 8 + 8 | the number of functions, and `tcfuncs2` again |
 //!
-//! Numbers are little-endian. The reader takes any bytes: a file may be what a component wanted. Its
-//! functions reach later versions of that component alone.
+//! Numbers are little-endian. The reader takes any bytes: a file may be what a component wanted.
+//! Its functions reach later versions of that component alone.
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};

@@ -1,8 +1,8 @@
 //! Loads that the host keeps for the next start: code, facts, lists of tools and functions. Must
 //! not hold: the form of a file, or its MAC (that is `load::cache`).
 //!
-//! Code from a loader may be anything that the component wanted, so it is mapped behind walls alone,
-//! or in threads where the manifest wants none.
+//! Code from a loader may be anything that the component wanted, so it is mapped behind walls
+//! alone, or in threads where the manifest wants none.
 use std::fs::File;
 use std::sync::Arc;
 

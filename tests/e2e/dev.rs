@@ -6,7 +6,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, TestHost, fixture_bytes};
+use toolcell_tests::{Command, Folder, TestHost, fixture_bytes};
 
 /// The component that the build script writes.
 const BUILT: &str = "components/tool.wasm";
@@ -204,4 +204,79 @@ fn nothing_of_a_build_is_on_stdout_and_it_has_nothing_to_read() {
     assert_eq!(version(&mut host), "a");
     host.close_input();
     assert_eq!(host.ends().stdout, "", "nothing but the answers that were received");
+}
+
+/// Does as `make` of a Python project under `toolcell dev`: the component is there once, and a save
+/// copies the text that it is handed.
+const HAND_OVER: &str = "mkdir -p $TOOLCELL_DEV/draft && echo . >> ../builds && \
+    { [ -e $TOOLCELL_DEV/tool.wasm ] || cp code $TOOLCELL_DEV/tool.wasm; } && cp tool.txt $TOOLCELL_DEV/draft && \
+    rm -rf $TOOLCELL_DEV/tool && mv $TOOLCELL_DEV/draft $TOOLCELL_DEV/tool";
+
+/// A project whose component reads `tool.txt` when it runs, with these words in it.
+fn handing_over(words: &str, walls: &str) -> Folder {
+    let folder = Folder::with_manifest(&format!(
+        "version = 1\n[server]\nwalls = \"{walls}\"\n[components.tool]\nsource = \"{BUILT}\"\n"
+    ));
+    folder.make("components");
+    folder.write("guest/code", fixture_bytes("dev_source"));
+    folder.write("guest/tool.txt", words);
+    folder
+}
+
+fn save(host: &TestHost, words: &str) {
+    host.folder().write("next", words);
+    fs::rename(host.folder().path().join("next"), host.folder().path().join("guest/tool.txt")).unwrap();
+}
+
+/// The description of the tool, and the answer of a call.
+fn listed_and_called(host: &mut TestHost) -> [String; 2] {
+    let listed = host.list();
+    [listed[0]["description"].as_str().unwrap().to_owned(), host.call("shows", json!({})).text().to_owned()]
+}
+
+#[test]
+fn a_save_of_files_that_a_component_reads_is_listed_and_served_though_its_bytes_stay() {
+    for walls in ["required", "none"] {
+        let mut host = TestHost::building(handing_over("one", walls), HAND_OVER);
+        assert_eq!(listed_and_called(&mut host), ["one", "one"], "the first build makes what is missing");
+        for (generation, words) in [(2, "two"), (3, "three"), (4, "one")] {
+            save(&host, words);
+            host.serves_generation(generation);
+            assert_eq!(listed_and_called(&mut host), [words, words], "{walls}");
+        }
+        assert!(!host.folder().path().join(BUILT).exists(), "what serves is nowhere else");
+        host.will_say("tool: new source");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_such_files_is_said_with_its_place_and_the_old_ones_serve_on() {
+    let mut host = TestHost::building(handing_over("one", "required"), HAND_OVER);
+    assert_eq!(listed_and_called(&mut host), ["one", "one"]);
+    save(&host, "broken: no such word");
+    host.will_say("printed while it listed its tools: Traceback: broken: no such word");
+    host.will_say("component \"tool\" could not list its tools: tool.txt:1: broken: no such word");
+    assert_eq!(listed_and_called(&mut host), ["one", "one"]);
+    save(&host, "mended");
+    host.serves_generation(2);
+    assert_eq!(listed_and_called(&mut host), ["mended", "mended"]);
+}
+
+#[test]
+fn such_a_component_is_served_by_dev_alone() {
+    let folder = handing_over("one", "required");
+    folder.write(BUILT, fixture_bytes("versioned_a"));
+    let manifest = folder.manifest();
+    let mut host = TestHost::building(folder, HAND_OVER);
+    host.serves_generation(2);
+    assert_eq!(listed_and_called(&mut host), ["one", "one"]);
+    let listed = Command::in_folder(host.folder(), &["list", "--json", "--manifest", manifest.to_str().unwrap()]);
+    let listed = listed.run().json();
+    assert_eq!(listed["tools"][0]["definition"]["name"], "version", "{listed}");
+    // A build that hands over nothing is served as ever, whatever an earlier process left.
+    let dev = host.folder().path().join("guest/.toolcell/dev");
+    assert!(dev.join("tool/tool.txt").exists());
+    let mut host = TestHost::building(host.ends_leaving_its_folder(), "true");
+    assert_eq!(version(&mut host), "a");
+    assert!(!dev.join("tool").exists() && dev.join("tool.wasm").exists());
 }

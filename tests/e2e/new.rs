@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::toolchain::{self, AWKWARD, Toolchain};
-use toolcell_tests::{Command, Finished, Folder};
+use toolcell_tests::{Command, Finished, Folder, TestHost};
 
 /// Every pair of language and shape that has the example `words`.
 const TEMPLATES: [(&str, &str); 10] = [
@@ -127,6 +128,63 @@ fn a_python_project_of_typed_functions_builds_passes_its_tests_and_answers() {
 #[ignore = "takes minutes: make test-e2e ARGS='--ignored new::'"]
 fn a_python_project_of_the_contract_builds_passes_its_tests_and_answers() {
     project_answers("python", "contract");
+}
+
+/// Serves a Python project by `toolcell dev`, and saves edits of it.
+fn edits_are_served_without_a_build(shape: &str, edited: &str) {
+    let toolchain = match Toolchain::of("python", &repository()) {
+        Ok(toolchain) => toolchain,
+        Err(reason) => return toolchain::say(&format!("LEFT OUT: projects in Python: {reason}")),
+    };
+    let folder = empty();
+    let arguments = ["tool", "--lang", "python", "--shape", shape, "--path", "guest"];
+    assert_eq!(new(&folder, &arguments).code(), 0);
+    let began = Instant::now();
+    let mut host = TestHost::building_beside_its_manifest(folder, &toolchain.make_line());
+    let count = |host: &mut TestHost| host.call("count_words", json!({"text": "one two"})).structured().clone();
+    assert_eq!(count(&mut host), json!({"lines": 1, "words": 2, "longest": "one"}));
+    let first = began.elapsed();
+    let live = host.folder().path().join("guest/.toolcell/dev/tool.wasm");
+    let written = || std::fs::metadata(&live).unwrap().modified().unwrap();
+    let built = written();
+    let counting = host.folder().read("guest/counting.py");
+    let component = host.folder().read("guest/component.py");
+    for words in [10, 11, 12, 13, 14] {
+        let began = Instant::now();
+        let text = counting.replace("len(words)", &format!("{words}"));
+        // What no earlier version imported is there as well.
+        host.folder().write("guest/counting.py", format!("import colorsys\n{text}"));
+        host.serves_generation(words - 8);
+        assert_eq!(count(&mut host)["words"], words);
+        let took = began.elapsed();
+        toolchain::say(&format!("{shape}: saved, served and called in {:.2} s", took.as_secs_f64()));
+        assert!(took < first / 4, "{took:?}, and {first:?} for all of it");
+    }
+    host.folder().write("guest/component.py", component.replace("import counting", "import counting\ndef broken(:"));
+    host.will_say("could not list its tools: component.py:");
+    host.will_say("SyntaxError: invalid syntax");
+    assert_eq!(count(&mut host)["words"], 14, "the old one serves on");
+    host.folder().write("guest/component.py", component.replace("import counting", "import counting\nmissing()"));
+    host.will_say("NameError: name 'missing' is not defined");
+    let described = component.replace("Counts the lines and words of a text", edited);
+    host.folder().write("guest/component.py", format!("{described}# mended\n"));
+    host.serves_generation(7);
+    let description = host.list()[0]["description"].as_str().unwrap().to_owned();
+    assert!(description.contains(if shape == "contract" { edited } else { "Counts the lines" }), "{description}");
+    assert_eq!(written(), built, "nothing was built");
+    assert!(!host.folder().path().join("guest/tool.wasm").exists(), "what `make` builds is another component");
+}
+
+#[test]
+#[ignore = "takes minutes: make test-e2e ARGS='--ignored new::'"]
+fn an_edit_of_a_python_project_of_typed_functions_is_served_without_a_build() {
+    edits_are_served_without_a_build("typed", "its words are those of wit/tool.wit");
+}
+
+#[test]
+#[ignore = "takes minutes: make test-e2e ARGS='--ignored new::'"]
+fn an_edit_of_a_python_project_of_the_contract_is_served_without_a_build() {
+    edits_are_served_without_a_build("contract", "Says how many words there are");
 }
 
 #[test]

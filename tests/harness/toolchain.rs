@@ -97,6 +97,15 @@ impl Toolchain {
         self.run(Command::new("npm").args(["run", "build"]), project);
     }
 
+    /// The command that builds a project, as a shell reads it.
+    #[must_use]
+    pub fn make_line(&self) -> String {
+        let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+        let variables = self.variables.iter().map(|(name, value)| format!("{name}={} ", quoted(value)));
+        let arguments = self.arguments.iter().map(|argument| format!(" {}", quoted(argument)));
+        format!("{}make{}", variables.collect::<String>(), arguments.collect::<String>())
+    }
+
     fn make(&self, project: &Path, shape: &str, goals: &[&str]) {
         stands_alone(project);
         // Crates compiled for an earlier project of this shape need not be compiled again.

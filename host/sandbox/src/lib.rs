@@ -87,7 +87,7 @@ pub use wall::message::ToolSchemas;
 pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wall::process::{RemoteInstance, SandboxCall};
 pub use wall::required::RequiredWalls;
-pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
+pub use wasi::capabilities::{Capabilities, DEV_SOURCE, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
 pub use wasi::doors::CallDoors;
 pub use wasi::files::{GrantedFiles, HandedFiles, Identity};

@@ -13,6 +13,7 @@ use crate::catalog::{
     APPS, Basis, Builder, Built, Catalog, HostFiles, LoadStep, NOT_LOADED, SKILLS, TEXTS, Tolerance, Withheld,
     folder_of,
 };
+use crate::dev::DevFolder;
 use crate::error::StartError;
 use crate::file::read_bounded;
 use crate::http::check_certificates;
@@ -58,6 +59,9 @@ pub struct OpenOptions<'a> {
     /// The program that becomes a sandbox process. None by default: only a manifest that wants no
     /// walls can be opened then.
     pub sandbox_program: Option<Command>,
+    /// The folder of components that `toolcell dev` builds, which are served in place of those that
+    /// the manifest names. None by default.
+    pub dev: Option<DevFolder>,
     /// Called at each step of loading, with the number of all components.
     pub progress: Option<&'a Progress<'a>>,
 }
@@ -229,6 +233,7 @@ impl ManifestFile {
         let own = sink.path().filter(|path| Some(*path) != sink.audit());
         let process = HostFiles::new(on_disk, [sink.audit(), own], &options.code);
         let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
+        let builder = builder.with_dev(options.dev.clone());
         let builder = builder.keeping_state(SharedKept::new(manifest.state(), &folder));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
         let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };

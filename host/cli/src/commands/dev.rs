@@ -3,10 +3,10 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use toolcell_policy::{Manifest, SourceRef, parse};
-use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
-use toolcell_server::dev::{BuildJob, LastBuild, Project, ProjectBuild, ProjectState};
+use toolcell_server::dev::{BuildJob, DevFolder, LastBuild, Project, ProjectBuild, ProjectState};
 use toolcell_server::lock;
+use toolcell_server::{ManifestFile, OpenOptions};
 
 use crate::args::{DevArgs, ServeArgs};
 use crate::commands::serve;
@@ -26,7 +26,11 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let manifest = file.and_then(|file| parse(&file.source()).ok()).map(|parsed| parsed.manifest);
     let home = folder_of(&args.manifest.manifest);
     let project = Project::new(&project, manifest.as_ref(), &home).without(files_of_server(&args));
-    let job = BuildJob { project, command, last_build: LastBuild::default() };
+    let dev = DevFolder::of(project.folder());
+    dev.clear().context("what an earlier `toolcell dev` served cannot be removed")?;
+    // A lock pins what the manifest names, so that is what a build has to make.
+    let dev = (!args.locked).then_some(dev);
+    let job = BuildJob { project, command, hands_over: dev.is_some(), last_build: LastBuild::default() };
     let mut built: Option<ProjectState> = None;
     if manifest.is_some_and(|manifest| is_any_missing(&manifest, &home)) {
         built = Some(job.project.look());
@@ -34,7 +38,8 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Done);
         }
     }
-    serve::serve(&args, &log, Some(ProjectBuild { job, built }))
+    let options = OpenOptions { dev, ..serve::opening(&args) };
+    serve::serve(&args, &log, options, Some(ProjectBuild { job, built }))
 }
 
 /// Files that the server reads or writes itself, and no build does: a change of the manifest is a

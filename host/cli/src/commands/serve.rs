@@ -27,7 +27,7 @@ pub fn run(args: &ServeCommandArgs) -> anyhow::Result<Exit> {
             return Failure::usage("--allow, --mount and --env are for components without a manifest", hint)
                 .tell(false);
         }
-        return serve(&args.serve, &log, None);
+        return serve(&args.serve, &log, opening(&args.serve), None);
     }
     let named = &args.serve.manifest.manifest;
     if named.as_path() != Path::new(MANIFEST) && std::env::var_os(MANIFEST_VARIABLE).is_none() {
@@ -75,16 +75,22 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> 
     Ok(Ok(Loaded { ready, began }))
 }
 
-/// Serves a manifest, and builds a project meanwhile.
-pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild>) -> anyhow::Result<Exit> {
+/// Serves a manifest that is opened so, and builds a project meanwhile.
+pub fn serve(
+    args: &ServeArgs,
+    log: &Log,
+    options: OpenOptions<'_>,
+    build: Option<ProjectBuild>,
+) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
-    let Some((_, ready)) = open_to_serve_or_say(&args.manifest.manifest, opening(args), &log.control())? else {
+    let Some((_, ready)) = open_to_serve_or_say(&args.manifest.manifest, options, &log.control())? else {
         return Ok(Exit::AtFault);
     };
     serve_loaded(args, Loaded { ready, began }, log, build)
 }
 
-fn opening(args: &ServeArgs) -> OpenOptions<'_> {
+/// The options with which a manifest is opened to serve it.
+pub fn opening(args: &ServeArgs) -> OpenOptions<'_> {
     OpenOptions {
         code: args.code.options(),
         records: Records::In(args.audit.as_deref()),

@@ -23,7 +23,7 @@ use crate::run::store::Terms;
 use crate::run::warm::WarmInstances;
 use crate::run::weight::weigh;
 use crate::shape::typed::Descriptions;
-use crate::shape::{Exports, Shape, ToolCall};
+use crate::shape::{Exports, Shape, ToolCall, dev_source};
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::Captured;
 use crate::wasi::state::CallState;
@@ -157,7 +157,8 @@ impl ToolComponent {
         if let Shape::Program(_) = self.tools() {
             return CallReport::without_running(Vec::new());
         }
-        let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
+        let capabilities = Capabilities::sealed_with("", descriptions.dev_source.as_deref());
+        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
             Exports::Contract(functions) => functions.tools.toolcell_mcp_tools().call_list_tools(store).await,
             Exports::Typed(_) | Exports::Program(_) => {
@@ -167,16 +168,34 @@ impl ToolComponent {
         .await
     }
 
+    /// Has a component that `toolcell dev` serves import the project's files, so that what is wrong
+    /// with them is known before a call. Without such files, nothing runs.
+    pub(crate) async fn import_dev_source(&self, limits: &Limits, source: Option<&str>) -> CallReport<()> {
+        let export = dev_source::export(self.inspection().exports());
+        let Some((source, export)) = source.zip(export) else { return CallReport::without_running(()) };
+        let capabilities = Capabilities::sealed_with("", Some(source));
+        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
+        let report = run(self, terms, InstanceSource::Fresh, async |store, exports| match exports.instance() {
+            Some(instance) => dev_source::load(store, instance, export).await,
+            None => Ok(Ok(())),
+        })
+        .await;
+        let CallReport { outcome, usage, captured, denials, unfit, spent, kept } = report;
+        let outcome = outcome.and_then(|loaded| loaded.map_err(Failure::Failed));
+        CallReport { outcome, usage, captured, denials, unfit, spent, kept }
+    }
+
     /// The component's prompts, asked for in the same way. Most components have none, and nothing
     /// of them runs.
-    async fn list_prompts(&self, limits: &Limits) -> CallReport<Vec<contract::Prompt>> {
+    async fn list_prompts(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::Prompt>> {
         match self.tools() {
             Shape::Contract(indices) if indices.has_prompts() => {}
             Shape::Contract(_) | Shape::Typed { .. } | Shape::Program(_) => {
                 return CallReport::without_running(Vec::new());
             }
         }
-        let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
+        let capabilities = Capabilities::sealed_with("", dev_source);
+        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
             Exports::Contract(functions) => match &functions.prompts {
                 Some(prompts) => prompts.toolcell_mcp_prompts().call_list_prompts(store).await,
@@ -188,14 +207,15 @@ impl ToolComponent {
     }
 
     /// The component's resources, asked for in the same way.
-    async fn list_resources(&self, limits: &Limits) -> CallReport<Vec<contract::Resource>> {
+    async fn list_resources(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::Resource>> {
         match self.tools() {
             Shape::Contract(indices) if indices.has_resources() => {}
             Shape::Contract(_) | Shape::Typed { .. } | Shape::Program(_) => {
                 return CallReport::without_running(Vec::new());
             }
         }
-        let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
+        let capabilities = Capabilities::sealed_with("", dev_source);
+        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
             Exports::Contract(functions) => match &functions.resources {
                 Some(resources) => resources.toolcell_mcp_resources().call_list_resources(store).await,
@@ -206,13 +226,14 @@ impl ToolComponent {
         .await
     }
 
-    /// The prompts and the resources of the component.
+    /// The prompts and the resources of the component, listed with these files of
+    /// [`DEV_SOURCE`](crate::DEV_SOURCE) if there are any.
     ///
     /// # Errors
     /// Listing either failed.
-    pub async fn list_beside_tools(&self, limits: &Limits) -> Result<ListedBeside, Failure> {
-        let prompts = self.list_prompts(limits).await.outcome?;
-        let resources = self.list_resources(limits).await.outcome?;
+    pub async fn list_beside_tools(&self, limits: &Limits, dev_source: Option<&str>) -> Result<ListedBeside, Failure> {
+        let prompts = self.list_prompts(limits, dev_source).await.outcome?;
+        let resources = self.list_resources(limits, dev_source).await.outcome?;
         Ok(ListedBeside { prompts, resources })
     }
 

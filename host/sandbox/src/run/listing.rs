@@ -41,12 +41,17 @@ pub(crate) struct Found {
 pub(crate) struct ListName(String);
 
 impl ListName {
-    /// Of a component whose code has this name. `kind` begins it.
+    /// Of a component whose code has this name. `kind` begins it. None for one whose list depends
+    /// on files of `toolcell dev`.
     pub(crate) fn of(
         (kind, name): (&str, &str),
         limits: &Limits,
         (written, schemas): (&WrittenDescriptions, &SchemaLimits),
     ) -> Option<Self> {
+        // The next save makes another list, and nobody asks for this one again.
+        if written.dev_source.is_some() {
+            return None;
+        }
         let limits: Vec<(&str, u64)> = limits.entries().collect();
         // Another version of this program may describe a typed component otherwise.
         let of = (env!("CARGO_PKG_VERSION"), name, limits, written, schemas.bounds());
@@ -61,9 +66,18 @@ impl ListName {
 impl ToolComponent {
     /// Lists its entries, and compiles the schemas of its tools for what is wrong with them.
     pub(crate) async fn look(&self, limits: &Limits, descriptions: &Descriptions, schemas: &SchemaLimits) -> Found {
-        let report = self.list_tools(limits, descriptions).await;
+        let source = descriptions.dev_source.as_deref();
+        let report = match self.import_dev_source(limits, source).await {
+            CallReport { outcome: Err(failure), captured, .. } => {
+                CallReport { captured, ..CallReport::not_run(failure) }
+            }
+            CallReport { outcome: Ok(()), .. } => self.list_tools(limits, descriptions).await,
+        };
         let schemas = check_definitions(report.outcome.as_deref().unwrap_or_default(), schemas);
-        let beside = self.list_beside_tools(limits).await;
+        let beside = match report.outcome {
+            Ok(_) => self.list_beside_tools(limits, source).await,
+            Err(_) => Ok(ListedBeside::default()),
+        };
         Found { report, beside, schemas }
     }
 }

@@ -1,6 +1,7 @@
 //! The shapes of components that are tools, told by a component's own exports. Must not hold: the
 //! tools of a shape, or how they are called; each shape has a folder for that.
 mod contract;
+pub(crate) mod dev_source;
 mod error;
 pub mod export;
 pub(crate) mod program;
@@ -77,6 +78,17 @@ pub(crate) enum Exports {
     Contract(contract::Functions),
     Typed(Instance),
     Program(Run),
+}
+
+impl Exports {
+    /// The instance itself; `None` of a program, which exports nothing else.
+    pub(crate) const fn instance(&self) -> Option<Instance> {
+        match self {
+            Self::Contract(functions) => Some(functions.instance),
+            Self::Typed(instance) => Some(*instance),
+            Self::Program(_) => None,
+        }
+    }
 }
 
 impl ExportedTools {

@@ -57,6 +57,8 @@ pub struct GroupMember {
     /// Values of variables that its manifest takes from the host's environment, by their names
     /// there.
     pub variables: Vec<(String, String)>,
+    /// As in [`DEV_SOURCE`](crate::DEV_SOURCE), for a component that `toolcell dev` serves.
+    pub dev_source: Option<Arc<str>>,
     /// The files of its tools.
     pub files: GrantedFiles,
     /// Values of the secrets that its guests hold, by their sources in the manifest. The group's
@@ -413,6 +415,7 @@ impl SandboxGroup {
                 manifest: member.manifest.clone(),
                 facts,
                 variables: member.variables.clone(),
+                dev_source: member.dev_source.as_deref().map(str::to_owned),
                 secrets: member.secrets.iter().map(WireSecret::of).collect(),
                 observing: self.options.observing,
             };

@@ -127,6 +127,8 @@ pub(crate) struct Load {
     /// Values of variables that the manifest takes from the host's environment, by their names
     /// there.
     pub(crate) variables: Vec<(String, String)>,
+    /// As in [`GroupMember`](super::GroupMember).
+    pub(crate) dev_source: Option<String>,
     /// The secrets that its guests hold, and no others.
     pub(crate) secrets: Vec<WireSecret>,
     pub(crate) observing: bool,

@@ -19,6 +19,10 @@ use crate::wasi::net::Resolver;
 /// The fault of a secret, in one sentence without a full stop, and a hint on how to fix it.
 pub type SecretProblem = (String, String);
 
+/// The variable in which a component that `toolcell dev` serves finds the project's files: JSON, an
+/// object of texts by path. The content of a file that is not UTF-8 is an array of its Base64.
+pub const DEV_SOURCE: &str = "TOOLCELL_DEV_SOURCE";
+
 /// The host's side of a tool's grants.
 pub struct GrantSources<'a> {
     /// The folder in which the manifest's relative paths start.
@@ -39,6 +43,8 @@ pub struct GrantSources<'a> {
     /// True if the guest's attempts are observed: more of them then reach a place that denies and
     /// notes them. It allows nothing.
     pub observing: bool,
+    /// The value of [`DEV_SOURCE`], for a component that `toolcell dev` serves.
+    pub dev_source: Option<&'a str>,
 }
 
 /// The capabilities of one tool. Immutable; shared by its calls.
@@ -65,6 +71,7 @@ impl Capabilities {
         let mut environment = environment(grants, setting, &mut problems);
         let secrets = Arc::new(secrets(grants, setting, &mut problems));
         environment.extend(secrets.exposed().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        environment.extend(setting.dev_source.map(dev_variable));
         let config = variables(grants, secrets.exposed());
         let keyvalue = if setting.behind_wall.is_some() {
             None
@@ -112,11 +119,17 @@ impl Capabilities {
     /// Nothing: no files, network, environment, configuration or state.
     #[must_use]
     pub fn sealed(component: &str) -> Arc<Self> {
+        Self::sealed_with(component, None)
+    }
+
+    /// Nothing but the files of [`DEV_SOURCE`], if there are any: a list of tools is made of them.
+    pub(crate) fn sealed_with(component: &str, dev_source: Option<&str>) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
         let config = variables(&grants, []);
         let http = HttpClient::plain(&grants);
         let secrets = Arc::default();
-        let (environment, files) = (Vec::new(), Arc::default());
+        let environment = dev_source.map(dev_variable).into_iter().collect();
+        let files = Arc::default();
         let (keyvalue, notes, observing) = (None, Vec::new(), false);
         Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http, notes, observing })
     }
@@ -191,6 +204,10 @@ impl Capabilities {
     pub(crate) fn environment(&self) -> &[(String, String)] {
         &self.environment
     }
+}
+
+fn dev_variable(source: &str) -> (String, String) {
+    (DEV_SOURCE.to_owned(), source.to_owned())
 }
 
 fn environment(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<GrantProblem>) -> Vec<(String, String)> {

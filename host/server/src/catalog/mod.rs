@@ -145,6 +145,8 @@ pub struct LoadedComponent {
     pub(crate) resources: Vec<GuestResource>,
     /// Stamps of its side files when they were read.
     pub(crate) side_files: Stamps,
+    /// The project's files that it reads, where `toolcell dev` built it.
+    pub(crate) dev_source: Option<Arc<str>>,
     /// Denials of its calls, counted over all generations that have it.
     pub(crate) denied: Arc<DenialCounts>,
 }

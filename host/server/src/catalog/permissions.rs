@@ -55,6 +55,7 @@ impl<'a> ToolCapabilities<'a> {
             name_servers: server.dns(),
             behind_wall: None,
             observing: *observing,
+            dev_source: None,
         };
         // Tools that inherit a grant have the same problem.
         let mut add = |problem: Diagnostic| {

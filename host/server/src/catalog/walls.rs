@@ -207,6 +207,7 @@ impl WalledComponents {
                 kept_max: kept_max(&tools),
                 tell: tell(component.name()),
                 variables: variables(component.policy()),
+                dev_source: component.dev_source.clone(),
                 secrets: secrets(&tools),
                 files: GrantedFiles::of(tools.iter().map(|tool| tool.capabilities.as_ref())),
             })
@@ -241,6 +242,7 @@ impl WalledComponents {
                         && own.manifest == member.manifest
                         && own.schemas == member.schemas
                         && own.variables == member.variables
+                        && own.dev_source == member.dev_source
                         && own.files == member.files
                         && own.secrets == member.secrets
                 })

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::folder;
+
 /// Bytes kept of a build's output: its end, where compilers report errors. A screenful of errors is
 /// 10 KiB.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
@@ -41,15 +43,22 @@ pub struct BuildResult {
 }
 
 impl Build {
-    /// Starts the command in this folder. Its stdin is empty, and its output does not go to that of
-    /// this process.
-    pub fn start(command: &[String], folder: &Path) -> io::Result<Self> {
+    /// Starts the command in this folder. Where it `hands_over` components, the variable
+    /// `TOOLCELL_DEV` names the folder for them. Its stdin is empty, and its output does not go to
+    /// that of this process.
+    pub fn start(command: &[String], project: &Path, hands_over: bool) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
         let (output, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&output, true)?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        if hands_over {
+            command.env(folder::VARIABLE, folder::PATH);
+        } else {
+            command.env_remove(folder::VARIABLE);
+        }
+        let child = command
             .args(arguments)
-            .current_dir(folder)
+            .current_dir(project)
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
             .stderr(writer)
@@ -124,7 +133,7 @@ mod tests {
     }
 
     fn run(script: &str) -> BuildResult {
-        let mut build = Build::start(&command(script), Path::new(".")).unwrap();
+        let mut build = Build::start(&command(script), Path::new("."), false).unwrap();
         loop {
             if let Some(done) = build.step() {
                 return done;
@@ -149,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_build_that_is_dropped_is_killed_with_what_it_started() {
-        let mut build = Build::start(&command("sleep 1000 & echo $!; wait"), Path::new(".")).unwrap();
+        let mut build = Build::start(&command("sleep 1000 & echo $!; wait"), Path::new("."), false).unwrap();
         while build.text.last() != Some(&b'\n') {
             assert!(build.step().is_none());
         }

@@ -241,7 +241,7 @@ mod tests {
             let project = Project::new(&folder.path().join("project"), None, folder.path());
             let (stopped, stop) = io::pipe().unwrap();
             let thread = BuildThread {
-                job: BuildJob { project, command, last_build: LastBuild::default() },
+                job: BuildJob { project, command, hands_over: false, last_build: LastBuild::default() },
                 orders: Orders::to_nobody(),
                 stopped,
                 folder_watch: None,

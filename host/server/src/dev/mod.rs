@@ -5,11 +5,13 @@
 //! manifest must not thereby run programs on the host. Must not hold: reloading.
 mod build;
 mod driver;
+mod folder;
 mod folder_watch;
 mod last_build;
 mod project;
 
 pub(crate) use driver::Driver;
+pub use folder::DevFolder;
 pub use last_build::LastBuild;
 pub use project::{Project, ProjectState};
 
@@ -25,6 +27,8 @@ pub struct BuildJob {
     pub project: Project,
     /// A program and its arguments. Never empty.
     pub command: Vec<String>,
+    /// True if it may put components into the project's [`DevFolder`].
+    pub hands_over: bool,
     /// Gets the result of each build.
     pub last_build: LastBuild,
 }
@@ -71,7 +75,7 @@ impl BuildJob {
     fn begin(&self) -> io::Result<Build> {
         tracing::info!("building: {}", self.command.join(" "));
         self.last_build.building();
-        let begun = Build::start(&self.command, self.project.folder());
+        let begun = Build::start(&self.command, self.project.folder(), self.hands_over);
         if let Err(error) = &begun {
             self.last_build.failed(&format!("{} does not start: {error}", self.command.join(" ")), Duration::ZERO);
         }

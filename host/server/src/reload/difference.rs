@@ -24,6 +24,8 @@ pub enum Change {
     CodeAndPolicy,
     /// Other rules for callers of its tools.
     Callers,
+    /// Other files of the project that `toolcell dev` serves.
+    Source,
     /// Its capabilities were prepared anew: a file or variable that the manifest names may have
     /// changed.
     Capabilities,
@@ -65,12 +67,14 @@ impl Change {
             Self::Policy => "new policy",
             Self::CodeAndPolicy => "new code and policy",
             Self::Callers => "other callers",
+            Self::Source => "new source",
             Self::Capabilities => "files and variables looked at anew",
         }
     }
 
     fn between(old: &Arc<LoadedComponent>, new: &Arc<LoadedComponent>) -> Option<Self> {
         match (old.digest() == new.digest(), old.policy_digest() == new.policy_digest()) {
+            (true, true) if old.dev_source != new.dev_source => Some(Self::Source),
             (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Capabilities),
             (false, true) => Some(Self::Code),
             (true, false) => Some(Self::Policy),

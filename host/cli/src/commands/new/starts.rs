@@ -85,8 +85,12 @@ const RUST_PROGRAM: &[File] = &[
     ("Makefile", text!("rust/makefile")),
     (".cargo/config.toml", text!("rust/config.toml")),
 ];
-const PYTHON: &[File] =
-    &[("requirements.txt", text!("python/requirements.txt")), ("Makefile", text!("python/makefile"))];
+const PYTHON: &[File] = &[
+    ("requirements.txt", text!("python/requirements.txt")),
+    ("Makefile", text!("python/makefile")),
+    ("dev/live.py", text!("python/live.py")),
+    ("dev/live.wit", text!("python/live.wit")),
+];
 const JS: &[File] = &[
     ("package.json", text!("js/package.json")),
     ("package-lock.json", text!("js/package-lock.json")),

@@ -138,10 +138,13 @@ impl Template {
         let dev = self.base.build_at_each_save();
         let example = self.start.example;
         let (about_files, about_shape) = about(shape);
-        let files_told = format!("{about_files}| `{main}` | the exports, and what they do |");
+        let about_dev = if language == Language::Python { ABOUT_LIVE } else { "" };
+        let files_told = format!("{about_files}| `{main}` | the exports, and what they do |{about_dev}");
         let (http, files) = if self.is_javascript() { ("", IMPORT_FILES) } else { (IMPORT_HTTP, "") };
         let (crates, wasm_crates) = crates(example, shape);
         let world = if shape == Shape::Contract { "tool-component" } else { "tool" };
+        let project_world =
+            if shape == Shape::Contract { "toolcell:mcp/tool-component@1.2.0" } else { "local:tool/tool" };
         // The name is filled in last, since other values have its slot.
         [
             ("{{language}}", language.name()),
@@ -156,6 +159,7 @@ impl Template {
             ("{{http}}", http),
             ("{{shape}}", about_shape),
             ("{{world}}", world),
+            ("{{project_world}}", project_world),
             ("{{crates}}", crates),
             ("{{wasm_crates}}", wasm_crates),
             ("{{js}}", if language == Language::Js { "js" } else { "ts" }),
@@ -169,6 +173,7 @@ impl Template {
     }
 }
 
+const ABOUT_LIVE: &str = "\n| `dev/` | what `toolcell dev` serves: it imports your modules anew at each save |";
 const IMPORT_HTTP: &str = "    import wasi:http/outgoing-handler@0.2.12;\n";
 const IMPORT_FILES: &str = "    import wasi:filesystem/preopens@0.2.12;\n    import wasi:filesystem/types@0.2.12;\n";
 

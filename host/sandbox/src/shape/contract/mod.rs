@@ -34,6 +34,7 @@ pub(crate) struct Indices {
 
 /// The contract's functions in an instance.
 pub(crate) struct Functions {
+    pub(crate) instance: Instance,
     pub(crate) tools: Bindings,
     pub(crate) prompts: Option<PromptsExport>,
     completion: Option<CompletionExport>,
@@ -72,6 +73,7 @@ pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result
 impl Indices {
     pub(super) fn load(&self, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Functions> {
         Ok(Functions {
+            instance: *instance,
             tools: self.tools.load(&mut *store, instance)?,
             prompts: self.prompts.as_ref().map(|prompts| prompts.load(&mut *store, instance)).transpose()?,
             completion: self.completion.as_ref().map(|found| found.load(&mut *store, instance)).transpose()?,

@@ -20,6 +20,8 @@ pub struct Descriptions {
     pub given: BTreeMap<String, String>,
     /// The texts of `.wit` files.
     pub wit: Option<Arc<WitTexts>>,
+    /// As in [`DEV_SOURCE`](crate::DEV_SOURCE), for a component that `toolcell dev` serves.
+    pub dev_source: Option<String>,
 }
 
 /// [`Descriptions`] that nobody has read yet: the `.wit` files are texts.
@@ -31,6 +33,8 @@ pub struct WrittenDescriptions {
     pub given: BTreeMap<String, String>,
     /// The files of each package; none where no files are named.
     pub wit: Option<Vec<Vec<WitFile>>>,
+    /// As in [`Descriptions`].
+    pub dev_source: Option<String>,
 }
 
 impl WrittenDescriptions {
@@ -40,7 +44,7 @@ impl WrittenDescriptions {
     /// [`WitError`] for the first text that is not WIT.
     pub fn read(self) -> Result<Descriptions, WitError> {
         let texts = self.wit.map(|packages| WitTexts::parse(&packages).map(Arc::new)).transpose()?;
-        Ok(Descriptions { exports: self.exports, given: self.given, wit: texts })
+        Ok(Descriptions { exports: self.exports, given: self.given, wit: texts, dev_source: self.dev_source })
     }
 }
 

@@ -29,8 +29,8 @@ const NAMES_PER_TYPE_MAX: usize = 64;
 const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The interfaces that runtimes and this host call, by what their names begin with: those of WASI
-/// (`wasi:cli/run`, `wasi:http/incoming-handler`), and the tool contract.
-const OF_RUNTIMES: [&str; 2] = ["wasi:", "toolcell:mcp/"];
+/// (`wasi:cli/run`, `wasi:http/incoming-handler`), the tool contract, and that of `toolcell dev`.
+const OF_RUNTIMES: [&str; 3] = ["wasi:", "toolcell:mcp/", "toolcell:dev/"];
 
 /// The interface through which componentize-py prepares its components.
 const OF_PYTHON: &str = "exports";

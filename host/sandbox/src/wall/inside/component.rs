@@ -26,6 +26,7 @@ pub(super) struct Loaded {
     component: Arc<ToolComponent>,
     policy: ComponentPolicy,
     variables: HashMap<String, String>,
+    dev_source: Option<String>,
     /// Those that its guests hold, by their sources.
     secrets: HashMap<String, SecretValue>,
     observing: bool,
@@ -77,6 +78,7 @@ impl Loaded {
             schemas: schemas.into_iter().map(|schemas| (schemas.tool, schemas.texts)).collect(),
             policy,
             variables: load.variables.iter().cloned().collect(),
+            dev_source: load.dev_source.clone(),
             secrets: secrets.map_err(str::to_owned)?,
             observing: load.observing,
             files,
@@ -115,6 +117,7 @@ impl Loaded {
             name_servers: &[],
             behind_wall: Some(&self.files),
             observing: self.observing,
+            dev_source: self.dev_source.as_deref(),
         };
         let capabilities = Capabilities::prepare(&self.policy.tool_grants(name), &sources).map_err(|problems| {
             let first = problems.into_iter().next().map(|problem| problem.message);

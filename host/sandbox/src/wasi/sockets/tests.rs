@@ -53,6 +53,7 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
     let sources = GrantSources {
         behind_wall: None,
         observing: false,
+        dev_source: None,
         folder: folder.path(),
         variable: &|_| None,
         secret: &|_| Err((String::new(), String::new())),

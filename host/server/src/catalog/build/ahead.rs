@@ -4,7 +4,7 @@
 //! They are looked for once in a build, when its first long compilation is about to begin. Each is
 //! one that the whole build would find as well, in the same words.
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, Server, Severity};
 use toolcell_sandbox::Digest;
@@ -68,24 +68,24 @@ impl<'a> Ahead<'a> {
     }
 
     fn look_at(&self, policy: &ComponentPolicy, found: &mut Found) {
-        let Code { bytes, signed } = match self.basis.approved(policy) {
-            Some(approved) => Code { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone() },
+        let read = match self.basis.approved(policy) {
+            Some(approved) => Code::approved(approved),
             None => match self.code.read(policy) {
                 Ok(code) => code,
                 Err(problem) => return found.problems.push(problem),
             },
         };
-        let digest = Digest::of(&bytes).to_string();
+        let digest = Digest::of(&read.bytes).to_string();
         if self.basis.withholds(policy, &digest) {
             found.withheld += 1;
             return;
         }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
         let side_files = side_files::looks(policy, self.folder);
-        if self.basis.unchanged(policy, (&digest, &signed), &policy_digest, &side_files).is_some() {
+        if self.basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files).is_some() {
             return;
         }
-        found.problems.extend(typed::written(policy, self.folder).err());
+        found.problems.extend(typed::written(policy, self.folder, None).err());
         let context = GrantContext { folder: self.folder, server: self.server, kept: self.kept, observing: false };
         let capabilities = ToolCapabilities::new(policy, &context);
         // A tool that the component does not have is an error anyway. Without tables of tools all

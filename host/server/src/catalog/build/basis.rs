@@ -13,6 +13,7 @@ use toolcell_sandbox::HeldComponent;
 use super::super::meters::Meters;
 use super::super::queue::Admission;
 use super::super::{CallTarget, Catalog, LoadedComponent, Tolerance};
+use super::code::Code;
 use crate::file_stamp::Stamps;
 use crate::trust::Signed;
 
@@ -107,7 +108,7 @@ impl<'a> Basis<'a> {
     pub(super) fn unchanged(
         &self,
         policy: &ComponentPolicy,
-        (digest, signed): (&str, &Signed),
+        (digest, read): (&str, &Code),
         policy_digest: &str,
         side_files: &Stamps,
     ) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
@@ -117,7 +118,8 @@ impl<'a> Basis<'a> {
         self.earlier.iter().find_map(|catalog| {
             let loaded = catalog.component(policy.name())?;
             let same = loaded.digest == digest
-                && loaded.signed == *signed
+                && loaded.signed == read.signed
+                && loaded.dev_source == read.dev_source
                 && loaded.policy_digest == policy_digest
                 && loaded.policy.source() == policy.source()
                 && loaded.side_files == *side_files;

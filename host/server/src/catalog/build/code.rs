@@ -10,8 +10,9 @@ use toolcell_policy::{ComponentPolicy, Diagnostic, Digest, LoadLimit, Manifest, 
 use toolcell_registry::{Store, StoreError};
 
 use super::super::side_files;
-use super::basis::Pin;
+use super::basis::{Pin, Withheld};
 use super::problems::{past, unreadable};
+use crate::dev::DevFolder;
 use crate::file;
 use crate::registries;
 use crate::secrets::Fault;
@@ -21,6 +22,7 @@ use crate::trust::{ReadRule, Signed};
 pub(super) struct CodePlaces<'m> {
     folder: &'m Path,
     manifest: &'m Manifest,
+    dev: Option<&'m DevFolder>,
     store: OnceLock<Result<Store, StoreError>>,
     /// Rules that were read, by their beginnings.
     rules: Mutex<HashMap<String, Result<Arc<ReadRule>, Fault>>>,
@@ -31,12 +33,26 @@ pub(super) struct Code {
     pub(super) bytes: Arc<[u8]>,
     /// Those who signed it, where the manifest asks for them.
     pub(super) signed: Signed,
+    /// The project's files that it reads, where `toolcell dev` built it.
+    pub(super) dev_source: Option<Arc<str>>,
+}
+
+impl Code {
+    /// Bytes that were withheld, and are approved now.
+    pub(super) fn approved(approved: &Withheld) -> Self {
+        Self { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone(), dev_source: None }
+    }
 }
 
 impl<'m> CodePlaces<'m> {
     /// The places of a manifest; relative paths start from `folder`.
     pub(super) fn new(manifest: &'m Manifest, folder: &'m Path) -> Self {
-        Self { folder, manifest, store: OnceLock::new(), rules: Mutex::default() }
+        Self { folder, manifest, dev: None, store: OnceLock::new(), rules: Mutex::default() }
+    }
+
+    /// With components that `toolcell dev` built, in place of the files that the manifest names.
+    pub(super) fn with_dev(self, dev: Option<&'m DevFolder>) -> Self {
+        Self { dev, ..self }
     }
 
     /// The place of a component, for messages.
@@ -52,9 +68,13 @@ impl<'m> CodePlaces<'m> {
     pub(super) fn read(&self, policy: &ComponentPolicy) -> Result<Code, Diagnostic> {
         match policy.source() {
             SourceRef::File(written) => {
-                let bytes = file::read(&self.folder.join(written), policy.load().component_bytes())
+                let built = self.dev.and_then(|dev| dev.component(policy.name()));
+                let path = built.as_ref().map_or_else(|| self.folder.join(written), |built| built.component.clone());
+                let bytes = file::read(&path, policy.load().component_bytes())
                     .map_err(|error| unreadable(policy, written, &error))?;
-                Ok(Code { bytes: bytes.into(), signed: Signed::default() })
+                let dev_source = built.map(|built| built.source());
+                let dev_source = dev_source.transpose().map_err(|problem| not_read(policy, problem, String::new()))?;
+                Ok(Code { bytes: bytes.into(), signed: Signed::default(), dev_source })
             }
             SourceRef::Registry(reference) => self.stored(policy, reference),
             _ => Err(not_read(policy, "its source is of a kind that is not supported".to_owned(), String::new())),
@@ -75,7 +95,7 @@ impl<'m> CodePlaces<'m> {
         let folder = registries::store_folder(self.manifest.server(), self.folder);
         let store = folder.is_dir().then(|| self.store())?.ok()?;
         let bytes = store.bytes_of(&digest, policy.load().component_bytes()).ok()?;
-        Some(Code { bytes: bytes.into(), signed: Signed::default() })
+        Some(Code { bytes: bytes.into(), signed: Signed::default(), dev_source: None })
     }
 
     fn store(&self) -> Result<&Store, &StoreError> {
@@ -116,7 +136,7 @@ impl<'m> CodePlaces<'m> {
                 })?
             }
         };
-        Ok(Code { bytes: stored.bytes.into(), signed })
+        Ok(Code { bytes: stored.bytes.into(), signed, dev_source: None })
     }
 
     /// The rule with its files, which are read once in a build.

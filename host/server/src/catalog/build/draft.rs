@@ -124,7 +124,8 @@ impl CatalogDraft<'_> {
         problems: &mut Vec<Diagnostic>,
     ) {
         let before = problems.len();
-        let ListedComponent { component, policy_digest, signed, side_files, tools, beside, schemas } = listed;
+        let ListedComponent { component, policy_digest, signed, side_files, dev_source, tools, beside, schemas } =
+            listed;
         let ListedBeside { prompts, resources } = beside;
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -148,6 +149,7 @@ impl CatalogDraft<'_> {
             signed,
             resources,
             side_files,
+            dev_source,
             component,
             denied: meters::continued(self.basis.loaded(policy.name()).map(|loaded| &loaded.denied)),
         });

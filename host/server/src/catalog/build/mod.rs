@@ -19,7 +19,7 @@ use toolcell_mcp::{ToolList, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
 use toolcell_sandbox::{
     COMPONENT_BYTES_MAX, CallReport, Digest, HeldComponent, ListedBeside, Listing, SchemaLimits, ShapeName,
-    check_definitions, contract,
+    WrittenDescriptions, check_definitions, contract,
 };
 use toolcell_schema::SchemaFindings;
 use toolcell_shared::{Embedded, SharedState};
@@ -38,6 +38,7 @@ use super::{
     Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, Tally, WallSetup,
     WalledComponents, program, service_paths, side_files,
 };
+use crate::dev::DevFolder;
 use crate::file_stamp::Stamps;
 use crate::folders::{FileReads, FolderPlaces};
 use crate::kept_entries::EntryReads;
@@ -73,6 +74,7 @@ pub struct Builder {
     news: Arc<NewsDesk>,
     observing: bool,
     walls: Option<WallSetup>,
+    dev: Option<DevFolder>,
 }
 
 /// Result of a build.
@@ -147,6 +149,8 @@ struct ListedComponent {
     /// Those who signed it, where the manifest asks for them.
     signed: Signed,
     side_files: Stamps,
+    /// The project's files that it reads, where `toolcell dev` built it.
+    dev_source: Option<Arc<str>>,
     tools: Vec<contract::Tool>,
     beside: ListedBeside,
     /// The findings about the schemas of its tools.
@@ -190,12 +194,18 @@ impl Builder {
             news,
             observing,
             walls,
+            dev: None,
         }
     }
 
     /// Observes attempts of guests, where `observing`.
     pub fn observing(self, observing: bool) -> Self {
         Self { observing, ..self }
+    }
+
+    /// Has components of this folder served in place of those that the manifest names.
+    pub fn with_dev(self, dev: Option<DevFolder>) -> Self {
+        Self { dev, ..self }
     }
 
     /// Has all generations share state with all who use this.
@@ -220,7 +230,7 @@ impl Builder {
         // State files opened for verification close on the runtime, since another host may wait for
         // them.
         let _io = self.runtime.enter();
-        let code = CodePlaces::new(manifest, folder);
+        let code = CodePlaces::new(manifest, folder).with_dev(self.dev.as_ref());
         let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis);
         // What is found ahead is of the whole: it would keep others from being compiled.
         let looks_ahead = basis.tolerance.is_none();
@@ -416,7 +426,7 @@ impl Builder {
         // Taken before they are read, so that no change is missed in between.
         let side_files = side_files::looks(policy, folder);
         let read = match basis.approved(policy) {
-            Some(approved) => Code { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone() },
+            Some(approved) => Code::approved(approved),
             None => code.read(policy)?,
         };
         let digest = Digest::of(&read.bytes).to_string();
@@ -437,26 +447,27 @@ impl Builder {
         &self,
         policy: &ComponentPolicy,
         loading: &Loading<'_, 'b>,
-        Code { bytes, signed }: Code,
+        read: Code,
         side_files: Stamps,
     ) -> Result<BuiltComponent<'b>, Diagnostic> {
         let Loading { folder, code, basis, .. } = *loading;
-        let read = Digest::of(&bytes);
-        let digest = read.to_string();
+        let source_digest = Digest::of(&read.bytes);
+        let digest = source_digest.to_string();
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
-        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &signed), &policy_digest, &side_files) {
+        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files) {
             return Ok(BuiltComponent::Unchanged(catalog, loaded));
         }
+        let Code { bytes, signed, dev_source } = read;
         let began = Instant::now();
         let (component, lister) = match basis.compiled(policy, &digest) {
             Some(component) => (component, None),
-            None if self.compiler.takes_long(&bytes, read) && self.fails_anyway(loading) => {
+            None if self.compiler.takes_long(&bytes, source_digest) && self.fails_anyway(loading) => {
                 return Ok(BuiltComponent::LeftOut);
             }
             None => {
                 let source = code.shown(policy);
                 let compilation = Compilation {
-                    digest: read,
+                    digest: source_digest,
                     component: policy.name(),
                     source: &source,
                     time: policy.load().compile_time(),
@@ -481,12 +492,14 @@ impl Builder {
                 policy_digest,
                 signed,
                 side_files,
+                dev_source,
                 tools,
                 beside: ListedBeside::default(),
                 schemas,
             }));
         }
-        let (report, beside, found) = self.list(policy, folder, (&component, lister), (&bytes, time))?;
+        let described = typed::written(policy, folder, dev_source.as_deref())?;
+        let (report, beside, found) = self.list(policy, &described, (&component, lister), (&bytes, time))?;
         schemas.tools.extend(found.tools);
         schemas.too_late |= found.too_late;
         for line in report.captured.text.lines() {
@@ -500,6 +513,7 @@ impl Builder {
                     policy_digest,
                     signed,
                     side_files,
+                    dev_source,
                     tools,
                     beside,
                     schemas,
@@ -521,14 +535,13 @@ impl Builder {
     fn list(
         &self,
         policy: &ComponentPolicy,
-        folder: &Path,
+        written: &WrittenDescriptions,
         (component, lister): (&HeldComponent, Option<OpenLister>),
         (bytes, time): (&[u8], Duration),
     ) -> Result<Listed, Diagnostic> {
-        let written = typed::written(policy, folder)?;
         let schemas = SchemaLimits::of(policy.load(), time);
         let limits = (policy.limits(), policy.load().compile_memory_bytes());
-        match self.compiler.list((component, lister), bytes, limits, (&written, schemas)) {
+        match self.compiler.list((component, lister), bytes, limits, (written, schemas)) {
             Ok(Listing::Report(report, beside, found)) => Ok((*report, beside, found)),
             Ok(Listing::NotWit(problem)) => Err(typed::no_wit(policy, &sanitize::line(&problem))),
             Err(error) => Err(refused(policy, &error)),

@@ -13,14 +13,19 @@ use crate::wit;
 const LEFT_OUT_CHARS_MAX: usize = 300;
 
 /// Descriptions of the component from outside: in the manifest, and in the `.wit` files it names.
-/// Nothing of them is parsed.
-pub(super) fn written(policy: &ComponentPolicy, folder: &Path) -> Result<WrittenDescriptions, Diagnostic> {
+/// Nothing of them is parsed. The files of `toolcell dev` come with them.
+pub(super) fn written(
+    policy: &ComponentPolicy,
+    folder: &Path,
+    dev_source: Option<&str>,
+) -> Result<WrittenDescriptions, Diagnostic> {
     let given = policy.typed().descriptions().iter().map(|given| (given.key().to_owned(), given.text().to_owned()));
     let files = policy.typed().wit().map(|written| wit::files(&folder.join(written), written));
     let wit = files.transpose().map_err(|problem| no_wit(policy, &problem))?;
     let exports = policy.typed().exports().iter();
     let exports = exports.map(|export| (export.function().to_owned(), export.tool().to_owned()));
-    Ok(WrittenDescriptions { exports: exports.collect(), given: given.collect(), wit })
+    let dev_source = dev_source.map(str::to_owned);
+    Ok(WrittenDescriptions { exports: exports.collect(), given: given.collect(), wit, dev_source })
 }
 
 /// Error: the `.wit` files that the manifest names cannot be read.

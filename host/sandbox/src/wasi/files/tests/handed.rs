@@ -25,6 +25,7 @@ fn capabilities(folder: &Path, table: &str) -> Arc<Capabilities> {
         name_servers: &[],
         behind_wall: None,
         observing: false,
+        dev_source: None,
     };
     let capabilities = Capabilities::prepare(manifest.components()[0].grants(), &sources);
     capabilities.unwrap_or_else(|problems| panic!("{:?}", problems[0].message))

@@ -102,6 +102,7 @@ impl Granted {
             name_servers: &self.name_servers,
             behind_wall: None,
             observing: false,
+            dev_source: None,
         };
         let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));
         Call::new(TestDoors::new(&capabilities, &limits), &limits)

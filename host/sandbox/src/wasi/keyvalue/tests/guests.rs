@@ -59,6 +59,7 @@ impl Call {
         let sources = GrantSources {
             behind_wall: None,
             observing: false,
+            dev_source: None,
             folder,
             variable: &|_| None,
             secret: &|_| Err((String::new(), String::new())),

@@ -307,7 +307,7 @@ async fn threads_that_were_told_to_end_and_compute_on_are_bounded() {
     let released = std::sync::Mutex::new(released);
     let stuck = Program::Thread(Threads::new(move |_| {
         // Until it is released, it looks at no link.
-        drop(released.lock().expect("no panic").recv());
+        let _ = released.lock().expect("no panic").recv();
         Ok(())
     }));
     for _ in 0..4 {

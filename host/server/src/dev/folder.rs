@@ -183,7 +183,7 @@ mod tests {
         for bytes in [SOURCE_BYTES_MAX - around + 1, 3 * SOURCE_BYTES_MAX] {
             write(bytes);
             let refused = folder.component("tool").unwrap().source().unwrap_err();
-            assert_eq!(refused, "the project's files have more than the 1 MiB that its component would read");
+            assert_eq!(refused, "the project's files have more than the 1MiB that its component would read");
         }
     }
 }

@@ -95,7 +95,7 @@ impl Machine {
 /// The program that runs components: processes, unless the manifest wants no walls.
 fn program(walls: Option<Walls>, sandbox: Option<&Command>, options: &SandboxOptions) -> Result<Program, StartError> {
     match (walls, sandbox) {
-        (Some(Walls::None), _) | (None, None) => Ok(Program::Thread(sandbox_threads(options.clone()))),
+        (Some(Walls::None), _) | (None, None) => Ok(Program::Thread(sandbox_threads(*options))),
         (_, Some(program)) => Ok(Program::Process(program.clone())),
         (Some(_), None) => {
             let message = "the manifest wants walls, and this program does not start itself as a sandbox process";
@@ -108,7 +108,7 @@ fn program(walls: Option<Walls>, sandbox: Option<&Command>, options: &SandboxOpt
 /// this one. Without a manifest they are loaders, which run one call at a time.
 fn check_space(options: &SandboxOptions, has_manifest: bool) -> Result<(), StartError> {
     let calls_max = if has_manifest { options.calls_max } else { 1 };
-    check_address_space(&SandboxOptions { calls_max, ..options.clone() }).step("the engine does not start")
+    check_address_space(&SandboxOptions { calls_max, ..*options }).step("the engine does not start")
 }
 
 /// The cache, unless it is off or unusable. Without it the host still runs, and a note says so.

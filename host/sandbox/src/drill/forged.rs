@@ -11,7 +11,7 @@ use crate::run::call::CallReport;
 use crate::wall::message::{CallId, FromSandbox, WireReport};
 use crate::wasi::doors::Opening;
 use crate::wasi::http::outside::RequestHead;
-use crate::wasi::sockets::outside::{TcpWanted, UdpWanted};
+use crate::wasi::sockets::{TcpWanted, UdpWanted};
 
 /// Bytes of a text that is longer than any limit lets it be.
 const LONG_BYTES: usize = 4 << 20;

@@ -71,7 +71,7 @@ impl HandedFunctions {
 impl Handed {
     fn read(&self, key: &Key) -> Option<Vec<u8>> {
         let (file, place) = (self.file.as_deref()?, self.places.get(key)?);
-        Some(place.read(file, FUNCTION_BYTES_MAX).ok()?)
+        place.read(file, FUNCTION_BYTES_MAX).ok()
     }
 }
 

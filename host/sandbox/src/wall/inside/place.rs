@@ -68,7 +68,7 @@ impl SharedEngine {
         if let Some(sandbox) = &*started {
             return Ok(sandbox.clone());
         }
-        let sandbox = Sandbox::new(self.options.clone())?;
+        let sandbox = Sandbox::new(self.options)?;
         Ok(started.insert(sandbox).clone())
     }
 }

@@ -16,7 +16,7 @@ fn wide(fixtures: &[&str]) -> String {
     // Many checks at once take seconds on a busy machine.
     manifest_of(fixtures)
         .replace("output = \"64KiB\"", "output = \"1MiB\"")
-        .replace("deadline = \"5s\"", "deadline = \"1m\"")
+        .replace("deadline = \"5s\"", "deadline = \"1m\"\nqueue_wait = \"1m\"")
 }
 
 /// The fixtures, with fuel to list large definitions.

@@ -23,12 +23,12 @@ pub(crate) fn give_way() {}
 /// Lets this thread step back from now on, for work that takes long and that somebody waits for.
 /// Best effort, and never taken back.
 ///
-/// Beside a thread that always computes, it gets about a tenth of a core: its work goes on on a
+/// Beside a thread that always computes, it gets about a quarter of a core: its work goes on on a
 /// machine that is never idle. A thread that wakes rarely waits for it.
 #[cfg(target_os = "linux")]
 pub fn step_back() {
-    /// A tenth of the weight of an ordinary thread.
-    const NICER: i32 = 10;
+    /// A third of the weight of an ordinary thread.
+    const NICER: i32 = 5;
     // On Linux, the nice value is the thread's.
     let _ = rustix::process::nice(NICER);
 }

@@ -58,7 +58,7 @@ mod tests {
     #[tokio::test]
     async fn other_threads_go_first() {
         let nice = || rustix::process::getpriority_process(None).unwrap();
-        let expected = (nice() + 10).min(19);
+        let expected = (nice() + 5).min(19);
         assert_eq!(CheckThread::start().unwrap().run(nice).await.unwrap(), expected);
     }
 }

@@ -7,6 +7,10 @@ use tokio::sync::oneshot;
 
 use crate::engine::background::step_back;
 
+/// Checks of several callers wait for each other, for as long as a call may wait: they keep a
+/// quarter of a core.
+const NICER: i32 = 5;
+
 /// Gives work to the thread, which does one piece after the other. Calls go first where cores are
 /// short, so that nobody waits for the check of another caller's arguments.
 #[derive(Clone)]
@@ -19,7 +23,7 @@ impl CheckThread {
     pub(super) fn start() -> io::Result<Self> {
         let (sender, checks) = mpsc::channel::<Check>();
         std::thread::Builder::new().name("toolcell-checks".to_owned()).spawn(move || {
-            step_back();
+            step_back(NICER);
             checks.into_iter().for_each(|check| check());
         })?;
         Ok(Self(sender))
@@ -58,7 +62,7 @@ mod tests {
     #[tokio::test]
     async fn other_threads_go_first() {
         let nice = || rustix::process::getpriority_process(None).unwrap();
-        let expected = (nice() + 5).min(19);
+        let expected = (nice() + NICER).min(19);
         assert_eq!(CheckThread::start().unwrap().run(nice).await.unwrap(), expected);
     }
 }

@@ -69,6 +69,7 @@ pub(crate) mod bindings {
 pub(crate) mod caller {
     pub(crate) use crate::bindings::toolcell::mcp::log::Level as LogLevel;
 
+    #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
     pub(crate) struct Trace {
         pub(crate) traceparent: String,
         pub(crate) tracestate: Option<String>,
@@ -78,6 +79,7 @@ pub(crate) mod caller {
     pub(crate) mod asking {
         pub(crate) use crate::bindings::toolcell::mcp::asking::{Answer, Inquiry, Kind, Refusal};
 
+        #[derive(Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Asked {
             Answered(Result<Vec<Answer>, Refusal>),
             Ended(Option<String>),

@@ -69,32 +69,30 @@ mod wasi {
     }
 
     pub(crate) mod sockets {
-        pub(crate) mod outside {
-            use std::net::SocketAddr;
+        use std::net::SocketAddr;
 
-            #[derive(Debug, serde::Serialize, serde::Deserialize)]
-            pub(crate) struct TcpWanted {
-                to: SocketAddr,
-                six: bool,
-                options: Options,
-            }
+        #[derive(Debug, serde::Serialize, serde::Deserialize)]
+        pub(crate) struct TcpWanted {
+            to: SocketAddr,
+            six: bool,
+            options: Options,
+        }
 
-            #[derive(Debug, serde::Serialize, serde::Deserialize)]
-            pub(crate) struct UdpWanted {
-                six: bool,
-                options: Options,
-            }
+        #[derive(Debug, serde::Serialize, serde::Deserialize)]
+        pub(crate) struct UdpWanted {
+            six: bool,
+            options: Options,
+        }
 
-            #[derive(Debug, serde::Serialize, serde::Deserialize)]
-            struct Options {
-                keep_alive: Option<bool>,
-                keep_alive_idle_nanos: Option<u64>,
-                keep_alive_interval_nanos: Option<u64>,
-                keep_alive_count: Option<u32>,
-                hop_limit: Option<u8>,
-                receive_bytes: Option<u64>,
-                send_bytes: Option<u64>,
-            }
+        #[derive(Debug, serde::Serialize, serde::Deserialize)]
+        struct Options {
+            keep_alive: Option<bool>,
+            keep_alive_idle_nanos: Option<u64>,
+            keep_alive_interval_nanos: Option<u64>,
+            keep_alive_count: Option<u32>,
+            hop_limit: Option<u8>,
+            receive_bytes: Option<u64>,
+            send_bytes: Option<u64>,
         }
     }
 }

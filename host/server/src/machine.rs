@@ -95,10 +95,10 @@ impl Machine {
 /// The program that runs components: processes, unless the manifest wants no walls.
 fn program(walls: Option<Walls>, sandbox: Option<&Command>, options: &SandboxOptions) -> Result<Program, StartError> {
     match (walls, sandbox) {
-        (Some(Walls::None), _) | (None, None) => Ok(Program::Thread(sandbox_threads(*options))),
+        (Some(Walls::None), _) => Ok(Program::Thread(sandbox_threads(*options))),
         (_, Some(program)) => Ok(Program::Process(program.clone())),
-        (Some(_), None) => {
-            let message = "the manifest wants walls, and this program does not start itself as a sandbox process";
+        (_, None) => {
+            let message = "walls are wanted, and this program does not start itself as a sandbox process";
             Err(StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)))
         }
     }
@@ -163,7 +163,7 @@ mod tests {
                     starts && machine.walls.is_some_and(|walls| walls.log().starts_with("walls: none")),
                     "{walls}"
                 ),
-                Err(error) => assert!(!starts && error.to_string().contains("wants walls"), "{walls}: {error}"),
+                Err(error) => assert!(!starts && error.to_string().contains("walls are wanted"), "{walls}: {error}"),
             }
         }
     }

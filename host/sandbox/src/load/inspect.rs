@@ -190,7 +190,8 @@ mod tests {
             let component = Component::from_binary(&engine, &bytes).unwrap();
             let inspection = Inspection::of_code(&component, Digest::of(&bytes), bytes.len() as u64, false);
             let NamesAhead { mut exports, mut imports } = names_ahead(&bytes).unwrap();
-            let (mut own_exports, mut own_imports) = (inspection.exports().to_vec(), inspection.imports().to_vec());
+            let mut own_exports = inspection.exports().to_vec();
+            let mut own_imports = inspection.imports().to_vec();
             for names in [&mut exports, &mut imports, &mut own_exports, &mut own_imports] {
                 names.sort();
             }

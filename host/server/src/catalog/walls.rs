@@ -91,7 +91,10 @@ impl WallSetup {
     /// One sentence.
     pub fn loader(&self, cache: Option<Arc<CodeCache>>) -> Result<Loader, String> {
         let required_walls = self.options.required_walls.clone();
-        let PoolOptions { program, stack_bytes, .. } = self.pool.options().clone();
+        let PoolOptions { program, stack_bytes, .. } = self.pool.options();
+        // A compiler that is left behind keeps no call from running.
+        let program = program.counted_apart();
+        let stack_bytes = *stack_bytes;
         Loader::new(LoaderOptions { program, stack_bytes, cache, required_walls }, Arc::clone(self.pool.starter()))
     }
 

@@ -42,6 +42,17 @@ pub enum Program {
     Thread(Threads),
 }
 
+impl Program {
+    /// The same program; threads are [counted apart](Threads::counted_apart).
+    #[must_use]
+    pub fn counted_apart(&self) -> Self {
+        match self {
+            Self::Process(command) => Self::Process(command.clone()),
+            Self::Thread(threads) => Self::Thread(threads.counted_apart()),
+        }
+    }
+}
+
 impl From<Command> for Program {
     fn from(command: Command) -> Self {
         Self::Process(command)
@@ -52,6 +63,13 @@ impl Threads {
     /// Threads that do this.
     pub fn new(main: impl Fn(OwnedFd) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { main: Arc::new(main), running: Arc::default() }
+    }
+
+    /// Has other threads do the same work, counted apart: those that are left behind here keep none
+    /// from starting there.
+    #[must_use]
+    pub fn counted_apart(&self) -> Self {
+        Self { main: Arc::clone(&self.main), running: Arc::default() }
     }
 
     /// Starts one. Returns it with this end of its link.

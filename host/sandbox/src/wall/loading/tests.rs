@@ -206,7 +206,8 @@ async fn an_answer_out_of_its_turn_is_no_list() {
 fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let root = tempfile::tempdir().unwrap();
     let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
-    let (stack_bytes, bytes) = (SandboxOptions::default().stack_bytes, wat::parse_str(ADDS).unwrap());
+    let stack_bytes = SandboxOptions::default().stack_bytes;
+    let bytes = wat::parse_str(ADDS).unwrap();
     let kept = Kept::new(Arc::clone(&cache), precompiled::settings_name(stack_bytes).unwrap());
     let (component, facts, code) = held(None);
     let source = Source::of(component.digest(), &bytes);

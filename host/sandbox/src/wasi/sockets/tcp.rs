@@ -214,7 +214,8 @@ impl HostTcpSocket for CallState {
         }
         match std::mem::replace(&mut own.state, State::Failed(ErrorCode::InvalidState)) {
             State::Tried(Ok(Connected { local, remote, reader, writer })) => {
-                let (input, output) = (Input::new(reader), Output::new(writer));
+                let input = Input::new(reader);
+                let output = Output::new(writer);
                 own.state = State::Connected { local, remote, input: input.clone(), output: output.clone() };
                 let input: DynInputStream = Box::new(input);
                 let output: DynOutputStream = Box::new(output);

@@ -94,7 +94,8 @@ impl Call {
     }
 
     async fn connect(&mut self, to: SocketAddr) -> Result<(Resource<TcpSocket>, Streams), ErrorCode> {
-        let (socket, network) = (self.tcp()?, self.network());
+        let socket = self.tcp()?;
+        let network = self.network();
         code(Tcp::start_connect(&mut self.state, borrow(&socket), network, to.into()).await)?;
         self.state.table().get_mut(&socket).unwrap().ready().await;
         let streams = code(Tcp::finish_connect(&mut self.state, borrow(&socket)))?;
@@ -220,7 +221,8 @@ async fn an_address_that_no_socket_can_be_connected_to_is_decided_on_first() {
     ] {
         let mut call = call(rules, "", &[]);
         let to: SocketAddr = wrong.parse().unwrap();
-        let (socket, network) = (call.tcp().unwrap(), call.network());
+        let socket = call.tcp().unwrap();
+        let network = call.network();
         let started = code(Tcp::start_connect(&mut call.state, socket, network, to.into()).await);
         assert_eq!(started.unwrap_err(), ErrorCode::AccessDenied, "{wrong}");
         assert_eq!(call.denials().len(), 1, "{wrong}");
@@ -350,7 +352,8 @@ async fn a_process_cannot_pass_the_hosts_limits_by_its_own_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_bound_but_what_every_client_binds_and_nothing_listens() {
     let mut call = call("tcp = [\"0.0.0.0/0:1-65535\"]\nprivate = [\"0.0.0.0/0\"]", "", &[]);
-    let (socket, network) = (call.tcp().unwrap(), call.network());
+    let socket = call.tcp().unwrap();
+    let network = call.network();
     let any = IpSocketAddress::from(SocketAddr::from(([0, 0, 0, 0], 0)));
     code(Tcp::start_bind(&mut call.state, borrow(&socket), network, any)).unwrap();
     code(Tcp::finish_bind(&mut call.state, borrow(&socket))).unwrap();
@@ -363,7 +366,8 @@ async fn nothing_is_bound_but_what_every_client_binds_and_nothing_listens() {
     };
     denied(&mut || Tcp::start_listen(&mut call.state, borrow(&socket)));
     for address in ["127.0.0.1:0", "0.0.0.0:8080", "1.2.3.4:5"] {
-        let (socket, network) = (call.tcp().unwrap(), call.network());
+        let socket = call.tcp().unwrap();
+        let network = call.network();
         let address = IpSocketAddress::from(address.parse::<SocketAddr>().unwrap());
         denied(&mut || Tcp::start_bind(&mut call.state, borrow(&socket), borrow(&network), address));
     }
@@ -482,7 +486,8 @@ async fn a_person_is_asked_by_the_host_and_the_call_goes_on_or_does_not() {
     }
     let mut call = call_of("ungranted = \"ask\"", "", "", &[]);
     call.doors.caller.consent.lock().unwrap().push(Consent::Ended(Some("come back".to_owned())));
-    let (socket, network) = (call.tcp().unwrap(), call.network());
+    let socket = call.tcp().unwrap();
+    let network = call.network();
     let ended = Tcp::start_connect(&mut call.state, socket, network, address.into()).await.unwrap_err();
     let ended = ended.downcast().unwrap_err();
     assert!(ended.to_string().contains("ended where the guest asked"), "{ended:?}");

@@ -334,7 +334,9 @@ impl HostOutgoingDatagramStream for CallState {
         if packets.len() > std::mem::take(&mut stream.permitted) {
             return Err(SocketError::trap(wasmtime::Error::msg("more is sent than `check-send` permitted")));
         }
-        let (link, remote, family) = (stream.link.clone(), stream.remote, stream.family);
+        let link = stream.link.clone();
+        let remote = stream.remote;
+        let family = stream.family;
         let mut sent = 0;
         for OutgoingDatagram { data, remote_address } in packets {
             let to = remote_address.map(SocketAddr::from);

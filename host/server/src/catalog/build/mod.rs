@@ -172,7 +172,9 @@ impl Builder {
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
         let compiler = Compiler::new(Arc::clone(&machine.loader));
         let runtime = machine.runtime.handle().clone();
-        let (calls, tally, consents) = (Arc::default(), Arc::default(), Arc::default());
+        let calls = Arc::default();
+        let tally = Arc::default();
+        let consents = Arc::default();
         let state = Arc::new(Embedded::default());
         let (kept, caller_queues) = (SharedKept::new(None, Path::new(".")), Arc::default());
         let host_files = HostFiles::default();

@@ -43,7 +43,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The same program; threads are [counted apart](Threads::counted_apart).
+    /// Has threads [counted apart](Threads::counted_apart); a process is as it was.
     #[must_use]
     pub fn counted_apart(&self) -> Self {
         match self {

@@ -25,15 +25,12 @@
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
 //! | `owned.rs` | folders that are made where they are missing, and their owner |
 //! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
-//! | `encoding.rs`, `counted.rs` | the form of messages between processes, and of kept facts; a bound on their lists |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;
 mod caller;
-mod counted;
 #[cfg(feature = "drill")]
 mod drill;
-mod encoding;
 mod engine;
 mod failure;
 mod load;
@@ -55,7 +52,6 @@ pub use failure::Failure;
 pub use load::cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
 pub use load::component::ToolComponent;
 pub use load::definitions::{SchemaLimits, check_definitions};
-pub use load::digest::Digest;
 pub use load::drafts::remove_abandoned as remove_abandoned_drafts;
 pub use load::error::LoadError;
 pub use load::held::HeldComponent;
@@ -78,6 +74,7 @@ pub use secrets::{
 };
 pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, WrittenDescriptions, annotate};
 pub use shape::{ShapeName, export};
+pub use toolcell_wall::digest::Digest;
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};
 pub use wall::conduct::{SharedEnds, Standing};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};

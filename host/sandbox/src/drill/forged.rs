@@ -5,13 +5,13 @@ use crate::bindings::contract;
 use crate::caller::LogLevel;
 use crate::caller::asking::{Inquiry, Question};
 use crate::caller::consent::Wish;
-use crate::encoding::encode;
 use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::wall::message::{CallId, FromSandbox, WireReport};
 use crate::wasi::doors::Opening;
 use crate::wasi::http::outside::RequestHead;
 use crate::wasi::sockets::{TcpWanted, UdpWanted};
+use toolcell_wall::encoding::encode;
 
 /// Bytes of a text that is longer than any limit lets it be.
 const LONG_BYTES: usize = 4 << 20;

@@ -3,7 +3,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wasmtime::Engine;
 
-use super::digest::Digest;
 use super::error::LoadError;
 use super::features;
 use super::file_kind::FileKind;
@@ -14,6 +13,7 @@ use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey::{COMPONENT_BYTES_MAX, Survey};
 use crate::failure::panic_line;
+use toolcell_wall::digest::Digest;
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
 const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use wasmtime::component::{Component, InstancePre};
 
 use super::compile;
-use super::digest::Digest;
 use super::error::{LoadError, invalid, mismatch};
 use super::inspect::Inspection;
 use super::precompiled;
@@ -19,6 +18,7 @@ use crate::failure::one_line;
 use crate::shape::typed::LeftOut;
 use crate::shape::{ExportedTools, Shape, ShapeName};
 use crate::wasi::state::CallState;
+use toolcell_wall::digest::Digest;
 
 /// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`;
 /// calls borrow it.

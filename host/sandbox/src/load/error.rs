@@ -2,7 +2,6 @@
 //! the search for a cause.
 use toolcell_policy::quantity::show_bytes;
 
-use super::digest::Digest;
 use super::features::OffFeature;
 use super::file_kind::FileKind;
 use super::imports::with_offer;
@@ -11,6 +10,7 @@ use super::preview1::NotAProgram;
 use super::survey::{COMPONENT_BYTES_MAX, Excess, Refusal};
 use crate::failure::one_line;
 use crate::shape::{CONTRACT_EXPORT, ShapeError};
+use toolcell_wall::digest::Digest;
 
 /// Why a file is no tool component.
 #[derive(Debug, thiserror::Error)]

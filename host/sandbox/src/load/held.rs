@@ -6,12 +6,12 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::component::{CodeFacts, ToolComponent};
-use super::digest::Digest;
 use super::inspect::Inspection;
 use super::precompiled::CodeOrigin;
 use super::wishes::CarriedWishes;
 use crate::shape::ShapeName;
 use crate::shape::typed::LeftOut;
+use toolcell_wall::digest::Digest;
 
 /// A component as the host holds it. A loader made it; this process has never looked at it.
 pub struct HeldComponent {

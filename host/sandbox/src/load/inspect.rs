@@ -3,10 +3,10 @@ use wasmparser::{ComponentExternalKind, Parser, Payload};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use super::digest::Digest;
 use super::imports::offered;
 use super::preview1;
 use crate::shape::{COMPLETION_EXPORT, CONTRACT_EXPORT, RESOURCES_EXPORT};
+use toolcell_wall::digest::Digest;
 
 /// The contract's interface for asking, up to its version.
 const ASKING: &str = "toolcell:mcp/asking@";

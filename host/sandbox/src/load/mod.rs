@@ -13,14 +13,13 @@
 //! | `functions/` | compiled functions, kept for the next version of a component |
 //! | `start_code.rs` | a component's start code, as far as it is known |
 //! | `error.rs`, `features.rs`, `file_kind.rs` | the reasons why a file is not a tool component |
-//! | `inspect.rs`, `digest.rs` | exports, imports, size and digest of a component |
+//! | `inspect.rs` | exports, imports, size and digest of a component |
 //! | `sections.rs`, `wishes.rs`, `metadata.rs`, `producers.rs` | custom sections: wishes, metadata, a compiler's |
 //! | `imports.rs` | the interfaces that a component may import |
 pub(crate) mod cache;
 pub(crate) mod compile;
 pub(crate) mod component;
 pub(crate) mod definitions;
-pub(crate) mod digest;
 pub(crate) mod drafts;
 pub(crate) mod error;
 pub(crate) mod features;

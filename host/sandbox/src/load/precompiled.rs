@@ -11,9 +11,9 @@ use wasmtime::component::Component;
 use wasmtime::{CodeBuilder, Engine};
 
 use crate::engine;
-use crate::load::digest::Digest;
 use crate::load::preview1;
 use crate::load::survey::{Refusal, Survey};
+use toolcell_wall::digest::Digest;
 
 /// Bump when a change of this crate makes earlier code unusable in a way that wasmtime cannot see.
 /// Bump also when code that was compiled before would not be compiled any more.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::cache::CodeCache;
-use crate::encoding::{decode, encode};
+use toolcell_wall::encoding::{decode, encode};
 
 /// The end of the name of a file of facts or of a list.
 const TOLD: &str = ".told";

@@ -5,11 +5,11 @@ use toolcell_schema::SchemaFindings;
 
 use super::call::{CallReport, ListedBeside};
 use crate::bindings::contract;
-use crate::encoding::encode;
 use crate::failure::Failure;
 use crate::load::component::ToolComponent;
 use crate::load::definitions::{SchemaLimits, check_definitions};
 use crate::shape::typed::{Descriptions, WrittenDescriptions};
+use toolcell_wall::encoding::encode;
 
 /// A list, or why there is none.
 pub enum Listing {

@@ -503,8 +503,8 @@ pub(crate) fn has_bit<T: PartialEq>(bits: u8, all: &[T], item: &T) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoding::{EncodingError, decode, encode};
     use crate::wall::tests::{are_seeds, each_changed};
+    use toolcell_wall::encoding::{EncodingError, decode, encode};
 
     #[test]
     fn a_message_is_whole_or_none() {
@@ -670,7 +670,7 @@ mod tests {
             let message = FromSandbox::Ended(1, Box::new(report));
             let decoded = decode::<FromSandbox>(&encode(&message).unwrap());
             assert_eq!(decoded.is_ok(), is_sent, "{sizes}");
-            let sent = crate::encoding::encode_fitting(&message);
+            let sent = toolcell_wall::encoding::encode_fitting(&message);
             assert_eq!(sent.is_ok_and(|bytes| bytes.len() as u64 <= bytes_max(&limits)), is_sent, "{sizes}");
         }
     }

@@ -17,7 +17,7 @@ use super::conduct::{Conduct, SharedEnds, Standing};
 use super::disk::Disks;
 use super::message::{Settings, ToSandbox};
 use super::process::{NotStarted, end_at_start};
-use crate::encoding;
+use toolcell_wall::encoding;
 
 /// Processes that wait. One is enough for groups that begin one after the other; each takes some
 /// megabytes.

@@ -20,11 +20,11 @@ use super::required::RequiredWalls;
 use crate::bindings::contract;
 use crate::caller::NoCaller;
 use crate::caller::asking::{Inquiry, Question};
-use crate::encoding;
 use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::secrets::SecretValue;
 use crate::wasi::capabilities::Capabilities;
+use toolcell_wall::encoding;
 
 /// A process that does nothing, and its link, whose other end the test has.
 struct Hostile {

@@ -24,7 +24,6 @@ use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 use super::loading::inside::{self as loading, Link};
 use super::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
 use crate::bindings::contract::CallResult;
-use crate::encoding::{self, EncodingError};
 use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
 use crate::load::start_code::StartCall;
 use crate::run::call::{CallInput, CallReport, InstanceSource};
@@ -37,6 +36,7 @@ use check_thread::CheckThread;
 use component::{Loaded, Tool};
 pub(crate) use place::Place;
 pub use place::{run_sandbox_process, sandbox_threads};
+use toolcell_wall::encoding::{self, EncodingError};
 
 /// Why a sandbox process ends before the host lets it go.
 #[derive(Debug, thiserror::Error)]

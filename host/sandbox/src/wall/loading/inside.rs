@@ -12,7 +12,6 @@ use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
 use wasmtime::Engine;
 
 use super::message::{self, ANSWER_BYTES_MAX, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
-use crate::encoding::{decode, encode};
 use crate::engine;
 use crate::engine::background;
 use crate::load::compile;
@@ -26,6 +25,7 @@ use crate::load::sandbox::{SandboxError, SandboxOptions};
 use crate::run::listing::Found;
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::inside::{InsideError, Place, closed, missing};
+use toolcell_wall::encoding::{decode, encode};
 
 /// Bytes of the names that are shown of a component that is not compiled: a message for refusals
 /// holds twice as many.

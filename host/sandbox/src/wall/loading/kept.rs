@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX, WireListing};
 use crate::load::cache::CodeCache;
 use crate::load::component::CodeFacts;
-use crate::load::digest::Digest;
 use crate::load::functions::handed::HANDED_BYTES_MAX;
 use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
 use crate::load::precompiled::{self, CodeOrigin};
@@ -19,6 +18,7 @@ use crate::load::preview1;
 use crate::load::survey::Survey;
 use crate::load::told;
 use crate::run::listing::ListName;
+use toolcell_wall::digest::Digest;
 
 /// The end of the name of a file of functions.
 const FUNCTIONS: &str = ".made";

@@ -15,13 +15,11 @@ use super::message::{
     ToLoader, WireListing,
 };
 use super::run::{Bounds, Run};
-use crate::encoding::encode;
 use crate::engine::background;
 use crate::failure::{Failure, one_line};
 use crate::load::cache::CodeCache;
 use crate::load::component::CodeFacts;
 use crate::load::definitions::SchemaLimits;
-use crate::load::digest::Digest;
 use crate::load::error::LoadError;
 use crate::load::functions::handed::HANDED_BYTES_MAX;
 use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
@@ -33,6 +31,8 @@ use crate::run::listing::{ListName, Listing};
 use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::{ToSandbox, clipped};
 use crate::wall::required::RequiredWalls;
+use toolcell_wall::digest::Digest;
+use toolcell_wall::encoding::encode;
 
 /// Time past the deadline of listing that a loader has to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);

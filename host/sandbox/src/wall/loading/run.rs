@@ -10,8 +10,8 @@ use toolcell_walls::process::{End, Process, Program, Starter};
 
 use super::loader::NotLoaded;
 use super::message::FromLoader;
-use crate::encoding::{decode, encode};
 use crate::wall::message::ToSandbox;
+use toolcell_wall::encoding::{decode, encode};
 
 /// Interval at which the host looks at the memory of a loader, and at the files that it writes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

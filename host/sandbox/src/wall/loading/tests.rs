@@ -16,13 +16,11 @@ use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
 use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, file_bytes_max, limits, told};
 use super::run::{Bounds, Run};
 use crate::bindings::contract;
-use crate::encoding::{decode, encode};
 use crate::failure::Failure;
 use crate::load::cache::CodeCache;
 use crate::load::compile::compile;
 use crate::load::component::{CodeFacts, ToolComponent};
 use crate::load::definitions::SchemaLimits;
-use crate::load::digest::Digest;
 use crate::load::error::LoadError;
 use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
 use crate::load::precompiled::{self, CodeOrigin};
@@ -33,6 +31,8 @@ use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::ToSandbox;
 use crate::wall::required::RequiredWalls;
 use crate::wall::tests::{are_seeds, each_changed};
+use toolcell_wall::digest::Digest;
+use toolcell_wall::encoding::{decode, encode};
 
 const ADDS: &str = r#"(component
     (core module $module (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))

@@ -13,7 +13,6 @@ use super::pending::{GIVES_BACK_WITHIN, PendingCall, Returned, finished};
 use super::{RemoteInstance, SandboxProcess};
 use crate::bindings::contract::CallResult;
 use crate::caller::Caller;
-use crate::encoding;
 use crate::engine::duties;
 use crate::failure::Failure;
 use crate::run::call::CallReport;
@@ -21,6 +20,7 @@ use crate::run::reuse::ReusedInstance;
 use crate::wall::attention;
 use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox};
 use crate::wasi::capabilities::Capabilities;
+use toolcell_wall::encoding;
 
 /// The component of a call.
 #[derive(Clone, Copy, Debug)]

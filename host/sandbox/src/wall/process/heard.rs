@@ -8,9 +8,9 @@ use toolcell_walls::link::{self, Frame};
 
 use super::pending::PendingCall;
 use super::{SandboxProcess, State};
-use crate::encoding;
 use crate::load::start_code::StartCall;
 use crate::wall::message::{self, CallId, FromSandbox, ToSandbox, clipped};
+use toolcell_wall::encoding;
 
 /// Messages about calls that have ended. An honest process sends none behind the end of a call.
 const STRAYS_MAX: u64 = 1_000;

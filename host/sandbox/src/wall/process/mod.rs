@@ -27,8 +27,8 @@ use zeroize::Zeroizing;
 
 use super::group::ComponentNotice;
 use super::message::{CallId, InstanceId, ToSandbox};
-use crate::encoding;
 use crate::wasi::files::ProcessScratch;
+use toolcell_wall::encoding;
 
 pub(crate) use calling::CalledComponent;
 pub use calling::SandboxCall;

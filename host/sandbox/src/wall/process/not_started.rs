@@ -4,7 +4,7 @@ use std::io;
 use toolcell_walls::link::SendError;
 use toolcell_walls::process::End;
 
-use crate::encoding::EncodingError;
+use toolcell_wall::encoding::EncodingError;
 
 /// Why a process does not start.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::counted::Counted;
+use crate::counted::Counted;
 
 /// The version of all messages and of all that is kept: the first byte of each. Bump it with every
 /// change of them, and with every change of what a component is found to list.
@@ -25,7 +25,7 @@ const FITTING_BYTES: usize = ITEM_BYTES / 512;
 
 /// Bytes that are no message of this version.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum EncodingError {
+pub enum EncodingError {
     /// Of another version, or of none.
     #[error("a message of another version")]
     Version,
@@ -38,7 +38,7 @@ pub(crate) enum EncodingError {
 }
 
 /// The bytes of a message.
-pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, EncodingError> {
+pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, EncodingError> {
     // Most messages fit; a larger one grows.
     let bytes = Vec::with_capacity(512);
     let bytes = postcard::to_extend(&VERSION, bytes)?;
@@ -50,7 +50,7 @@ pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, EncodingError>
 /// # Errors
 /// It cannot be written, or its lists have more items than are taken. That is found out by reading
 /// it, as the other end does.
-pub(crate) fn encode_fitting<M: Serialize + DeserializeOwned>(message: &M) -> Result<Vec<u8>, EncodingError> {
+pub fn encode_fitting<M: Serialize + DeserializeOwned>(message: &M) -> Result<Vec<u8>, EncodingError> {
     let bytes = encode(message)?;
     if bytes.len() > FITTING_BYTES {
         decode::<M>(&bytes)?;
@@ -60,7 +60,7 @@ pub(crate) fn encode_fitting<M: Serialize + DeserializeOwned>(message: &M) -> Re
 
 /// The message of these bytes. Its lists take four bytes of memory for each of them and 4 MiB at
 /// the most, and all of it no more than twice that.
-pub(crate) fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingError> {
+pub fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingError> {
     let (version, rest) = bytes.split_first().ok_or(EncodingError::Version)?;
     if *version != VERSION {
         return Err(EncodingError::Version);

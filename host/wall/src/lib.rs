@@ -1,0 +1,14 @@
+//! What is said through a wall: the messages between the host and its sandbox processes and
+//! loaders, and the types in them.
+//!
+//! Must not hold: an engine, a process, a file or a socket. Both ends depend on this crate, and
+//! neither end on the other.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `encoding.rs`, `counted.rs` | the form of messages, and of kept facts; a bound on their lists |
+//! | `digest.rs` | the digest of a component |
+
+mod counted;
+pub mod digest;
+pub mod encoding;

@@ -8,7 +8,11 @@
 //! |---|---|
 //! | `encoding.rs`, `counted.rs` | the form of messages, and of kept facts; a bound on their lists |
 //! | `digest.rs` | the digest of a component |
+//! | `sections/` | the custom sections of a component: wishes, metadata, a compiler's |
+//! | `load/` | facts about a component, and what is said to load it |
 
 mod counted;
 pub mod digest;
 pub mod encoding;
+pub mod load;
+pub mod sections;

@@ -27,10 +27,9 @@ mod generate;
 #[path = "../../../host/sandbox/src/load/survey/mod.rs"]
 mod survey;
 
-/// The constants of their own crate that the files above name.
+/// The constant of their own crate that the files above name.
 mod engine {
     pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
-    pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 }
 
 /// Bound on counting, in CPU time, since on a busy machine wall time is longer. Counting the
@@ -51,7 +50,7 @@ impl generate::Dice for Bytes<'_> {
 fuzz_target!(|data: &[u8]| {
     let bytes = if data.starts_with(b"\0asm") { data.to_vec() } else { generate::component(&mut Bytes(data)) };
     let began = cpu_time();
-    let counted = survey::Survey::of(&bytes).and_then(|_| survey::Survey::check_code(&bytes));
+    let counted = survey::component(&bytes).and_then(|_| survey::check_code(&bytes));
     let took = cpu_time().saturating_sub(began);
     assert!(took < COUNTED_WITHIN, "{took:?} to count {} bytes", bytes.len());
     match counted {

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use toolcell_policy::{Limit, Limits};
+use toolcell_wall::load::offers::DRILL;
 use toolcell_walls::kernel::Wall;
 use toolcell_walls::link::Sender;
 use wasmtime::StoreContextMut;
@@ -23,9 +24,6 @@ use wasmtime::component::Linker;
 
 use crate::wall::message::CallId;
 use crate::wasi::state::CallState;
-
-/// The interface of the drill.
-pub(crate) const INTERFACE: &str = "toolcell:drill/native@1.0.0";
 
 /// The link to the host, and its socket.
 static LINK: OnceLock<(Sender, RawFd)> = OnceLock::new();
@@ -82,7 +80,7 @@ pub(crate) fn without() -> Vec<Wall> {
 
 /// Adds the interface.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    let mut native = linker.instance(INTERFACE)?;
+    let mut native = linker.instance(DRILL)?;
     native.func_wrap_async("run", |mut store: StoreContextMut<'_, CallState>, (script,): (String,)| {
         let outside = store.data_mut().called().caller.outside();
         Box::new(async move {

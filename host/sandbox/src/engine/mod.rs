@@ -17,7 +17,7 @@ pub(crate) mod slots;
 
 use wasmtime::Config;
 
-pub(crate) use slots::{INSTANCE_BYTES_MAX, TABLE_ELEMENTS};
+pub(crate) use slots::INSTANCE_BYTES_MAX;
 
 /// Bytes of stack that host functions have beside the guest's own: as much as wasmtime's defaults
 /// leave (2 MiB less 512 KiB).

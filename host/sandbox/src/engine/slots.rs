@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolcell_wall::load::cost::TABLE_ELEMENTS;
 use wasmtime::component::Component;
 use wasmtime::{Enabled, PoolingAllocationConfig};
 
@@ -22,9 +23,6 @@ const MEMORY_SPACE_BYTES: u64 = (4 << 30) + (32 << 20);
 const SPARE_SPACE_BYTES: u64 = 4 << 30;
 /// Tables that the pool has for each call, on the average.
 const TABLES_PER_CALL: u32 = 8;
-/// Elements of one table. The largest of a language runtime measured is 7,688 (JavaScript); some
-/// need 30,000.
-pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 /// Bytes of a stack's guard, and of the part of it that host functions have.
 const STACK_SPACE_BYTES: u64 = HOST_STACK_BYTES as u64 + (64 << 10);
 /// Bytes of one core instance's or one component instance's own record in the host.

@@ -6,14 +6,17 @@ use wasmtime::Engine;
 use super::error::LoadError;
 use super::features;
 use super::file_kind::FileKind;
-use super::imports::offered;
 use super::inspect::names_ahead;
 use super::precompiled;
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
-use super::survey::{COMPONENT_BYTES_MAX, Survey};
+use super::survey;
 use crate::failure::panic_line;
 use toolcell_wall::digest::Digest;
+use toolcell_wall::load::COMPONENT_BYTES_MAX;
+use toolcell_wall::load::cost::InstanceCost;
+use toolcell_wall::load::offers::offered;
+use toolcell_wall::sections::is_module;
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
 const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
@@ -21,8 +24,8 @@ const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 const WASM_MAGIC: [u8; 4] = *b"\0asm";
 
 /// The engine that runs a component of this size.
-pub(super) fn lane<'s>(sandbox: &'s Sandbox, survey: &Survey) -> wasmtime::Result<&'s LinkedEngine> {
-    let fits = survey.fits_pool() && survey.memories() <= sandbox.slots().memories_max().into();
+pub(super) fn lane<'s>(sandbox: &'s Sandbox, cost: &InstanceCost) -> wasmtime::Result<&'s LinkedEngine> {
+    let fits = cost.fits_pool() && cost.memories <= sandbox.slots().memories_max().into();
     if fits { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
 }
 
@@ -36,12 +39,12 @@ fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
 
 /// Refuses files that are no component, counts the parts of the others, and compiles them. None of
 /// the code becomes executable here.
-pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(Survey, Vec<u8>), LoadError> {
+pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(InstanceCost, Vec<u8>), LoadError> {
     guarded(bytes, || {
-        let survey = survey(bytes)?;
+        let cost = counted(bytes)?;
         check_imports(bytes)?;
         let code = precompiled::serialized(engine, bytes);
-        Ok((survey, code.map_err(|error| features::named(error.into(), bytes))?))
+        Ok((cost, code.map_err(|error| features::named(error.into(), bytes))?))
     })
 }
 
@@ -55,19 +58,19 @@ fn guarded<T>(bytes: &[u8], work: impl FnOnce() -> Result<T, LoadError>) -> Resu
 }
 
 /// Refuses files that are no component, and counts the parts of the others.
-fn survey(bytes: &[u8]) -> Result<Survey, LoadError> {
+fn counted(bytes: &[u8]) -> Result<InstanceCost, LoadError> {
     if bytes.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
     }
     if !bytes.starts_with(&WASM_MAGIC) {
         return Err(FileKind::of(bytes).map_or(LoadError::NotWasm, LoadError::OtherFile));
     }
-    if preview1::is_module(bytes) {
-        let survey = Survey::of_program(bytes)?;
+    if is_module(bytes) {
+        let cost = survey::program(bytes)?;
         preview1::check(bytes).map_err(LoadError::CoreModule)?;
-        Ok(survey)
+        Ok(cost)
     } else if bytes.starts_with(&COMPONENT_PREAMBLE) {
-        Ok(Survey::of(bytes)?)
+        Ok(survey::component(bytes)?)
     } else {
         Err(LoadError::NotWasm)
     }

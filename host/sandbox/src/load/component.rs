@@ -2,23 +2,23 @@
 //! cause.
 use std::fs::File;
 
-use serde::{Deserialize, Serialize};
 use wasmtime::component::{Component, InstancePre};
 
 use super::compile;
 use super::error::{LoadError, invalid, mismatch};
-use super::inspect::Inspection;
+use super::inspect;
 use super::precompiled;
-use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::start_code::StartCode;
-use super::survey::Survey;
-use super::wishes::{CarriedWishes, carried_wishes};
 use crate::failure::one_line;
-use crate::shape::typed::LeftOut;
-use crate::shape::{ExportedTools, Shape, ShapeName};
+use crate::shape::{ExportedTools, Shape};
 use crate::wasi::state::CallState;
 use toolcell_wall::digest::Digest;
+use toolcell_wall::load::cost::InstanceCost;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOut, ShapeName, SourceFacts};
+use toolcell_wall::load::inspection::Inspection;
+use toolcell_wall::sections::is_module;
+use toolcell_wall::sections::wishes::{CarriedWishes, carried_wishes};
 
 /// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`;
 /// calls borrow it.
@@ -30,41 +30,9 @@ pub struct ToolComponent {
     slot_units: u32,
     pooled: bool,
     inspection: Inspection,
-    survey: Survey,
+    cost: InstanceCost,
     start: StartCode,
     wishes: CarriedWishes,
-}
-
-/// Facts about a component that are not in its code.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct CodeFacts {
-    digest: Digest,
-    size_bytes: u64,
-    adapted: bool,
-    survey: Survey,
-}
-
-impl CodeFacts {
-    /// Of bytes with this digest and size.
-    pub(crate) fn new(digest: Digest, size_bytes: u64, adapted: bool, survey: Survey) -> Self {
-        Self { digest, size_bytes, adapted, survey }
-    }
-
-    pub(crate) fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    pub(crate) fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    pub(crate) fn is_adapted(&self) -> bool {
-        self.adapted
-    }
-
-    pub(crate) fn survey(&self) -> &Survey {
-        &self.survey
-    }
 }
 
 /// Code that is mapped, and not linked yet.
@@ -81,15 +49,14 @@ impl<'s> Mapped<'s> {
     /// # Errors
     /// [`LoadError`] where it is not the code of a component that this program compiled.
     pub(crate) fn of(sandbox: &'s Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
-        let lane = compile::lane(sandbox, &facts.survey).map_err(|error| invalid(one_line(&error)))?;
+        let lane = compile::lane(sandbox, &facts.cost).map_err(|error| invalid(one_line(&error)))?;
         let code = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
         Ok(Self { sandbox, lane, code, facts: *facts })
     }
 
     /// Its exports and imports.
     pub(crate) fn inspection(&self) -> Inspection {
-        let CodeFacts { digest, size_bytes, adapted, .. } = self.facts;
-        Inspection::of_code(&self.code, digest, size_bytes, adapted)
+        inspect::of_code(&self.code, self.facts.source)
     }
 
     /// Links it. Without its bytes, the texts of its functions are not read.
@@ -112,7 +79,7 @@ impl<'s> Mapped<'s> {
             slot_units: sandbox.slots().units(&code),
             pooled: std::ptr::eq(lane, sandbox.pooled()),
             inspection,
-            survey: facts.survey,
+            cost: facts.cost,
             start: StartCode::default(),
             wishes: carried_wishes(bytes),
         })
@@ -127,9 +94,11 @@ impl ToolComponent {
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component
     /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let (survey, code) = compile::compile(sandbox.pooled().engine(), bytes)?;
+        let (cost, code) = compile::compile(sandbox.pooled().engine(), bytes)?;
         let code = precompiled::in_memory(&code).map_err(|error| invalid(error.to_string()))?;
-        let facts = CodeFacts::new(Digest::of(bytes), bytes.len() as u64, preview1::is_module(bytes), survey);
+        let source =
+            SourceFacts { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, adapted: is_module(bytes) };
+        let facts = CodeFacts { source, cost };
         Mapped::of(sandbox, &code, &facts)?.link(bytes)
     }
 
@@ -204,6 +173,20 @@ impl ToolComponent {
         }
     }
 
+    /// What a loader tells the host of it.
+    pub(crate) fn facts(&self) -> ComponentFacts {
+        ComponentFacts {
+            exports: self.inspection.exports().to_vec(),
+            imports: self.inspection.imports().to_vec(),
+            shape: self.shape(),
+            is_program: self.is_program(),
+            left_out: self.left_out.clone(),
+            functions: self.functions(),
+            describable: self.describable(),
+            wishes: self.wishes.clone(),
+        }
+    }
+
     pub(crate) fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
@@ -221,8 +204,8 @@ impl ToolComponent {
     }
 
     /// The host's cost of one instance of it.
-    pub(crate) fn survey(&self) -> &Survey {
-        &self.survey
+    pub(crate) fn cost(&self) -> &InstanceCost {
+        &self.cost
     }
 
     pub(crate) fn slot_units(&self) -> u32 {

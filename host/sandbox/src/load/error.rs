@@ -4,13 +4,15 @@ use toolcell_policy::quantity::show_bytes;
 
 use super::features::OffFeature;
 use super::file_kind::FileKind;
-use super::imports::with_offer;
 use super::precompiled::NotCompiled;
 use super::preview1::NotAProgram;
-use super::survey::{COMPONENT_BYTES_MAX, Excess, Refusal};
+use super::survey::{Excess, Refusal};
 use crate::failure::one_line;
-use crate::shape::{CONTRACT_EXPORT, ShapeError};
+use crate::shape::ShapeError;
 use toolcell_wall::digest::Digest;
+use toolcell_wall::load::COMPONENT_BYTES_MAX;
+use toolcell_wall::load::inspection::TOOLS;
+use toolcell_wall::load::offers::with_offer;
 
 /// Why a file is no tool component.
 #[derive(Debug, thiserror::Error)]
@@ -166,7 +168,7 @@ pub(super) fn mismatch(reason: String) -> LoadError {
 }
 
 fn contract_name() -> String {
-    format!("{}1.x", CONTRACT_EXPORT)
+    format!("{TOOLS}1.x")
 }
 
 impl From<Refusal> for LoadError {

@@ -3,15 +3,10 @@
 use std::fs::File;
 use std::io;
 
-use serde::{Deserialize, Serialize};
-
-use super::component::{CodeFacts, ToolComponent};
-use super::inspect::Inspection;
-use super::precompiled::CodeOrigin;
-use super::wishes::CarriedWishes;
-use crate::shape::ShapeName;
-use crate::shape::typed::LeftOut;
 use toolcell_wall::digest::Digest;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOut, ShapeName};
+use toolcell_wall::load::inspection::Inspection;
+use toolcell_wall::sections::wishes::CarriedWishes;
 
 /// A component as the host holds it. A loader made it; this process has never looked at it.
 pub struct HeldComponent {
@@ -30,41 +25,20 @@ pub(crate) struct CodeElsewhere {
     pub(crate) name: Option<String>,
 }
 
-/// Facts about a component that its loader tells.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ComponentFacts {
-    exports: Vec<String>,
-    imports: Vec<String>,
-    shape: ShapeName,
-    is_program: bool,
-    left_out: Vec<LeftOut>,
-    functions: Option<Vec<String>>,
-    describable: Option<Vec<String>>,
-    wishes: CarriedWishes,
-}
-
-impl ComponentFacts {
-    pub(crate) fn of(component: &ToolComponent) -> Self {
-        let inspection = component.inspection();
-        Self {
-            exports: inspection.exports().to_vec(),
-            imports: inspection.imports().to_vec(),
-            shape: component.shape(),
-            is_program: component.is_program(),
-            left_out: component.left_out().to_vec(),
-            functions: component.functions(),
-            describable: component.describable(),
-            wishes: component.wishes().clone(),
-        }
-    }
+/// The origin of a component's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeOrigin {
+    /// Compiled now.
+    Compiled,
+    /// Compiled before.
+    Cache,
 }
 
 impl HeldComponent {
     /// A component that a loader made.
     pub(crate) fn new(code: CodeElsewhere, mut facts: ComponentFacts) -> Self {
-        let identity = (code.facts.digest(), code.facts.size_bytes(), code.facts.is_adapted());
         let exports = std::mem::take(&mut facts.exports);
-        let inspection = Inspection::told(identity, exports, std::mem::take(&mut facts.imports));
+        let inspection = Inspection::new(code.facts.source, exports, std::mem::take(&mut facts.imports));
         Self { code, inspection, facts }
     }
 
@@ -83,7 +57,7 @@ impl HeldComponent {
     /// more than 32,768 elements) has its memory mapped for each call, which costs more.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
-        self.code.facts.survey().fits_pool()
+        self.code.facts.cost.fits_pool()
     }
 
     /// The origin of its code.
@@ -129,8 +103,7 @@ impl HeldComponent {
         self.facts.functions.clone()
     }
 
-    /// Everything of a typed component that [`Descriptions`](crate::Descriptions) can describe;
-    /// `None` of any other.
+    /// Everything of a typed component that can be described; `None` of any other.
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
         self.facts.describable.clone()

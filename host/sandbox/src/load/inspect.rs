@@ -1,107 +1,18 @@
-//! A component's own description: digest, size, exports, imports. Nothing of it runs.
+//! The exports and imports of a component: of its code, or read ahead. Nothing of it runs.
+use toolcell_wall::load::facts::SourceFacts;
+use toolcell_wall::load::inspection::Inspection;
+use toolcell_wall::sections::is_module;
 use wasmparser::{ComponentExternalKind, Parser, Payload};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use super::imports::offered;
-use super::preview1;
-use crate::shape::{COMPLETION_EXPORT, CONTRACT_EXPORT, RESOURCES_EXPORT};
-use toolcell_wall::digest::Digest;
-
-/// The contract's interface for asking, up to its version.
-const ASKING: &str = "toolcell:mcp/asking@";
-
-/// A component's identity, exports and imports.
-#[derive(Clone, Debug)]
-pub struct Inspection {
-    digest: Digest,
-    size_bytes: u64,
-    adapted: bool,
-    exports: Vec<String>,
-    imports: Vec<String>,
-    not_offered: Vec<String>,
-}
-
-impl Inspection {
-    /// Of code whose bytes had this digest and size, and were `adapted`.
-    pub(crate) fn of_code(component: &Component, digest: Digest, size_bytes: u64, adapted: bool) -> Self {
-        let ty = component.component_type();
-        let engine = component.engine();
-        let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
-        let imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
-        Self::told((digest, size_bytes, adapted), exports, imports)
-    }
-
-    /// Of bytes with this digest and size, adapted or not, that have these exports and imports.
-    pub(crate) fn told(
-        (digest, size_bytes, adapted): (Digest, u64, bool),
-        exports: Vec<String>,
-        imports: Vec<String>,
-    ) -> Self {
-        let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
-        Self { digest, size_bytes, adapted, exports, imports, not_offered }
-    }
-
-    /// The digest of its bytes.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// Its size.
-    #[must_use]
-    pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    /// True if it is a program for WASI preview 1, which the official adapter made a component of.
-    /// Its exports and imports are then the component's.
-    #[must_use]
-    pub fn is_adapted(&self) -> bool {
-        self.adapted
-    }
-
-    /// The names of its exports.
-    #[must_use]
-    pub fn exports(&self) -> &[String] {
-        &self.exports
-    }
-
-    /// The names of its imports: the capabilities it asks for.
-    #[must_use]
-    pub fn imports(&self) -> &[String] {
-        &self.imports
-    }
-
-    /// The imports that this host does not offer.
-    #[must_use]
-    pub fn not_offered(&self) -> &[String] {
-        &self.not_offered
-    }
-
-    /// True if it may ask the person behind its caller: it imports the interface for asking.
-    #[must_use]
-    pub fn asks(&self) -> bool {
-        self.imports.iter().any(|name| name.starts_with(ASKING))
-    }
-
-    /// True if it offers values for arguments: it exports the interface for completion.
-    #[must_use]
-    pub fn completes(&self) -> bool {
-        self.exports.iter().any(|name| name.starts_with(COMPLETION_EXPORT))
-    }
-
-    /// True if it has resources of its own: it exports the interface for them.
-    #[must_use]
-    pub fn has_resources(&self) -> bool {
-        self.exports.iter().any(|name| name.starts_with(RESOURCES_EXPORT))
-    }
-
-    /// The version of the tool contract it exports; `None` where it exports none.
-    #[must_use]
-    pub fn contract_version(&self) -> Option<&str> {
-        self.exports.iter().find_map(|name| name.strip_prefix(CONTRACT_EXPORT))
-    }
+/// The inspection of code that was made of these bytes.
+pub(crate) fn of_code(component: &Component, source: SourceFacts) -> Inspection {
+    let ty = component.component_type();
+    let engine = component.engine();
+    let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
+    let imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
+    Inspection::new(source, exports, imports)
 }
 
 /// Imports and exports that are read ahead. A component of one language has some thirty.
@@ -128,7 +39,7 @@ impl NamesAhead {
 /// Both, read without compiling the component; `None` of anything else, and where there are too
 /// many.
 pub(crate) fn names_ahead(bytes: &[u8]) -> Option<NamesAhead> {
-    if preview1::is_module(bytes) {
+    if is_module(bytes) {
         return None;
     }
     let mut depth = 0_usize;
@@ -169,6 +80,7 @@ fn shown(name: &str, is_function: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_wall::digest::Digest;
     use wasmtime::Engine;
     use wasmtime::component::Component;
 
@@ -188,7 +100,8 @@ mod tests {
         for text in texts {
             let bytes = wat::parse_str(text).unwrap();
             let component = Component::from_binary(&engine, &bytes).unwrap();
-            let inspection = Inspection::of_code(&component, Digest::of(&bytes), bytes.len() as u64, false);
+            let source = SourceFacts { digest: Digest::of(&bytes), size_bytes: bytes.len() as u64, adapted: false };
+            let inspection = of_code(&component, source);
             let NamesAhead { mut exports, mut imports } = names_ahead(&bytes).unwrap();
             let mut own_exports = inspection.exports().to_vec();
             let mut own_imports = inspection.imports().to_vec();

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `sandbox.rs` | [`Sandbox`](crate::Sandbox): the engines with what components link to |
 //! | `compile.rs`, `component.rs` | compiling; [`ToolComponent`](crate::ToolComponent), linked |
-//! | `definitions.rs` | the schemas of listed tools, compiled to find their problems |
 //! | `held.rs` | [`HeldComponent`](crate::HeldComponent): what the host has of a component |
 //! | `survey/` | the cost of a component, counted before the engine reads it |
 //! | `preview1/` | programs for WASI preview 1, made into components |
@@ -13,13 +12,11 @@
 //! | `functions/` | compiled functions, kept for the next version of a component |
 //! | `start_code.rs` | a component's start code, as far as it is known |
 //! | `error.rs`, `features.rs`, `file_kind.rs` | the reasons why a file is not a tool component |
-//! | `inspect.rs` | exports, imports, size and digest of a component |
-//! | `sections.rs`, `wishes.rs`, `metadata.rs`, `producers.rs` | custom sections: wishes, metadata, a compiler's |
+//! | `inspect.rs` | exports and imports of a component |
 //! | `imports.rs` | the interfaces that a component may import |
 pub(crate) mod cache;
 pub(crate) mod compile;
 pub(crate) mod component;
-pub(crate) mod definitions;
 pub(crate) mod drafts;
 pub(crate) mod error;
 pub(crate) mod features;
@@ -28,13 +25,9 @@ pub(crate) mod functions;
 pub(crate) mod held;
 pub(crate) mod imports;
 pub(crate) mod inspect;
-pub(crate) mod metadata;
 pub(crate) mod precompiled;
 pub(crate) mod preview1;
-pub(crate) mod producers;
 pub(crate) mod sandbox;
-pub(crate) mod sections;
 pub(crate) mod start_code;
 pub(crate) mod survey;
 pub(crate) mod told;
-pub(crate) mod wishes;

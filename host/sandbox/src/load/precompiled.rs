@@ -12,21 +12,13 @@ use wasmtime::{CodeBuilder, Engine};
 
 use crate::engine;
 use crate::load::preview1;
-use crate::load::survey::{Refusal, Survey};
+use crate::load::survey::{self, Refusal};
 use toolcell_wall::digest::Digest;
+use toolcell_wall::sections::is_module;
 
 /// Bump when a change of this crate makes earlier code unusable in a way that wasmtime cannot see.
 /// Bump also when code that was compiled before would not be compiled any more.
 const FORMAT: u8 = 2;
-
-/// The origin of a component's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeOrigin {
-    /// Compiled now.
-    Compiled,
-    /// Compiled before.
-    Cache,
-}
 
 /// Why there is no code.
 #[derive(Debug)]
@@ -82,8 +74,8 @@ pub(crate) fn serialized(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, NotCo
 /// The component to compile, once the cost of its code is counted.
 fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
     // Code in the cache was counted before it was compiled.
-    Survey::check_code(bytes)?;
-    if preview1::is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
+    survey::check_code(bytes)?;
+    if is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
 }
 
 /// The name of everything that code depends on. `engine` is [`settings_name`].

@@ -37,11 +37,11 @@ impl Instance {
     /// never made on the thread that brings it, which may have other duties.
     pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
         if self.exports.is_none() {
-            let survey = component.survey();
-            if !survey.is_light() {
+            let cost = component.cost();
+            if !cost.is_light() {
                 elsewhere().await;
             }
-            if !self.store.data_mut().limiter.hold(survey.host_bytes()) {
+            if !self.store.data_mut().limiter.hold(cost.host_bytes) {
                 return Err(wasmtime::Error::msg("the host's records of the instance are past the memory limit"));
             }
             let instance = component.pre().instantiate_async(&mut self.store).await?;

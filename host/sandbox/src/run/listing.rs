@@ -7,9 +7,10 @@ use super::call::{CallReport, ListedBeside};
 use crate::bindings::contract;
 use crate::failure::Failure;
 use crate::load::component::ToolComponent;
-use crate::load::definitions::{SchemaLimits, check_definitions};
-use crate::shape::typed::{Descriptions, WrittenDescriptions};
+use crate::shape::typed::Descriptions;
 use toolcell_wall::encoding::encode;
+use toolcell_wall::load::definitions::{SchemaLimits, WrittenSchemas, check_definitions};
+use toolcell_wall::load::descriptions::WrittenDescriptions;
 
 /// A list, or why there is none.
 pub enum Listing {
@@ -73,7 +74,11 @@ impl ToolComponent {
             }
             CallReport { outcome: Ok(()), .. } => self.list_tools(limits, descriptions).await,
         };
-        let schemas = check_definitions(report.outcome.as_deref().unwrap_or_default(), schemas);
+        let tools = report.outcome.as_deref().unwrap_or_default();
+        let written = tools
+            .iter()
+            .map(|tool| WrittenSchemas { input: &tool.input_schema_json, output: tool.output_schema_json.as_deref() });
+        let schemas = check_definitions(written, schemas);
         let beside = match report.outcome {
             Ok(_) => self.list_beside_tools(limits, source).await,
             Err(_) => Ok(ListedBeside::default()),

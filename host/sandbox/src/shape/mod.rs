@@ -11,16 +11,15 @@ pub(crate) mod typed;
 #[cfg(test)]
 mod tests;
 
-use serde::{Deserialize, Serialize};
+use toolcell_wall::load::facts::{LeftOut, ShapeName};
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 
 use program::Run;
-use typed::{Functions, LeftOut};
+use typed::Functions;
 
 use crate::wasi::state::CallState;
 
-pub(crate) use contract::{COMPLETION_EXPORT, EXPORT as CONTRACT_EXPORT, RESOURCES_EXPORT};
 pub(crate) use error::ShapeError;
 pub(crate) use tool_call::{ToolAnswer, ToolCall};
 
@@ -48,30 +47,6 @@ pub(crate) struct ExportedTools {
 
 /// The reason why a function of a component with the contract is not a tool.
 const NOT_LISTED: &str = "the component lists its tools itself, by the contract";
-
-/// A shape by its name alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum ShapeName {
-    /// Exports the tool contract.
-    Contract,
-    /// Exports functions over WIT values.
-    Typed,
-    /// Exports `wasi:cli/run`, or is a program for WASI preview 1.
-    Program,
-}
-
-impl ShapeName {
-    /// As texts and files name it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Contract => "contract",
-            Self::Typed => "typed",
-            Self::Program => "program",
-        }
-    }
-}
 
 /// The exports of one instance, as its shape calls them.
 pub(crate) enum Exports {

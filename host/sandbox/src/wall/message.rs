@@ -7,13 +7,13 @@ use toolcell_audit::Usage;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Capability, Limit, Limits};
 use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts, sanitize};
+use toolcell_wall::load::facts::CodeFacts;
 use zeroize::Zeroizing;
 
 use crate::bindings::contract;
 use crate::caller::asking::{Asked, Inquiry, Kind};
 use crate::caller::{LogLevel, Trace};
 use crate::failure::Failure;
-use crate::load::component::CodeFacts;
 use crate::run::call::CallReport;
 use crate::run::weight::weigh_result;
 use crate::secrets::SecretValue;

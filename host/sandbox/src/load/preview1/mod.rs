@@ -11,9 +11,6 @@ use wasi_preview1_component_adapter_provider::{
 use wasmparser::{ExternalKind, Parser, Payload};
 use wit_component::ComponentEncoder;
 
-/// The first eight bytes of a core module: magic, version 1.
-const MODULE_PREAMBLE: [u8; 8] = *b"\0asm\x01\0\0\0";
-
 /// The entry point of a program.
 const START: &str = "_start";
 
@@ -55,11 +52,6 @@ impl NotAProgram {
             "a program is built for wasm32-wasip1 or wasm32-wasip2, as a command with a main function"
         }
     }
-}
-
-/// True if these bytes are a core module.
-pub(crate) fn is_module(bytes: &[u8]) -> bool {
-    bytes.starts_with(&MODULE_PREAMBLE)
 }
 
 /// Bump when adapted components change in a way that the adapter's own bytes do not show.

@@ -1,12 +1,9 @@
 //! The bounds on the parts of a component, and the sums that are held to them.
 use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
+use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use wasmparser::BinaryReaderError;
 
 use crate::engine::INSTANCE_BYTES_MAX;
-
-/// Bytes of a component file. The largest language runtime measured is 18 MB; compiling takes
-/// memory and time in proportion.
-pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
 
 /// A bound on the parts of a component. No setting changes it: each is far above the needs of
 /// language runtimes. A component past it costs the host memory or time that its bytes do not show.

@@ -1,7 +1,7 @@
 //! Core modules: the number of each kind of part, and the host's cost of an instance.
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
+use toolcell_wall::load::cost::InstanceCost;
 use wasmparser::{ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload};
 
 use super::ledger::{Ledger, LoadBound, Refusal};
@@ -26,7 +26,7 @@ const SEGMENT_BYTES: u64 = 16;
 const ELEMENT_BYTES: u64 = 16;
 
 /// The parts of a module, or of everything that one component instantiates.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) instances: u64,
     pub(crate) memories: u64,
@@ -39,6 +39,13 @@ pub(crate) struct Parts {
     pub(crate) host_bytes: u64,
     /// Bytes that are copied or written when an instance is made.
     pub(crate) copied_bytes: u64,
+}
+
+impl From<Parts> for InstanceCost {
+    fn from(parts: Parts) -> Self {
+        let Parts { instances, memories, table_elements_max, host_bytes, copied_bytes, .. } = parts;
+        Self { instances, memories, table_elements_max, host_bytes, copied_bytes }
+    }
 }
 
 impl Parts {

@@ -15,14 +15,7 @@ use crate::bindings::optional::{
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices, contract};
 use crate::failure::{Failure, one_line};
 use crate::wasi::state::CallState;
-
-/// The contract's export, up to its version.
-pub(crate) const EXPORT: &str = "toolcell:mcp/tools@";
-
-/// The exports that a component may leave out, up to their versions.
-pub(crate) const PROMPTS_EXPORT: &str = "toolcell:mcp/prompts@";
-pub(crate) const COMPLETION_EXPORT: &str = "toolcell:mcp/completion@";
-pub(crate) const RESOURCES_EXPORT: &str = "toolcell:mcp/resources@";
+use toolcell_wall::load::inspection::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
 
 /// The contract's functions in a component.
 pub(crate) struct Indices {
@@ -54,9 +47,9 @@ pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result
         None => Ok(false),
     };
     let mismatch = |error: wasmtime::Error| ShapeError::Mismatch { reason: one_line(&error) };
-    let (prompts, completion) = (spoken(PROMPTS_EXPORT)?, spoken(COMPLETION_EXPORT)?);
-    let resources = spoken(RESOURCES_EXPORT)?;
-    if !spoken(EXPORT)? {
+    let (prompts, completion) = (spoken(PROMPTS)?, spoken(COMPLETION)?);
+    let resources = spoken(RESOURCES)?;
+    if !spoken(TOOLS)? {
         // Their functions are not tools.
         let alone =
             (prompts || completion || resources).then(|| "it exports nothing of the contract's `tools`".to_owned());

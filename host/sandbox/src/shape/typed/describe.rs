@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use toolcell_wall::load::descriptions::WrittenDescriptions;
 
 use super::schema::{Docs, TypeDocs};
 use super::texts::{TypeText, WitTexts};
 use super::ty::{Ty, TyId, Types};
-use super::wit::{WitError, WitFile};
+use super::wit::WitError;
 
 /// Texts and names that are not the component's own.
 #[derive(Debug, Clone, Default)]
 pub struct Descriptions {
-    /// The functions that are tools, as in WIT with interface, and the tools' names. Where there
-    /// are none, each function is a tool by the name that it has by itself.
+    /// As in [`WrittenDescriptions`].
     pub exports: Vec<(String, String)>,
-    /// By names as in WIT: `get-forecast`, `get-forecast.city`, `place`, `place.lat`. They win.
+    /// As in [`WrittenDescriptions`].
     pub given: BTreeMap<String, String>,
     /// The texts of `.wit` files.
     pub wit: Option<Arc<WitTexts>>,
@@ -24,27 +23,15 @@ pub struct Descriptions {
     pub dev_source: Option<String>,
 }
 
-/// [`Descriptions`] that nobody has read yet: the `.wit` files are texts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WrittenDescriptions {
-    /// As in [`Descriptions`].
-    pub exports: Vec<(String, String)>,
-    /// As in [`Descriptions`].
-    pub given: BTreeMap<String, String>,
-    /// The files of each package; none where no files are named.
-    pub wit: Option<Vec<Vec<WitFile>>>,
-    /// As in [`Descriptions`].
-    pub dev_source: Option<String>,
-}
-
-impl WrittenDescriptions {
+impl Descriptions {
     /// Reads the texts.
     ///
     /// # Errors
     /// [`WitError`] for the first text that is not WIT.
-    pub fn read(self) -> Result<Descriptions, WitError> {
-        let texts = self.wit.map(|packages| WitTexts::parse(&packages).map(Arc::new)).transpose()?;
-        Ok(Descriptions { exports: self.exports, given: self.given, wit: texts, dev_source: self.dev_source })
+    pub fn read(written: WrittenDescriptions) -> Result<Self, WitError> {
+        let WrittenDescriptions { exports, given, wit, dev_source } = written;
+        let wit = wit.map(|packages| WitTexts::parse(&packages).map(Arc::new)).transpose()?;
+        Ok(Self { exports, given, wit, dev_source })
     }
 }
 

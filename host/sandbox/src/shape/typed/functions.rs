@@ -1,10 +1,9 @@
 //! The functions of a component that become tools: found in its exports, and called. Must not hold:
 //! conversion between values and JSON, or descriptions.
 use std::collections::HashMap;
-use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use toolcell_policy::Limit;
+use toolcell_wall::load::facts::LeftOut;
 use wasmtime::Store;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
@@ -69,21 +68,6 @@ pub(super) enum Returns {
     Value(Option<TyId>),
     /// A `result` at the top: its error is the tool's.
     Result(Option<TyId>, Option<TyId>),
-}
-
-/// A function that is not a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// As in WIT, with its interface and version.
-    pub function: String,
-    /// Why: "its parameter \"at\" has a resource".
-    pub reason: String,
-}
-
-impl fmt::Display for LeftOut {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "\"{}\" ({})", self.function, self.reason)
-    }
 }
 
 /// Names take more than is left for them.

@@ -15,12 +15,11 @@ mod ty;
 mod weight;
 mod wit;
 
-pub use describe::{Descriptions, WrittenDescriptions};
-pub use functions::LeftOut;
+pub use describe::Descriptions;
 pub(crate) use functions::{Functions, left_out_all};
 pub use section::annotate;
 pub use texts::WitTexts;
-pub use wit::{WitError, WitFile};
+pub use wit::WitError;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]

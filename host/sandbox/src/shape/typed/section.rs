@@ -5,7 +5,7 @@
 //! format does not forbid it in a component, so it is read as far as it can be, and an unreadable
 //! part is ignored.
 use super::texts::WitTexts;
-use crate::load::sections::{self, Sections};
+use toolcell_wall::sections::{self, Sections};
 
 /// The section's name.
 const NAME: &str = "package-docs";

@@ -1,18 +1,9 @@
 //! Comments of `.wit` files. Nothing is resolved: packages that are used from elsewhere may be
 //! missing. Must not hold: the places of the files.
-use serde::{Deserialize, Serialize};
+use toolcell_wall::load::descriptions::WitFile;
 use wit_parser::{Interface, SourceMap, Type, TypeDef, TypeDefKind, UnresolvedPackage, World, WorldItem, WorldKey};
 
 use super::texts::{Scope, TypeText, WitTexts};
-
-/// One `.wit` file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WitFile {
-    /// Its name in problems.
-    pub name: String,
-    /// Its text.
-    pub text: String,
-}
 
 /// A file that is no WIT: `wit/weather.wit:3:7: expected …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcell_policy::{ComponentPolicy, Limits, Program, SecretSource, Source, parse};
 use toolcell_schema::SchemaTexts;
+use toolcell_wall::load::facts::ShapeName;
 
 use super::check_thread::CheckThread;
 use super::checks::{Budget, ToolChecks};
@@ -16,7 +17,6 @@ use crate::load::sandbox::Sandbox;
 use crate::run::call::{CallReport, InstanceSource};
 use crate::run::warm::{WarmInstances, WarmSetup, WarmTool};
 use crate::secrets::{HeldSecret, SecretValue};
-use crate::shape::ShapeName;
 use crate::wall::message::{Load, ToolSchemas, WireSecret};
 use crate::wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 use crate::wasi::files::HandedFiles;

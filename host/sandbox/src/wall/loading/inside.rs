@@ -16,16 +16,16 @@ use crate::engine;
 use crate::engine::background;
 use crate::load::compile;
 use crate::load::component::{Mapped, ToolComponent};
-use crate::load::definitions::SchemaLimits;
 use crate::load::error::LoadError;
 use crate::load::functions::handed::HandedFunctions;
-use crate::load::held::ComponentFacts;
 use crate::load::inspect::{NamesAhead, names_ahead};
 use crate::load::sandbox::{SandboxError, SandboxOptions};
 use crate::run::listing::Found;
-use crate::shape::typed::WrittenDescriptions;
+use crate::shape::typed::Descriptions;
 use crate::wall::inside::{InsideError, Place, closed, missing};
 use toolcell_wall::encoding::{decode, encode};
+use toolcell_wall::load::definitions::SchemaLimits;
+use toolcell_wall::load::descriptions::WrittenDescriptions;
 
 /// Bytes of the names that are shown of a component that is not compiled: a message for refusals
 /// holds twice as many.
@@ -132,7 +132,7 @@ fn compiled(
     if let Some(bytes) = functions_bytes {
         functions.take(file()?, bytes);
     }
-    let (survey, code) = match compile::compile(engine, &bytes) {
+    let (cost, code) = match compile::compile(engine, &bytes) {
         Ok(compiled) => compiled,
         Err(error) => {
             let is_known = matches!(error, LoadError::Imports { .. });
@@ -145,7 +145,7 @@ fn compiled(
     (&code_file).write_all(&code)?;
     // Without them the next version is compiled whole.
     let functions = functions.hand_back(&functions_file).unwrap_or(false);
-    Ok(FromLoader::Compiled { survey, functions })
+    Ok(FromLoader::Compiled { cost, functions })
 }
 
 /// Links one component and lists its tools. Its code is mapped before the seal, and runs behind it.
@@ -183,7 +183,7 @@ pub(in crate::wall) async fn list(
             return finish(&mut link, &FromLoader::refused(&error, Some(Shown { exports, imports }))).await;
         }
     };
-    link.tell(&FromLoader::Linked(Box::new(ComponentFacts::of(&component))))?;
+    link.tell(&FromLoader::Linked(Box::new(component.facts())))?;
     while let Some((ToLoader::List { limits, schemas }, files)) = link.next().await? {
         let answer = listed(&component, (&limits, schemas), decode(&content(&files)?)?).await;
         match link.tell(&answer) {
@@ -207,7 +207,7 @@ async fn listed(
     (limits, schemas): (&[(String, u64)], SchemaLimits),
     written: WrittenDescriptions,
 ) -> FromLoader {
-    match written.read() {
+    match Descriptions::read(written) {
         Ok(descriptions) => {
             let found = component.look(&message::limits(limits), &descriptions, &schemas).await;
             let Found { report, beside, schemas } = found;

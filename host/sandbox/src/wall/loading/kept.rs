@@ -10,40 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use super::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX, WireListing};
 use crate::load::cache::CodeCache;
-use crate::load::component::CodeFacts;
 use crate::load::functions::handed::HANDED_BYTES_MAX;
-use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
-use crate::load::precompiled::{self, CodeOrigin};
-use crate::load::preview1;
-use crate::load::survey::Survey;
+use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
+use crate::load::precompiled;
 use crate::load::told;
 use crate::run::listing::ListName;
-use toolcell_wall::digest::Digest;
+use toolcell_wall::load::cost::InstanceCost;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 
 /// The end of the name of a file of functions.
 const FUNCTIONS: &str = ".made";
 /// Bytes of all of those: a dozen interpreters have as many.
 const FUNCTIONS_BYTES_MAX: u64 = 512 << 20;
-
-/// The bytes that code is made of, by what is known of them.
-#[derive(Clone, Copy)]
-pub(super) struct Source {
-    pub(super) digest: Digest,
-    pub(super) size_bytes: u64,
-    /// True of a program for WASI preview 1.
-    pub(super) adapted: bool,
-}
-
-impl Source {
-    /// Of bytes with this digest.
-    pub(super) fn of(digest: Digest, bytes: &[u8]) -> Self {
-        Self { digest, size_bytes: bytes.len() as u64, adapted: preview1::is_module(bytes) }
-    }
-
-    pub(super) fn facts(self, survey: Survey) -> CodeFacts {
-        CodeFacts::new(self.digest, self.size_bytes, self.adapted, survey)
-    }
-}
 
 /// The part of the code cache that belongs to loaders.
 pub(super) struct Kept {
@@ -55,7 +33,7 @@ pub(super) struct Kept {
 /// Facts that come out of a load, in a file.
 #[derive(Serialize, Deserialize)]
 struct Told {
-    survey: Survey,
+    cost: InstanceCost,
     facts: ComponentFacts,
 }
 
@@ -65,7 +43,7 @@ impl Kept {
     }
 
     /// The name of everything that the code of these bytes depends on.
-    pub(super) fn name(&self, source: Source) -> String {
+    pub(super) fn name(&self, source: SourceFacts) -> String {
         precompiled::name(&self.engine, source.digest, source.adapted)
     }
 
@@ -74,11 +52,12 @@ impl Kept {
     }
 
     /// The component of these bytes, if its code and its facts are kept.
-    pub(super) fn find(&self, source: Source) -> Option<HeldComponent> {
+    pub(super) fn find(&self, source: SourceFacts) -> Option<HeldComponent> {
         let name = self.name(source);
-        let Told { survey, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
+        let Told { cost, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
         let file = self.cache.find(&code(&name))?;
-        let code = CodeElsewhere { file, facts: source.facts(survey), origin: CodeOrigin::Cache, name: Some(name) };
+        let code =
+            CodeElsewhere { file, facts: CodeFacts { source, cost }, origin: CodeOrigin::Cache, name: Some(name) };
         Some(HeldComponent::new(code, facts))
     }
 
@@ -87,8 +66,8 @@ impl Kept {
         self.cache.keep_code_of(&code(name), file)
     }
 
-    pub(super) fn keep_facts(&self, name: &str, survey: Survey, told: &ComponentFacts) {
-        let content = Told { survey, facts: told.clone() };
+    pub(super) fn keep_facts(&self, name: &str, cost: InstanceCost, told: &ComponentFacts) {
+        let content = Told { cost, facts: told.clone() };
         told::keep(&self.cache, &facts(name), &content, FACTS_BYTES_MAX as u64);
     }
 

@@ -9,7 +9,7 @@ use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
 use toolcell_walls::process::{Program, Starter};
 
-use super::kept::{Kept, LIST, Source};
+use super::kept::{Kept, LIST};
 use super::message::{
     self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, FromLoader, LISTING_BYTES_MAX, LinkSettings, Shown,
     ToLoader, WireListing,
@@ -18,21 +18,22 @@ use super::run::{Bounds, Run};
 use crate::engine::background;
 use crate::failure::{Failure, one_line};
 use crate::load::cache::CodeCache;
-use crate::load::component::CodeFacts;
-use crate::load::definitions::SchemaLimits;
-use crate::load::error::LoadError;
 use crate::load::functions::handed::HANDED_BYTES_MAX;
-use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
-use crate::load::inspect::Inspection;
-use crate::load::precompiled::{self, CodeOrigin};
-use crate::load::survey::{COMPONENT_BYTES_MAX, Survey};
+use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
+use crate::load::precompiled;
 use crate::run::call::{CallReport, ListedBeside};
 use crate::run::listing::{ListName, Listing};
-use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::{ToSandbox, clipped};
 use crate::wall::required::RequiredWalls;
 use toolcell_wall::digest::Digest;
 use toolcell_wall::encoding::encode;
+use toolcell_wall::load::COMPONENT_BYTES_MAX;
+use toolcell_wall::load::cost::InstanceCost;
+use toolcell_wall::load::definitions::SchemaLimits;
+use toolcell_wall::load::descriptions::WrittenDescriptions;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
+use toolcell_wall::load::inspection::Inspection;
+use toolcell_wall::sections::is_module;
 
 /// Time past the deadline of listing that a loader has to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -116,14 +117,14 @@ impl NotLoaded {
         Self::Ended { reason: format!("it broke the rules: {what}") }
     }
 
+    fn too_large(bytes: u64) -> Self {
+        let message = format!("the file has {bytes} bytes; a component may have {COMPONENT_BYTES_MAX}");
+        let hint = "build it with optimizations and without debug information".to_owned();
+        Self::Refused { message, hint, inspection: None }
+    }
+
     fn out_of_turn() -> Self {
         Self::broke("it sent a message out of its turn")
-    }
-}
-
-impl From<LoadError> for NotLoaded {
-    fn from(error: LoadError) -> Self {
-        Self::Refused { message: error.to_string(), hint: error.hint().to_owned(), inspection: None }
     }
 }
 
@@ -156,13 +157,13 @@ impl Loader {
     /// True if its code is kept. That may prove wrong.
     #[must_use]
     pub fn is_compiled(&self, bytes: &[u8], digest: Digest) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.has(&kept.name(Source::of(digest, bytes))))
+        self.kept.as_ref().is_some_and(|kept| kept.has(&kept.name(source_facts(digest, bytes))))
     }
 
     /// The component of these bytes, if an earlier load left it. No process starts for it.
     #[must_use]
     pub fn find(&self, bytes: &[u8], digest: Digest) -> Option<HeldComponent> {
-        self.kept.as_ref()?.find(Source::of(digest, bytes))
+        self.kept.as_ref()?.find(source_facts(digest, bytes))
     }
 
     /// Loads a component. With it comes the process that has linked it, unless it was kept.
@@ -171,24 +172,24 @@ impl Loader {
     /// [`NotLoaded`]. No process is left then.
     pub async fn load(&self, bytes: &[u8], job: &LoadJob<'_>) -> Result<(HeldComponent, Option<Lister>), NotLoaded> {
         if bytes.len() as u64 > COMPONENT_BYTES_MAX {
-            return Err(LoadError::TooLarge { bytes: bytes.len() as u64 }.into());
+            return Err(NotLoaded::too_large(bytes.len() as u64));
         }
         let until = Instant::now() + job.time;
-        let from = Source::of(job.digest, bytes);
+        let from = source_facts(job.digest, bytes);
         if let Some(kept) = self.kept.clone()
             && let Some(held) = aside(job.gives_way, until, move || kept.find(from)).await?
         {
             return Ok((held, None));
         }
         let source = in_memory(bytes)?;
-        let (file, survey) = self.compile(&source, from, job, until).await?;
+        let (file, cost) = self.compile(&source, from, job, until).await?;
         let file = self.keep_code(file, from, (job.gives_way, until)).await?;
-        let facts = from.facts(survey);
+        let facts = CodeFacts { source: from, cost };
         let memory_bytes_max = job.memory_bytes_max.saturating_add(job.call_memory_bytes);
         let (shown, lister) = self.link((&file, facts), &source, (memory_bytes_max, until), job.gives_way).await?;
         let name = self.kept.as_ref().map(|kept| {
             let name = kept.name(from);
-            kept.keep_facts(&name, survey, &shown);
+            kept.keep_facts(&name, cost, &shown);
             name
         });
         let code = CodeElsewhere { file, facts, origin: CodeOrigin::Compiled, name };
@@ -199,7 +200,7 @@ impl Loader {
     async fn keep_code(
         &self,
         file: File,
-        source: Source,
+        source: SourceFacts,
         (gives_way, until): (bool, Instant),
     ) -> Result<File, NotLoaded> {
         let Some(kept) = self.kept.clone() else { return Ok(file) };
@@ -211,10 +212,10 @@ impl Loader {
     async fn compile(
         &self,
         source: &File,
-        from: Source,
+        from: SourceFacts,
         job: &LoadJob<'_>,
         until: Instant,
-    ) -> Result<(File, Survey), NotLoaded> {
+    ) -> Result<(File, InstanceCost), NotLoaded> {
         let (code, made) = (empty()?, empty()?);
         let handed = self.kept.as_ref().and_then(|kept| kept.functions(job.component));
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -241,12 +242,12 @@ impl Loader {
         // core to go.
         tokio::time::timeout_at(until.into(), run.end()).await.map_err(|_| NotLoaded::TooLate)?;
         match answer {
-            FromLoader::Compiled { survey, functions } => {
+            FromLoader::Compiled { cost, functions } => {
                 if functions {
                     self.keep_functions(job, made, until).await?;
                 }
                 sealed(&code, code_bytes_max)?;
-                Ok((code, survey))
+                Ok((code, cost))
             }
             other => Err(refusal(other, from)),
         }
@@ -296,10 +297,7 @@ impl Loader {
         let bounds = Bounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
             FromLoader::Linked(facts) => Ok((*facts, Lister(run))),
-            other => {
-                let of = Source { digest: facts.digest(), size_bytes: facts.size_bytes(), adapted: facts.is_adapted() };
-                Err(refusal(other, of))
-            }
+            other => Err(refusal(other, facts.source)),
         }
     }
 
@@ -419,13 +417,10 @@ async fn aside<T: Send + 'static>(
 }
 
 /// The refusal of these bytes in an answer that is not what was asked for.
-fn refusal(answer: FromLoader, of: Source) -> NotLoaded {
-    let Source { digest, size_bytes, adapted } = of;
+fn refusal(answer: FromLoader, of: SourceFacts) -> NotLoaded {
     match answer {
         FromLoader::Refused { message, hint, shown } => {
-            let told = |shown: Box<Shown>| {
-                Box::new(Inspection::told((digest, size_bytes, adapted), shown.exports, shown.imports))
-            };
+            let told = |shown: Box<Shown>| Box::new(Inspection::new(of, shown.exports, shown.imports));
             NotLoaded::Refused { message: clipped(message), hint: clipped(hint), inspection: shown.map(told) }
         }
         other => failure(other),
@@ -438,6 +433,11 @@ fn failure(answer: FromLoader) -> NotLoaded {
         FromLoader::Failed(problem) => NotLoaded::Ended { reason: clipped(problem) },
         _ => NotLoaded::out_of_turn(),
     }
+}
+
+/// What is known of bytes with this digest.
+pub(super) fn source_facts(digest: Digest, bytes: &[u8]) -> SourceFacts {
+    SourceFacts { digest, size_bytes: bytes.len() as u64, adapted: is_module(bytes) }
 }
 
 fn in_memory(bytes: &[u8]) -> Result<File, NotLoaded> {

@@ -2,16 +2,15 @@
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Limit, Limits};
 use toolcell_schema::SchemaFindings;
+use toolcell_wall::load::cost::InstanceCost;
+use toolcell_wall::load::definitions::SchemaLimits;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts};
 use toolcell_walls::link::FRAME_BYTES_MAX;
 
 use crate::bindings::contract;
 use crate::failure::Failure;
 use crate::load::cache::ENTRY_BYTES_MAX;
-use crate::load::component::CodeFacts;
-use crate::load::definitions::SchemaLimits;
 use crate::load::error::LoadError;
-use crate::load::held::ComponentFacts;
-use crate::load::survey::Survey;
 use crate::run::call::{CallReport, ListedBeside, SpentInstance};
 use crate::wall::message::{WireFailure, clipped};
 use crate::wasi::cli::capture::Captured;
@@ -91,7 +90,7 @@ pub(crate) enum FromLoader {
     },
     /// It is compiled, and its code is written.
     Compiled {
-        survey: Survey,
+        cost: InstanceCost,
         /// True if functions are written.
         functions: bool,
     },

@@ -11,28 +11,29 @@ use toolcell_schema::{DefinitionProblem, SchemaFindings};
 use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::process::{Command, Starter};
 
-use super::kept::{Kept, LIST, Source};
-use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
+use super::kept::{Kept, LIST};
+use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded, source_facts};
 use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, file_bytes_max, limits, told};
 use super::run::{Bounds, Run};
 use crate::bindings::contract;
 use crate::failure::Failure;
 use crate::load::cache::CodeCache;
 use crate::load::compile::compile;
-use crate::load::component::{CodeFacts, ToolComponent};
-use crate::load::definitions::SchemaLimits;
+use crate::load::component::ToolComponent;
 use crate::load::error::LoadError;
-use crate::load::held::{CodeElsewhere, ComponentFacts, HeldComponent};
-use crate::load::precompiled::{self, CodeOrigin};
+use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
+use crate::load::precompiled;
 use crate::load::sandbox::{Sandbox, SandboxOptions};
 use crate::run::call::{CallReport, ListedBeside};
 use crate::run::listing::{ListName, Listing};
-use crate::shape::typed::WrittenDescriptions;
 use crate::wall::message::ToSandbox;
 use crate::wall::required::RequiredWalls;
 use crate::wall::tests::{are_seeds, each_changed};
 use toolcell_wall::digest::Digest;
 use toolcell_wall::encoding::{decode, encode};
+use toolcell_wall::load::definitions::SchemaLimits;
+use toolcell_wall::load::descriptions::WrittenDescriptions;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts};
 
 const ADDS: &str = r#"(component
     (core module $module (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
@@ -96,10 +97,10 @@ fn loader(program: Command, cache: Option<Arc<CodeCache>>) -> Loader {
 fn held(name: Option<String>) -> (HeldComponent, ComponentFacts, CodeFacts) {
     let sandbox = Sandbox::new(SandboxOptions { calls_max: 1, ..SandboxOptions::default() }).unwrap();
     let bytes = wat::parse_str(ADDS).unwrap();
-    let facts = ComponentFacts::of(&ToolComponent::load(&sandbox, &bytes).unwrap());
-    let (survey, code) = compile(sandbox.pooled().engine(), &bytes).unwrap();
+    let facts = ToolComponent::load(&sandbox, &bytes).unwrap().facts();
+    let (cost, code) = compile(sandbox.pooled().engine(), &bytes).unwrap();
     let file = precompiled::in_memory(&code).unwrap();
-    let code = CodeFacts::new(Digest::of(&bytes), bytes.len() as u64, false, survey);
+    let code = CodeFacts { source: source_facts(Digest::of(&bytes), &bytes), cost };
     let elsewhere = CodeElsewhere { file, facts: code, origin: CodeOrigin::Compiled, name };
     (HeldComponent::new(elsewhere, facts.clone()), facts, code)
 }
@@ -210,19 +211,19 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let bytes = wat::parse_str(ADDS).unwrap();
     let kept = Kept::new(Arc::clone(&cache), precompiled::settings_name(stack_bytes).unwrap());
     let (component, facts, code) = held(None);
-    let source = Source::of(component.digest(), &bytes);
+    let source = source_facts(component.digest(), &bytes);
     let name = kept.name(source);
     assert!(kept.find(source).is_none());
     // Code of another component, as somebody who rules the loader would hand it over.
     let wrong = precompiled::in_memory(b"no code at all").unwrap();
     assert!(kept.keep_code(&name, &wrong).is_some());
-    kept.keep_facts(&name, *code.survey(), &facts);
+    kept.keep_facts(&name, code.cost, &facts);
     let found = kept.find(source).unwrap();
     assert_eq!(found.code_origin(), CodeOrigin::Cache);
     assert_eq!(found.inspection().exports(), component.inspection().exports());
     // A file under another's name is nobody's.
     let at = |name: &str| root.path().join("code").join(name);
-    let another = Source::of(Digest::of(b"another"), b"another");
+    let another = source_facts(Digest::of(b"another"), b"another");
     let other = kept.name(another);
     std::fs::copy(at(&format!("loaded-{name}.cwasm")), at(&format!("loaded-{other}.cwasm"))).unwrap();
     std::fs::copy(at(&format!("facts-{name}.told")), at(&format!("facts-{other}.told"))).unwrap();
@@ -306,7 +307,7 @@ fn changed_answers_are_decoded_or_refused_and_nothing_else() {
     let seeds = [
         ("ready", FromLoader::Ready { missing: vec![("landlock".to_owned(), "none".to_owned())] }),
         ("refused", FromLoader::refused(&LoadError::TooLarge { bytes: 1 }, Some(shown))),
-        ("compiled", FromLoader::Compiled { survey: *code.survey(), functions: true }),
+        ("compiled", FromLoader::Compiled { cost: code.cost, functions: true }),
         ("linked", FromLoader::Linked(Box::new(facts))),
         ("not_wit", FromLoader::NotWit("an interface is missing".to_owned())),
         ("listed", FromLoader::Listed(Box::new(WireListing::new(tools, Ok(beside), found)))),

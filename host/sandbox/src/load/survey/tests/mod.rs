@@ -17,7 +17,7 @@ const AT_ONCE: Duration = Duration::from_secs(20);
 /// The bound that a component is refused for.
 fn refused(bytes: &[u8]) -> LoadBound {
     let began = Instant::now();
-    let refusal = Survey::of(bytes).and_then(|_| Survey::check_code(bytes)).unwrap_err();
+    let refusal = super::component(bytes).and_then(|_| check_code(bytes)).unwrap_err();
     assert!(began.elapsed() < AT_ONCE, "{:?} for {} bytes", began.elapsed(), bytes.len());
     match refusal {
         Refusal::Excess(excess) => excess.bound,
@@ -43,14 +43,14 @@ fn types_inside_each_other_are_counted_before_they_are_read() {
         }
     }
     let body = [number(1), [0x42, 1, 1].repeat(20), vec![0x42, 0]].concat();
-    assert!(Survey::of(&component(&[section(7, &body)])).is_ok());
+    assert!(super::component(&component(&[section(7, &body)])).is_ok());
 }
 
 #[test]
 fn components_inside_each_other_are_counted() {
     let nested = |count: usize| (0..count).fold(Vec::new(), |inner, _| vec![inner_component(&inner)]);
     assert_eq!(refused(&component(&nested(40))), LoadBound::Nesting);
-    assert!(Survey::of(&component(&nested(10))).is_ok());
+    assert!(super::component(&component(&nested(10))).is_ok());
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn instances_are_counted_as_often_as_they_are_made() {
         let bound = refused(&levels(count.max(9), width, &[]));
         assert!(bounds.contains(&bound), "{count} {width} without modules: {bound:?}");
     }
-    let survey = Survey::of(&levels(3, 2, &one_core())).unwrap();
-    assert_eq!(survey.parts.instances, 8);
+    let survey = super::component(&levels(3, 2, &one_core())).unwrap();
+    assert_eq!(survey.instances, 8);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn components_that_are_handed_over_are_counted_where_they_are_instantiated() {
         }
         text + &format!("(instance (instantiate $c{levels})))")
     };
-    assert_eq!(Survey::of(&text(&twice(3))).unwrap().parts.instances, 8);
+    assert_eq!(super::component(&text(&twice(3))).unwrap().instances, 8);
     assert!(matches!(refused(&text(&twice(10))), LoadBound::Instances | LoadBound::InstanceDepth));
 }
 
@@ -94,7 +94,7 @@ fn what_instances_hold_is_counted_wherever_it_is_copied() {
     let empty = vec![0x01, 0x00];
     let bundles = |count: usize| -> Vec<_> { [empty.clone()].into_iter().chain((0..count).map(bundle)).collect() };
     assert_eq!(refused(&component(&[list(5, &bundles(40))])), LoadBound::Expansion);
-    assert!(Survey::of(&component(&[list(5, &bundles(5))])).is_ok());
+    assert!(super::component(&component(&[list(5, &bundles(5))])).is_ok());
     // One large instance, named again and again.
     let exports: Vec<_> =
         (0..2_000).map(|at| [encode::extern_name(&format!("n{at}")), vec![0x05], number(0)].concat()).collect();
@@ -114,14 +114,14 @@ fn types_are_counted_as_they_are_written_out() {
         component(&[list(7, &types)])
     };
     assert_eq!(refused(&tuples(30)), LoadBound::Expansion);
-    assert!(Survey::of(&tuples(8)).is_ok());
+    assert!(super::component(&tuples(8)).is_ok());
     let lists = |count: usize| {
         let types: Vec<_> =
             [vec![0x70, 0x7f]].into_iter().chain((0..count).map(|at| [vec![0x70], signed(at)].concat())).collect();
         component(&[list(7, &types)])
     };
     assert_eq!(refused(&lists(100_000 - 2)), LoadBound::TypeDepth);
-    assert!(Survey::of(&lists(50)).is_ok());
+    assert!(super::component(&lists(50)).is_ok());
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn what_an_instance_takes_of_the_host_is_counted() {
     assert_eq!(refused(&made(globals(100_000), 60)), LoadBound::HostBytes);
     assert_eq!(refused(&made(globals(1_000_000), 1)), LoadBound::Globals);
     assert_eq!(refused(&made(globals(4_000), 60)), LoadBound::HostBytes);
-    let survey = Survey::of(&made(globals(1_000), 10)).unwrap();
-    assert!((160_000..180_000).contains(&survey.host_bytes()), "{survey:?}");
+    let survey = super::component(&made(globals(1_000), 10)).unwrap();
+    assert!((160_000..180_000).contains(&survey.host_bytes), "{survey:?}");
     assert!(!survey.is_light());
     // Once more by imports, exports and tables.
     let functions = [list(1, &[[0x60, 0, 0]]), times(3, 60_000, &[0])];
@@ -152,7 +152,7 @@ fn what_instantiation_copies_is_counted() {
     let made =
         |bytes: usize, count: usize| component(&[section(1, &data(bytes)), times(2, count, &[0x00, 0x00, 0x00])]);
     assert_eq!(refused(&made(8 << 20, 20)), LoadBound::CopiedBytes);
-    assert!(Survey::of(&made(8 << 20, 10)).is_ok());
+    assert!(super::component(&made(8 << 20, 10)).is_ok());
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn parts_past_those_of_a_call_are_counted() {
     assert_eq!(refused(&core(65, &[])), LoadBound::Instances);
     assert_eq!(refused(&core(33, &[times(4, 4, &[0x70, 0x00, 0x00])])), LoadBound::Tables);
     assert_eq!(refused(&core(1, &[times(5, 65, &[0x00, 0x01])])), LoadBound::Memories);
-    assert!(Survey::of(&core(64, &[])).is_ok());
+    assert!(super::component(&core(64, &[])).is_ok());
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn code_that_compilers_make_is_not_too_much() {
         module(&function(locals, &code))
     };
     for (cases, locals) in [(256, 500), (2_000, 1_000)] {
-        Survey::check_code(&interpreter(cases, locals)).unwrap();
+        check_code(&interpreter(cases, locals)).unwrap();
     }
 }
 
@@ -206,14 +206,14 @@ fn code_that_compilers_make_is_not_too_much() {
 fn bytes_that_end_early_or_refer_to_nothing_are_no_component() {
     let whole = levels(3, 2, &one_core());
     for end in 0..whole.len() {
-        let survey = Survey::of(&whole[..end]);
+        let survey = super::component(&whole[..end]);
         // Between two sections it may end.
         assert!(matches!(survey, Err(Refusal::Broken(_)) | Ok(_)), "{end}: {survey:?}");
     }
     for section in
         [list(5, &[[0x00, 0x09, 0x00]]), list(2, &[[0x00, 0x09, 0x00]]), list(6, &[[0x04, 0x02, 0x07, 0x00]])]
     {
-        assert!(matches!(Survey::of(&component(&[section])), Err(Refusal::Broken(_))));
+        assert!(matches!(super::component(&component(&[section])), Err(Refusal::Broken(_))));
     }
 }
 
@@ -233,7 +233,7 @@ fn whatever_is_generated_is_counted_at_once() {
     for seed in 0..100 {
         let bytes = generate::component(&mut Sequence(seed));
         let began = Instant::now();
-        if Survey::of(&bytes).and_then(|_| Survey::check_code(&bytes)).is_ok() {
+        if super::component(&bytes).and_then(|_| check_code(&bytes)).is_ok() {
             counted += 1;
         }
         assert!(began.elapsed() < AT_ONCE, "{:?} for seed {seed}, {} bytes", began.elapsed(), bytes.len());

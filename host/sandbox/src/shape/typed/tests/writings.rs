@@ -7,8 +7,8 @@ use toolcell_policy::Limits;
 
 use super::super::section::{annotate, texts};
 use super::super::texts::WitTexts;
-use super::super::wit::WitFile;
 use crate::{Descriptions, Sandbox, SandboxOptions, ToolComponent};
+use toolcell_wall::load::descriptions::WitFile;
 
 const WIT: &str = "package acme:weather@1.0.0;\n\
     /// All about places.\n\

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use toolcell_policy::WISHES_BYTES_MAX;
 
-use super::sections::{SectionDamage, carried_text, replaced};
+use super::{SectionDamage, carried_text, replaced};
 
 /// The section's name.
 const NAME: &str = "toolcell-wishes";
@@ -45,7 +45,7 @@ pub fn with_wishes(binary: &[u8], text: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sections::SECTIONS_MAX;
+    use super::super::SECTIONS_MAX;
     use super::*;
 
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";

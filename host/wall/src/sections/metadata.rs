@@ -5,7 +5,7 @@
 //! with one byte, the version 1, before a text.
 use toolcell_policy::METADATA_BYTES_MAX;
 
-use super::sections::{SectionDamage, carried_text, replaced};
+use super::{SectionDamage, carried_text, replaced};
 
 /// The section's name.
 const NAME: &str = "toolcell-metadata";

@@ -6,8 +6,6 @@ use serde::{Deserialize, Serialize};
 use toolcell_policy::LoadLimits;
 use toolcell_schema::{SchemaBudget, SchemaFindings};
 
-use crate::bindings::contract;
-
 /// The limits on the schemas of one component.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SchemaLimits {
@@ -25,9 +23,19 @@ impl SchemaLimits {
     }
 
     /// The bounds that decide which tools are looked at.
-    pub(crate) fn bounds(&self) -> (u64, u64) {
+    #[must_use]
+    pub fn bounds(&self) -> (u64, u64) {
         (self.tools as u64, self.definition_bytes as u64)
     }
+}
+
+/// The schemas of a tool, as texts.
+#[derive(Clone, Copy, Debug)]
+pub struct WrittenSchemas<'t> {
+    /// Of its arguments.
+    pub input: &'t str,
+    /// Of its result.
+    pub output: Option<&'t str>,
 }
 
 /// Compiles the schemas of all these tools within the time and the memory of one component, and
@@ -35,10 +43,8 @@ impl SchemaLimits {
 /// a process that does it can be killed.
 ///
 /// Tools past the limits of loading are not looked at: they are refused anyway.
-#[must_use]
-pub fn check_definitions(tools: &[contract::Tool], limits: &SchemaLimits) -> SchemaFindings {
-    let texts = tools.iter().take(limits.tools).map(|tool| {
-        let (input, output) = (tool.input_schema_json.as_str(), tool.output_schema_json.as_deref());
+pub fn check_definitions<'t>(tools: impl Iterator<Item = WrittenSchemas<'t>>, limits: &SchemaLimits) -> SchemaFindings {
+    let texts = tools.take(limits.tools).map(|WrittenSchemas { input, output }| {
         let bytes = input.len() + output.map_or(0, str::len);
         (bytes <= limits.definition_bytes).then_some((input, output))
     });

@@ -3,7 +3,7 @@
 //!
 //! Compilers write a custom section `producers` at the top level, with names of languages and
 //! tools, each behind its length.
-use super::sections::{SECTIONS_MAX, Sections};
+use super::{SECTIONS_MAX, Sections};
 
 /// The section's name.
 const NAME: &str = "producers";

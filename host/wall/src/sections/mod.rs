@@ -1,7 +1,18 @@
 //! The custom sections of a binary, found and put in without parsing anything else of it. Must not
-//! hold: the names of sections, or what is in them.
+//! hold: what their texts say.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `wishes.rs`, `metadata.rs` | the section of each |
+//! | `producers.rs` | the section that compilers write |
+pub mod metadata;
+pub mod producers;
+pub mod wishes;
 
 use serde::{Deserialize, Serialize};
+
+/// The first eight bytes of a core module: magic, version 1.
+const MODULE_PREAMBLE: [u8; 8] = *b"\0asm\x01\0\0\0";
 
 /// Magic, version and layer stand before the first section.
 const PREAMBLE_BYTES: usize = 8;
@@ -11,7 +22,13 @@ const CUSTOM: u8 = 0;
 
 /// Sections that are looked through: a component of many parts has hundreds. Each costs
 /// nanoseconds.
-pub(crate) const SECTIONS_MAX: usize = 100_000;
+const SECTIONS_MAX: usize = 100_000;
+
+/// True if these bytes are a core module: a program for WASI preview 1, or nothing that runs.
+#[must_use]
+pub fn is_module(binary: &[u8]) -> bool {
+    binary.starts_with(&MODULE_PREAMBLE)
+}
 
 /// Why a section with a text cannot be read. The message completes the sentence "the wishes …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -38,7 +55,7 @@ pub enum SectionDamage {
 
 /// The text in the custom section of this name, behind a byte with this version. Looks at nothing
 /// else of the binary.
-pub(crate) fn carried_text<'b>(
+fn carried_text<'b>(
     binary: &'b [u8],
     name: &str,
     version: u8,
@@ -67,11 +84,12 @@ pub(crate) fn carried_text<'b>(
 }
 
 /// The sections of a binary at its top level, up to the first unreadable one.
-pub(crate) struct Sections<'b> {
+pub struct Sections<'b> {
     rest: &'b [u8],
 }
 
-pub(crate) struct Section<'b> {
+/// One section.
+pub struct Section<'b> {
     kind: u8,
     content: &'b [u8],
     /// With kind and length.
@@ -80,7 +98,8 @@ pub(crate) struct Section<'b> {
 
 /// The binary with one custom section of this name, whose content is a version and a body, in place
 /// of those that it has.
-pub(crate) fn replaced(binary: &[u8], name: &str, version: u8, body: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn replaced(binary: &[u8], name: &str, version: u8, body: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = binary.iter().take(PREAMBLE_BYTES).copied().collect();
     for section in Sections::of(binary).filter(|section| section.custom(name).is_none()) {
         out.extend_from_slice(section.whole);
@@ -97,7 +116,9 @@ pub(crate) fn replaced(binary: &[u8], name: &str, version: u8, body: &[u8]) -> V
 }
 
 impl<'b> Sections<'b> {
-    pub(crate) fn of(binary: &'b [u8]) -> Self {
+    /// Those of this binary.
+    #[must_use]
+    pub fn of(binary: &'b [u8]) -> Self {
         Self { rest: binary.get(PREAMBLE_BYTES..).unwrap_or_default() }
     }
 }
@@ -117,7 +138,8 @@ impl<'b> Iterator for Sections<'b> {
 
 impl<'b> Section<'b> {
     /// Its content, where it is a custom section of this name.
-    pub(crate) fn custom(&self, name: &str) -> Option<&'b [u8]> {
+    #[must_use]
+    pub fn custom(&self, name: &str) -> Option<&'b [u8]> {
         let (length, rest) = length(self.content).filter(|_| self.kind == CUSTOM)?;
         let (found, content) = rest.split_at_checked(length)?;
         (found == name.as_bytes()).then_some(content)

@@ -1,0 +1,89 @@
+//! Facts about a component that its loader tells. Must not hold: how one is found.
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::cost::InstanceCost;
+use crate::digest::Digest;
+use crate::sections::wishes::CarriedWishes;
+
+/// The bytes that code is made of, by what is known of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFacts {
+    /// Their digest.
+    pub digest: Digest,
+    /// Their number.
+    pub size_bytes: u64,
+    /// True of a program for WASI preview 1, which the official adapter makes a component of.
+    pub adapted: bool,
+}
+
+/// Facts about a component that are not in its code.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct CodeFacts {
+    /// The bytes that the code was made of.
+    pub source: SourceFacts,
+    /// The host's cost of one instance.
+    pub cost: InstanceCost,
+}
+
+/// Facts that come out of linking a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComponentFacts {
+    /// The names of its exports.
+    pub exports: Vec<String>,
+    /// The names of its imports.
+    pub imports: Vec<String>,
+    /// The shape that makes tools of it.
+    pub shape: ShapeName,
+    /// True if it is a command-line program. A typed component may be one as well.
+    pub is_program: bool,
+    /// Functions that are not tools.
+    pub left_out: Vec<LeftOut>,
+    /// The functions of a typed component that are tools, as in WIT with interface and version, in
+    /// the order in which they are listed. `None` of any other.
+    pub functions: Option<Vec<String>>,
+    /// Everything of a typed component that can be described; `None` of any other.
+    pub describable: Option<Vec<String>>,
+    /// The wishes that it carries.
+    pub wishes: CarriedWishes,
+}
+
+/// The shape of a component by its name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ShapeName {
+    /// Exports the tool contract.
+    Contract,
+    /// Exports functions over WIT values.
+    Typed,
+    /// Exports `wasi:cli/run`, or is a program for WASI preview 1.
+    Program,
+}
+
+impl ShapeName {
+    /// As texts and files name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Typed => "typed",
+            Self::Program => "program",
+        }
+    }
+}
+
+/// A function that is not a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// As in WIT, with its interface and version.
+    pub function: String,
+    /// Why: "its parameter \"at\" has a resource".
+    pub reason: String,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "\"{}\" ({})", self.function, self.reason)
+    }
+}

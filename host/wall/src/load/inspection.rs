@@ -1,0 +1,94 @@
+//! A component's own description: digest, size, exports, imports. Must not hold: how they are read.
+use super::facts::SourceFacts;
+use super::offers::offered;
+use crate::digest::Digest;
+
+/// The tool contract's interface, up to its version.
+pub const TOOLS: &str = "toolcell:mcp/tools@";
+/// Likewise, for prompts.
+pub const PROMPTS: &str = "toolcell:mcp/prompts@";
+/// Likewise, for completion.
+pub const COMPLETION: &str = "toolcell:mcp/completion@";
+/// Likewise, for resources.
+pub const RESOURCES: &str = "toolcell:mcp/resources@";
+/// The contract's interface for asking, up to its version.
+const ASKING: &str = "toolcell:mcp/asking@";
+
+/// A component's identity, exports and imports.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    source: SourceFacts,
+    exports: Vec<String>,
+    imports: Vec<String>,
+    not_offered: Vec<String>,
+}
+
+impl Inspection {
+    /// Of these bytes, which have these exports and imports.
+    #[must_use]
+    pub fn new(source: SourceFacts, exports: Vec<String>, imports: Vec<String>) -> Self {
+        let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
+        Self { source, exports, imports, not_offered }
+    }
+
+    /// The digest of its bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.source.digest
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.source.size_bytes
+    }
+
+    /// True if it is a program for WASI preview 1, which the official adapter made a component of.
+    /// Its exports and imports are then the component's.
+    #[must_use]
+    pub fn is_adapted(&self) -> bool {
+        self.source.adapted
+    }
+
+    /// The names of its exports.
+    #[must_use]
+    pub fn exports(&self) -> &[String] {
+        &self.exports
+    }
+
+    /// The names of its imports: the capabilities it asks for.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// The imports that this host does not offer.
+    #[must_use]
+    pub fn not_offered(&self) -> &[String] {
+        &self.not_offered
+    }
+
+    /// True if it may ask the person behind its caller: it imports the interface for asking.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.imports.iter().any(|name| name.starts_with(ASKING))
+    }
+
+    /// True if it offers values for arguments: it exports the interface for completion.
+    #[must_use]
+    pub fn completes(&self) -> bool {
+        self.exports.iter().any(|name| name.starts_with(COMPLETION))
+    }
+
+    /// True if it has resources of its own: it exports the interface for them.
+    #[must_use]
+    pub fn has_resources(&self) -> bool {
+        self.exports.iter().any(|name| name.starts_with(RESOURCES))
+    }
+
+    /// The version of the tool contract it exports; `None` where it exports none.
+    #[must_use]
+    pub fn contract_version(&self) -> Option<&str> {
+        self.exports.iter().find_map(|name| name.strip_prefix(TOOLS))
+    }
+}

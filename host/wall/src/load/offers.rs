@@ -1,0 +1,153 @@
+//! The interfaces that guests can import, by their names and versions. Must not hold: what one does,
+//! or who may use it.
+
+/// Every interface that this host offers. wasmtime links a component that names another patch of
+/// the same 0.2: older and newer ones fit alike.
+const OFFERED: [(&str, Versions); 42] = [
+    ("wasi:cli/environment", Versions::Wasi),
+    ("wasi:cli/exit", Versions::Wasi),
+    ("wasi:cli/stderr", Versions::Wasi),
+    ("wasi:cli/stdin", Versions::Wasi),
+    ("wasi:cli/stdout", Versions::Wasi),
+    ("wasi:cli/terminal-input", Versions::Wasi),
+    ("wasi:cli/terminal-output", Versions::Wasi),
+    ("wasi:cli/terminal-stderr", Versions::Wasi),
+    ("wasi:cli/terminal-stdin", Versions::Wasi),
+    ("wasi:cli/terminal-stdout", Versions::Wasi),
+    ("wasi:clocks/monotonic-clock", Versions::Wasi),
+    ("wasi:clocks/wall-clock", Versions::Wasi),
+    ("wasi:config/runtime", Versions::Drafts(&["0.2.0-draft"])),
+    ("wasi:config/store", Versions::Drafts(&["0.2.0-draft", "0.2.0-draft-2024-09-27", "0.2.0-rc.1"])),
+    ("wasi:filesystem/preopens", Versions::Wasi),
+    ("wasi:filesystem/types", Versions::Wasi),
+    ("wasi:http/outgoing-handler", Versions::Wasi),
+    ("wasi:http/types", Versions::Wasi),
+    ("wasi:io/error", Versions::Wasi),
+    ("wasi:io/poll", Versions::Wasi),
+    ("wasi:io/streams", Versions::Wasi),
+    ("wasi:keyvalue/atomics", Versions::Drafts(&["0.2.0-draft"])),
+    ("wasi:keyvalue/batch", Versions::Drafts(&["0.2.0-draft"])),
+    ("wasi:keyvalue/store", Versions::Drafts(&["0.2.0-draft"])),
+    ("wasi:logging/logging", Versions::Drafts(&["", "0.1.0", "0.1.0-draft"])),
+    ("wasi:random/insecure", Versions::Wasi),
+    ("wasi:random/insecure-seed", Versions::Wasi),
+    ("wasi:random/random", Versions::Wasi),
+    ("wasi:sockets/instance-network", Versions::Wasi),
+    ("wasi:sockets/ip-name-lookup", Versions::Wasi),
+    ("wasi:sockets/network", Versions::Wasi),
+    ("wasi:sockets/tcp", Versions::Wasi),
+    ("wasi:sockets/tcp-create-socket", Versions::Wasi),
+    ("wasi:sockets/udp", Versions::Wasi),
+    ("wasi:sockets/udp-create-socket", Versions::Wasi),
+    ("toolcell:mcp/asking", Versions::Contract),
+    ("toolcell:mcp/cancellation", Versions::Contract),
+    ("toolcell:mcp/log", Versions::Contract),
+    ("toolcell:mcp/progress", Versions::Contract),
+    ("toolcell:mcp/request", Versions::Contract),
+    ("toolcell:mcp/types", Versions::Contract),
+    ("toolcell:mcp/updates", Versions::Contract),
+];
+
+/// The versions in which an interface is offered.
+#[derive(Clone, Copy)]
+enum Versions {
+    /// Each release of WASI 0.2.
+    Wasi,
+    /// These drafts alone: a draft may differ from every other. Empty: without a version.
+    Drafts(&'static [&'static str]),
+    /// Each version of the tool contract up to this host's own.
+    Contract,
+}
+
+impl Versions {
+    fn contain(self, version: &str) -> bool {
+        match self {
+            Self::Wasi => is_release(version, WASI_RELEASES),
+            Self::Drafts(drafts) => drafts.contains(&version),
+            Self::Contract => is_release(version, CONTRACT_RELEASES),
+        }
+    }
+
+    fn show(self) -> String {
+        match self {
+            Self::Wasi => format!("{WASI_RELEASES}x"),
+            Self::Drafts(drafts) => {
+                let named = drafts.iter().map(|draft| if draft.is_empty() { "no version" } else { draft });
+                named.collect::<Vec<_>>().join(" and ")
+            }
+            Self::Contract => format!("{CONTRACT_RELEASES}x"),
+        }
+    }
+}
+
+const WASI_RELEASES: &str = "0.2.";
+const CONTRACT_RELEASES: &str = "1.";
+
+/// True of `0.2.12` for `0.2.`, and not of `0.2.0-draft`.
+fn is_release(version: &str, series: &str) -> bool {
+    let rest = version.strip_prefix(series);
+    rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+}
+
+/// The interface that gives a guest the power of native code, in builds for drills.
+#[cfg(feature = "drill")]
+pub const DRILL: &str = "toolcell:drill/native@1.0.0";
+
+/// True if this host offers the import.
+#[must_use]
+pub fn offered(import: &str) -> bool {
+    #[cfg(feature = "drill")]
+    if import == DRILL {
+        return true;
+    }
+    let (interface, version) = import.split_once('@').unwrap_or((import, ""));
+    versions(interface).is_some_and(|versions| versions.contain(version))
+}
+
+/// The import, with the versions in which this host offers the same interface, if any.
+#[must_use]
+pub fn with_offer(import: &str) -> String {
+    let (interface, _) = import.split_once('@').unwrap_or((import, ""));
+    match versions(interface) {
+        Some(versions) => format!("{import} (offered: {})", versions.show()),
+        None => import.to_owned(),
+    }
+}
+
+fn versions(interface: &str) -> Option<Versions> {
+    OFFERED.iter().find_map(|(name, versions)| (*name == interface).then_some(*versions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_release_of_wasi_0_2_is_offered_and_no_other_version() {
+        for version in ["0.2.0", "0.2.3", "0.2.12", "0.2.99"] {
+            assert!(offered(&format!("wasi:io/streams@{version}")), "{version}");
+        }
+        for version in ["0.3.0", "0.2.", "0.2.0-rc-2023-11-10", "0.20.0", "1.0.0", ""] {
+            assert!(!offered(&format!("wasi:io/streams@{version}")), "{version}");
+        }
+        assert!(!offered("wasi:io/streams"));
+        assert!(!offered("wasi:cli/run@0.2.0"), "a tool exports it");
+    }
+
+    #[test]
+    fn an_interface_in_another_version_is_told_with_what_is_offered() {
+        let told = |import: &str| with_offer(import);
+        assert_eq!(told("wasi:keyvalue/store@0.2.0-draft2"), "wasi:keyvalue/store@0.2.0-draft2 (offered: 0.2.0-draft)");
+        assert_eq!(told("wasi:http/types@0.3.0"), "wasi:http/types@0.3.0 (offered: 0.2.x)");
+        assert_eq!(
+            told("wasi:config/store@0.3.0"),
+            "wasi:config/store@0.3.0 (offered: 0.2.0-draft and 0.2.0-draft-2024-09-27 and 0.2.0-rc.1)"
+        );
+        assert_eq!(
+            told("wasi:logging/logging@1.0.0"),
+            "wasi:logging/logging@1.0.0 (offered: no version and 0.1.0 and 0.1.0-draft)"
+        );
+        assert_eq!(told("toolcell:mcp/log@2.0.0"), "toolcell:mcp/log@2.0.0 (offered: 1.x)");
+        assert_eq!(told("evil:corp/api@1.0.0"), "evil:corp/api@1.0.0");
+    }
+}

@@ -1,0 +1,55 @@
+//! Files in memory that one process writes and others read. Once one is sealed, nobody changes it,
+//! whoever has it. Must not hold: what is in one.
+use std::fs::File;
+use std::io::{self, Write as _};
+
+/// A sealed file with these bytes.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn sealed(bytes: &[u8]) -> io::Result<File> {
+    let file = empty()?;
+    (&file).write_all(bytes)?;
+    seal(&file)?;
+    Ok(file)
+}
+
+/// An empty file, which can be written to until it is sealed.
+///
+/// # Errors
+/// There is no memory for it.
+#[cfg(target_os = "linux")]
+pub fn empty() -> io::Result<File> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    Ok(File::from(memfd_create("toolcell-file", flags)?))
+}
+
+/// Elsewhere none can be sealed.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn empty() -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// From now on nobody writes to this file.
+///
+/// # Errors
+/// Somebody has it mapped to write to it.
+#[cfg(target_os = "linux")]
+pub fn seal(file: &File) -> io::Result<()> {
+    use rustix::fs::{SealFlags, fcntl_add_seals};
+    let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    Ok(fcntl_add_seals(file, all)?)
+}
+
+/// Elsewhere none can be sealed.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn seal(_: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

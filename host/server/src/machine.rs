@@ -75,7 +75,6 @@ impl Machine {
                 Loader::new(loading, Arc::new(starter))
             }
         };
-        let loader = loader.map_err(|error| StartError::refused(format!("the engine does not start: {error}")))?;
         Ok(Self { workers, runtime, loader: Arc::new(loader), walls, notes })
     }
 }

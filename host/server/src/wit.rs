@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolcell_sandbox::{WitFile, WitTexts};
+use toolcell_sandbox::WitFile;
 
 use crate::blocking_files;
 use crate::file::{plain, read_bounded};
@@ -24,20 +24,13 @@ struct FoundFiles {
     packages: Vec<Vec<PathBuf>>,
 }
 
-/// Paths of all files and folders that [`read`] depends on, even missing ones.
+/// Paths of all files and folders that [`files`] depends on, even missing ones.
 pub fn places(path: &Path) -> Vec<PathBuf> {
     found(path).map_or_else(|_| vec![path.to_owned()], |found| found.places)
 }
 
-/// Reads `.wit` files. `shown` is the name of the path in problems.
-///
-/// # Errors
-/// A text with the file, and the position that is not WIT.
-pub fn read(path: &Path, shown: &str) -> Result<WitTexts, String> {
-    WitTexts::parse(&files(path, shown)?).map_err(|error| error.to_string())
-}
-
-/// The texts of `.wit` files, those of each package together. They may be anything.
+/// The texts of `.wit` files, those of each package together. They may be anything. `shown` is the
+/// name of the path in problems.
 ///
 /// # Errors
 /// A text with the file.

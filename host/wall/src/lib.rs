@@ -1,5 +1,5 @@
-//! What is said through a wall: the messages between the host and its sandbox processes and
-//! loaders, and the types in them.
+//! The messages through a wall, between the host and its sandbox processes and loaders, and the
+//! types in them.
 //!
 //! Must not hold: an engine, a process, a file or a socket. Both ends depend on this crate, and
 //! neither end on the other.
@@ -9,10 +9,12 @@
 //! | `encoding.rs`, `counted.rs` | the form of messages, and of kept facts; a bound on their lists |
 //! | `digest.rs` | the digest of a component |
 //! | `sections/` | the custom sections of a component: wishes, metadata, a compiler's |
+//! | `pool_sizes.rs` | room in the pool of a process, in numbers |
 //! | `load/` | facts about a component, and what is said to load it |
 
 mod counted;
 pub mod digest;
 pub mod encoding;
 pub mod load;
+pub mod pool_sizes;
 pub mod sections;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::{Diagnostic, Metadata, Source, WISHES_BYTES_MAX, Wishes, parse, render_all};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, annotate, with_metadata, with_wishes};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, WitTexts, annotate, with_metadata, with_wishes};
 use toolcell_server::file::{plain, read_bounded, write_whole};
 use toolcell_server::{ManifestFile, wit};
 
@@ -76,7 +76,8 @@ fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u
         return Err((problem, Some("name a built component")));
     }
     // Models read of a component's own functions; what it imports is described elsewhere.
-    let texts = wit::read(wit, &wit.display().to_string()).map_err(|problem| (problem, None))?.without(&HOSTS);
+    let files = wit::files(wit, &wit.display().to_string()).map_err(|problem| (problem, None))?;
+    let texts = WitTexts::parse(&files).map_err(|problem| (problem.to_string(), None))?.without(&HOSTS);
     match texts.count() {
         0 => Err((
             format!("{} describes nothing", wit.display()),

@@ -15,13 +15,10 @@ pub(crate) mod fuel;
 pub(crate) mod limiter;
 pub(crate) mod slots;
 
+use toolcell_wall::pool_sizes::HOST_STACK_BYTES;
 use wasmtime::Config;
 
 pub(crate) use slots::INSTANCE_BYTES_MAX;
-
-/// Bytes of stack that host functions have beside the guest's own: as much as wasmtime's defaults
-/// leave (2 MiB less 512 KiB).
-const HOST_STACK_BYTES: usize = 1536 * 1024;
 
 /// Every setting that bounds a guest or makes a call cheap; measured figures are in
 /// host/docs/measured.md.

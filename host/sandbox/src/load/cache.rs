@@ -1,5 +1,5 @@
-//! The folder of precompiled code: names, integrity, size. Must not hold: the mapping of code (that
-//! is `precompiled`).
+//! The folder of precompiled code: names, integrity, size. Must not hold: the mapping of code,
+//! which another process does.
 //!
 //! Precompiled code is native code: a file here that is accepted runs outside any sandbox. So an
 //! entry is used only if it carries a MAC under a key that is kept elsewhere and that only this
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
+use toolcell_wall::load::CODE_BYTES_MAX;
 
 use crate::load::drafts;
 
@@ -24,9 +25,6 @@ pub const CACHE_BYTES_MAX: u64 = 2 << 30;
 const KEY_BYTES: usize = 32;
 /// The suffix of an entry's file name.
 const SUFFIX: &str = ".cwasm";
-/// Bytes of one entry. The largest component that may be loaded has 128 MiB; its code is up to
-/// eight times as large.
-pub(crate) const ENTRY_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of an entry that are read at once.
 const PIECE_BYTES: usize = 256 << 10;
 /// Bytes from which on a file's blocks are looked at: small ones lie in the folder's own blocks on
@@ -105,7 +103,7 @@ impl CodeCache {
     /// The open file of an entry whose MAC is right, to be mapped as it is; `None` where there is
     /// no entry. A wrong entry is removed.
     pub(crate) fn find(&self, name: &str) -> Option<File> {
-        self.find_file(name, SUFFIX, ENTRY_BYTES_MAX)
+        self.find_file(name, SUFFIX, CODE_BYTES_MAX)
     }
 
     /// The open file of this name and end, of at most so many bytes with its MAC.
@@ -180,7 +178,7 @@ impl CodeCache {
             Ok(hasher.finalize())
         });
         self.trim_to(suffix, bytes_max);
-        kept.filter(|file| trusted_bytes(file, ENTRY_BYTES_MAX).is_some())
+        kept.filter(|file| trusted_bytes(file, CODE_BYTES_MAX).is_some())
     }
 
     /// Writes a draft with its MAC, and puts it in its place. Returns that very file, to be read.

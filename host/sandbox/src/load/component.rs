@@ -2,6 +2,7 @@
 //! cause.
 use std::fs::File;
 
+use toolcell_walls::memory_file;
 use wasmtime::component::{Component, InstancePre};
 
 use super::compile;
@@ -95,7 +96,7 @@ impl ToolComponent {
     /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
         let (cost, code) = compile::compile(sandbox.pooled().engine(), bytes)?;
-        let code = precompiled::in_memory(&code).map_err(|error| invalid(error.to_string()))?;
+        let code = memory_file::sealed(&code).map_err(|error| invalid(error.to_string()))?;
         let source =
             SourceFacts { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, adapted: is_module(bytes) };
         let facts = CodeFacts { source, cost };
@@ -173,7 +174,7 @@ impl ToolComponent {
         }
     }
 
-    /// What a loader tells the host of it.
+    /// The facts that a loader tells the host.
     pub(crate) fn facts(&self) -> ComponentFacts {
         ComponentFacts {
             exports: self.inspection.exports().to_vec(),

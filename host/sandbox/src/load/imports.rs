@@ -55,7 +55,8 @@ mod tests {
 
     use super::*;
     use crate::load::component::ToolComponent;
-    use crate::load::sandbox::{Sandbox, SandboxOptions};
+    use crate::load::sandbox::Sandbox;
+    use toolcell_wall::pool_sizes::SandboxOptions;
 
     #[test]
     fn a_guest_with_sockets_is_linked_in_a_sandbox_process_as_in_the_host() {

@@ -4,16 +4,13 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::hash::{Hash as _, Hasher};
-use std::io::Write as _;
 
-use rustix::fs::{MemfdFlags, SealFlags};
 use wasmtime::component::Component;
 use wasmtime::{CodeBuilder, Engine};
 
-use crate::engine;
 use crate::load::preview1;
 use crate::load::survey::{self, Refusal};
-use toolcell_wall::digest::Digest;
+use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::sections::is_module;
 
 /// Bump when a change of this crate makes earlier code unusable in a way that wasmtime cannot see.
@@ -41,29 +38,6 @@ impl From<Refusal> for NotCompiled {
     }
 }
 
-/// A file in memory with these bytes, which nobody changes any more.
-pub(crate) fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
-    let file = empty_in_memory()?;
-    (&file).write_all(bytes)?;
-    seal(&file)?;
-    Ok(file)
-}
-
-/// An empty file in memory, which can be written to until it is sealed.
-pub(crate) fn empty_in_memory() -> std::io::Result<File> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    Ok(File::from(rustix::fs::memfd_create("toolcell-code", flags)?))
-}
-
-/// From now on nobody writes to this file in memory, whoever has it.
-///
-/// # Errors
-/// Somebody has it mapped to write to it.
-pub(crate) fn seal(file: &File) -> std::io::Result<()> {
-    let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    Ok(rustix::fs::fcntl_add_seals(file, all)?)
-}
-
 /// Compiles a component, or the one that a program for WASI preview 1 becomes, to bytes. None of
 /// them becomes executable here.
 pub(crate) fn serialized(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, NotCompiled> {
@@ -78,49 +52,20 @@ fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
     if is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
 }
 
-/// The name of everything that code depends on. `engine` is [`settings_name`].
-pub(crate) fn name(engine: &str, digest: Digest, adapted: bool) -> String {
+/// The name of an engine: everything that the code it makes of a component depends on, but for the
+/// component.
+pub(crate) fn engine_name(engine: &Engine) -> EngineName {
     let mut settings = Settings(blake3::Hasher::new());
-    settings.write(engine.as_bytes());
-    settings.write_source(digest, adapted);
-    settings.0.finalize().to_hex().to_string()
-}
-
-/// The name of the settings that code is compiled for, on this machine. The engine that is asked
-/// for them has seen nothing and is gone when this returns.
-pub(crate) fn settings_name(stack_bytes: usize) -> wasmtime::Result<String> {
-    Ok(engine_name(&Engine::new(&engine::config(stack_bytes))?))
-}
-
-/// The name of an engine: everything of it that code depends on.
-fn engine_name(engine: &Engine) -> String {
-    Settings::of(engine).0.finalize().to_hex().to_string()
+    engine.precompile_compatibility_hash().hash(&mut settings);
+    settings.write_u8(FORMAT);
+    let (format, adapter) = preview1::adapter();
+    settings.write_u8(format);
+    settings.write(adapter);
+    EngineName::new(*settings.0.finalize().as_bytes())
 }
 
 /// A hasher that keeps all it is told, not 64 bits of it.
 struct Settings(blake3::Hasher);
-
-impl Settings {
-    /// Everything of the engine that code depends on.
-    fn of(engine: &Engine) -> Self {
-        let mut settings = Self(blake3::Hasher::new());
-        engine.precompile_compatibility_hash().hash(&mut settings);
-        settings.write_u8(FORMAT);
-        settings
-    }
-}
-
-impl Settings {
-    /// Adds the component itself.
-    fn write_source(&mut self, digest: Digest, adapted: bool) {
-        self.write(digest.as_bytes());
-        if adapted {
-            let (format, adapter) = preview1::adapter();
-            self.write_u8(format);
-            self.write(adapter);
-        }
-    }
-}
 
 impl Hasher for Settings {
     fn finish(&self) -> u64 {
@@ -151,17 +96,24 @@ pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use wasmtime::InstanceAllocationStrategy;
+
     use super::*;
+    use crate::engine;
+    use crate::load::functions::handed::HandedFunctions;
 
     #[test]
-    fn the_name_of_code_depends_on_the_settings_of_its_engine() {
-        let mut config = wasmtime::Config::new();
-        config.consume_fuel(true);
-        let names = [&Engine::default(), &Engine::new(&config).unwrap()].map(engine_name);
-        assert_ne!(names[0], names[1]);
-        let digest = Digest::of(b"bytes");
-        assert_ne!(name(&names[0], digest, false), name(&names[1], digest, false));
-        assert_ne!(name(&names[0], digest, false), name(&names[0], digest, true));
-        assert_ne!(name(&names[0], digest, false), name(&names[0], Digest::of(b"others"), false));
+    fn the_name_of_an_engine_depends_on_the_settings_of_its_code_alone() {
+        let name = |config: &wasmtime::Config| engine_name(&Engine::new(config).unwrap());
+        let plain = name(&engine::config(1 << 19));
+        assert_ne!(plain, name(&wasmtime::Config::new()));
+        // Engines that compile keep functions, and those that run have slots.
+        let mut compiles = engine::config(1 << 19);
+        compiles.enable_incremental_compilation(Arc::new(HandedFunctions::default())).unwrap();
+        let mut runs = engine::config(1 << 19);
+        runs.allocation_strategy(InstanceAllocationStrategy::pooling());
+        assert_eq!([name(&compiles), name(&runs)], [plain; 2]);
     }
 }

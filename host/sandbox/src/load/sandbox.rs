@@ -1,13 +1,14 @@
 //! The engines, their linkers and the epoch clock: one set per process, shared by all components.
 use std::sync::{Arc, OnceLock};
 
+use toolcell_wall::pool_sizes::{AddressSpace, SandboxOptions};
 use toolcell_walls::kernel::has_address_space;
 use wasmtime::component::Linker;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 
 use crate::engine;
 use crate::engine::epoch::EpochClock;
-use crate::engine::slots::{AddressSpace, Slots};
+use crate::engine::slots::Slots;
 use crate::load::imports;
 use crate::wasi::state::CallState;
 
@@ -23,23 +24,6 @@ pub enum SandboxError {
     /// The thread that keeps time for guests did not start.
     #[error("the thread that keeps time for guests does not start")]
     Clock(#[source] std::io::Error),
-}
-
-/// The settings of a sandbox.
-#[derive(Clone, Copy, Debug)]
-pub struct SandboxOptions {
-    /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it
-    /// is a trap of its own.
-    pub stack_bytes: usize,
-    /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools.
-    /// Each has a stack and the address space of four memories reserved.
-    pub calls_max: usize,
-}
-
-impl Default for SandboxOptions {
-    fn default() -> Self {
-        Self { stack_bytes: 512 * 1024, calls_max: 256 }
-    }
 }
 
 /// The engine that runs guests. Cheap to clone; one per process.
@@ -76,15 +60,6 @@ impl LinkedEngine {
     pub(crate) fn linker(&self) -> &Linker<CallState> {
         &self.linker
     }
-}
-
-/// Looks if a process like this one gets the address space that these options reserve.
-///
-/// # Errors
-/// [`SandboxError::AddressSpace`] where it does not.
-pub fn check_address_space(options: &SandboxOptions) -> Result<(), SandboxError> {
-    Slots::new(options.calls_max, options.stack_bytes, has_address_space)?;
-    Ok(())
 }
 
 /// An engine without a thread: no time passes for its guests yet.

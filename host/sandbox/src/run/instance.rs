@@ -137,8 +137,9 @@ mod tests {
     use toolcell_policy::Limits;
 
     use super::*;
-    use crate::load::sandbox::{Sandbox, SandboxOptions};
+    use crate::load::sandbox::Sandbox;
     use crate::wasi::capabilities::Capabilities;
+    use toolcell_wall::pool_sizes::SandboxOptions;
 
     /// A component of this number of core instances.
     fn component(sandbox: &Sandbox, instances: usize) -> Arc<ToolComponent> {

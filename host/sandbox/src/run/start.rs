@@ -80,9 +80,10 @@ mod tests {
 
     use super::*;
     use crate::load::component::ToolComponent;
-    use crate::load::sandbox::{Sandbox, SandboxOptions};
+    use crate::load::sandbox::Sandbox;
     use crate::run::instance::Instance;
     use crate::run::warm::{WarmBudget, WarmInstances, WarmSetup, WarmTool};
+    use toolcell_wall::pool_sizes::SandboxOptions;
 
     static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| Sandbox::new(SandboxOptions::default()).unwrap());
 

@@ -7,6 +7,7 @@
 //! | `message.rs` | every message, its version and its bounds |
 //! | `inside/` | the end in the sandbox process: components loaded, calls run, callers asked |
 //! | `process.rs` | the host's end: one process, its pending calls, its end |
+//! | `address_space.rs` | the address space of a process, tried before the first one starts |
 //! | `attention.rs` | a thread that waits for its calls' replies and for other things at once |
 //! | `disk.rs` | what a process puts into folders, counted from outside |
 //! | `required.rs` | the walls that a process must have |
@@ -18,6 +19,7 @@
 //!
 //! The host treats all that comes out of a sandbox process as hostile: native code may run there.
 //! A message is bounded before it is decoded, names a call that is under way, and is charged to it.
+pub(crate) mod address_space;
 pub(crate) mod attention;
 mod bound;
 pub(crate) mod conduct;

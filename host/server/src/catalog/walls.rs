@@ -86,10 +86,8 @@ impl WallSetup {
     }
 
     /// A loader of components, with this folder of compiled code.
-    ///
-    /// # Errors
-    /// One sentence.
-    pub fn loader(&self, cache: Option<Arc<CodeCache>>) -> Result<Loader, String> {
+    #[must_use]
+    pub fn loader(&self, cache: Option<Arc<CodeCache>>) -> Loader {
         let required_walls = self.options.required_walls.clone();
         let PoolOptions { program, stack_bytes, .. } = self.pool.options();
         // A compiler that is left behind keeps no call from running.

@@ -9,12 +9,10 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use wasmtime::CacheStore;
 
 use super::segment::{self, Key, Place};
-
-/// Bytes of all functions that a loader hands back. An interpreter has 35 to 48 MB.
-pub(crate) const HANDED_BYTES_MAX: u64 = 128 << 20;
 
 /// Functions that a loader takes over. An interpreter has 13,000, with 3 to 4 KB each. The index of
 /// so many takes 20 MB while something is compiled.
@@ -54,7 +52,7 @@ impl HandedFunctions {
         }
         let used = handed.used.iter().filter_map(|key| Some((*key, handed.places.get(key)?.bytes as usize)));
         let made = handed.made.iter().map(|(key, code)| (*key, code.len()));
-        if segment::file_bytes(made.chain(used).map(|(_, bytes)| bytes)) > HANDED_BYTES_MAX {
+        if segment::file_bytes(made.chain(used).map(|(_, bytes)| bytes)) > FUNCTIONS_BYTES_MAX {
             return Ok(false);
         }
         let used = handed.used.iter().filter_map(|key| Some((*key, Cow::Owned(handed.read(key)?))));
@@ -92,7 +90,7 @@ impl CacheStore for HandedFunctions {
         let Ok(key) = Key::try_from(key) else { return false };
         let mut handed = self.lock();
         let bytes = handed.made_bytes.saturating_add(value.len() as u64);
-        if value.len() > FUNCTION_BYTES_MAX || bytes > HANDED_BYTES_MAX {
+        if value.len() > FUNCTION_BYTES_MAX || bytes > FUNCTIONS_BYTES_MAX {
             return false;
         }
         handed.made_bytes = bytes;
@@ -154,7 +152,7 @@ mod tests {
         let functions = HandedFunctions::default();
         let large = vec![0; FUNCTION_BYTES_MAX];
         let kept = (0..20).filter(|key| functions.insert(&[*key; 32], large.clone())).count();
-        assert_eq!(kept as u64, HANDED_BYTES_MAX / large.len() as u64);
+        assert_eq!(kept as u64, FUNCTIONS_BYTES_MAX / large.len() as u64);
         // With its index it is too much, and nothing of it is written.
         let file = tempfile::tempfile().unwrap();
         assert!(!functions.hand_back(&file).unwrap());

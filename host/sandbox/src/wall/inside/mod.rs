@@ -24,7 +24,7 @@ use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 use super::loading::inside::{self as loading, Link};
 use super::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
 use crate::bindings::contract::CallResult;
-use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions};
+use crate::load::sandbox::{Sandbox, SandboxError};
 use crate::load::start_code::StartCall;
 use crate::run::call::{CallInput, CallReport, InstanceSource};
 use crate::run::instance::Instance;
@@ -37,6 +37,7 @@ use component::{Loaded, Tool};
 pub(crate) use place::Place;
 pub use place::{run_sandbox_process, sandbox_threads};
 use toolcell_wall::encoding::{self, EncodingError};
+use toolcell_wall::pool_sizes::SandboxOptions;
 
 /// Why a sandbox process ends before the host lets it go.
 #[derive(Debug, thiserror::Error)]

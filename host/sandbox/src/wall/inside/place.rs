@@ -7,7 +7,8 @@ use tokio::runtime::Runtime;
 use toolcell_walls::process::Threads;
 
 use super::{InsideError, serve};
-use crate::load::sandbox::{Sandbox, SandboxError, SandboxOptions, StillSandbox};
+use crate::load::sandbox::{Sandbox, SandboxError, StillSandbox};
+use toolcell_wall::pool_sizes::SandboxOptions;
 
 /// Longer than any process runs: a century.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);

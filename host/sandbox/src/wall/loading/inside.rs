@@ -19,13 +19,17 @@ use crate::load::component::{Mapped, ToolComponent};
 use crate::load::error::LoadError;
 use crate::load::functions::handed::HandedFunctions;
 use crate::load::inspect::{NamesAhead, names_ahead};
-use crate::load::sandbox::{SandboxError, SandboxOptions};
+use crate::load::precompiled;
+use crate::load::sandbox::SandboxError;
 use crate::run::listing::Found;
 use crate::shape::typed::Descriptions;
 use crate::wall::inside::{InsideError, Place, closed, missing};
+use crate::wall::message::clipped;
 use toolcell_wall::encoding::{decode, encode};
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
+use toolcell_wall::load::engine_name::EngineName;
+use toolcell_wall::pool_sizes::SandboxOptions;
 
 /// Bytes of the names that are shown of a component that is not compiled: a message for refusals
 /// holds twice as many.
@@ -47,8 +51,8 @@ impl Link<'_> {
         Ok(self.sender.send(&encode(message)?, &[])?)
     }
 
-    fn seal(&self, entered: Option<Entered>) -> Result<(), InsideError> {
-        self.tell(&FromLoader::Ready { missing: missing(entered) })
+    fn seal(&self, entered: Option<Entered>, engine: Option<EngineName>) -> Result<(), InsideError> {
+        self.tell(&FromLoader::Ready { missing: missing(entered), engine })
     }
 
     /// The next task, with its files; `None` once the host wants nothing more.
@@ -81,7 +85,7 @@ pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link<'
     let threads = threads(&settings)?;
     let functions: Arc<HandedFunctions> = Arc::default();
     let engine = compiler(&settings, &functions).map_err(SandboxError::Engine)?;
-    link.seal(entered)?;
+    link.seal(entered, Some(precompiled::engine_name(&engine)))?;
     let Some((ToLoader::Compile { functions_bytes }, files)) = link.next().await? else {
         return Err(InsideError::Message("there is nothing to compile".to_owned()));
     };
@@ -139,7 +143,7 @@ fn compiled(
             let shown = is_known.then(|| names_ahead(&bytes)).flatten();
             let shown = shown.filter(|names| names.bytes() <= SHOWN_BYTES_MAX);
             let shown = shown.map(|NamesAhead { exports, imports }| Shown { exports, imports });
-            return Ok(FromLoader::refused(&error, shown));
+            return Ok(refused(&error, shown));
         }
     };
     (&code_file).write_all(&code)?;
@@ -166,21 +170,21 @@ pub(in crate::wall) async fn list(
     let mapped = Mapped::of(&sandbox, &code, &settings.facts);
     // No thread starts after the seal: this one does what blocks, from now on.
     drop(tokio::task::spawn_blocking(|| ()).await);
-    link.seal(entered)?;
+    link.seal(entered, None)?;
     let Some((ToLoader::Link, files)) = link.next().await? else {
         return Err(InsideError::Message("there is nothing to link".to_owned()));
     };
     let bytes = content(&files)?;
     let mapped = match mapped {
         Ok(mapped) => mapped,
-        Err(error) => return finish(&mut link, &error.into()).await,
+        Err(error) => return finish(&mut link, &refused(&error, None)).await,
     };
     let inspection = mapped.inspection();
     let component = match mapped.link(&bytes) {
         Ok(component) => component,
         Err(error) => {
             let (exports, imports) = (inspection.exports().to_vec(), inspection.imports().to_vec());
-            return finish(&mut link, &FromLoader::refused(&error, Some(Shown { exports, imports }))).await;
+            return finish(&mut link, &refused(&error, Some(Shown { exports, imports }))).await;
         }
     };
     link.tell(&FromLoader::Linked(Box::new(component.facts())))?;
@@ -192,6 +196,12 @@ pub(in crate::wall) async fn list(
         }
     }
     Ok(())
+}
+
+/// The refusal of a component that shows this.
+fn refused(error: &LoadError, shown: Option<Shown>) -> FromLoader {
+    let shown = shown.map(Box::new);
+    FromLoader::Refused { message: clipped(error.to_string()), hint: error.hint().to_owned(), shown }
 }
 
 /// Tells the last thing, and waits for the end.

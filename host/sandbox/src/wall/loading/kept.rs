@@ -8,26 +8,28 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::engine::KnownEngine;
+use super::listing::ListName;
 use super::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX, WireListing};
 use crate::load::cache::CodeCache;
-use crate::load::functions::handed::HANDED_BYTES_MAX;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
-use crate::load::precompiled;
 use crate::load::told;
-use crate::run::listing::ListName;
+use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
+use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 
 /// The end of the name of a file of functions.
 const FUNCTIONS: &str = ".made";
 /// Bytes of all of those: a dozen interpreters have as many.
-const FUNCTIONS_BYTES_MAX: u64 = 512 << 20;
+const ALL_FUNCTIONS_BYTES_MAX: u64 = 512 << 20;
 
 /// The part of the code cache that belongs to loaders.
 pub(super) struct Kept {
     cache: Arc<CodeCache>,
-    /// Everything that code depends on beside the component.
-    engine: String,
+    engine: KnownEngine,
+    /// True if code is made behind walls.
+    has_walls: bool,
 }
 
 /// Facts that come out of a load, in a file.
@@ -38,26 +40,37 @@ struct Told {
 }
 
 impl Kept {
-    pub(super) fn new(cache: Arc<CodeCache>, engine: String) -> Self {
-        Self { cache, engine }
+    pub(super) fn new(cache: Arc<CodeCache>, stack_bytes: usize, has_walls: bool) -> Self {
+        let engine = KnownEngine::new(Arc::clone(&cache), stack_bytes);
+        Self { cache, engine, has_walls }
     }
 
-    /// The name of everything that the code of these bytes depends on.
-    pub(super) fn name(&self, source: SourceFacts) -> String {
-        precompiled::name(&self.engine, source.digest, source.adapted)
+    /// The engine of loaders.
+    pub(super) fn engine(&self) -> &KnownEngine {
+        &self.engine
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.cache.has(&code(name))
+    /// The name of everything that the code of these bytes depends on. What is made behind walls is
+    /// mapped nowhere else.
+    pub(super) fn name(&self, engine: EngineName, source: SourceFacts) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(engine.as_bytes()).update(source.digest.as_bytes());
+        hasher.update(&[u8::from(source.adapted), u8::from(self.has_walls)]);
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// True if there is code of these bytes, right or wrong.
+    pub(super) fn has(&self, source: SourceFacts) -> bool {
+        self.engine.name().is_some_and(|engine| self.cache.has(&code(&self.name(engine, source))))
     }
 
     /// The component of these bytes, if its code and its facts are kept.
     pub(super) fn find(&self, source: SourceFacts) -> Option<HeldComponent> {
-        let name = self.name(source);
+        let name = self.name(self.engine.name()?, source);
         let Told { cost, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
         let file = self.cache.find(&code(&name))?;
-        let code =
-            CodeElsewhere { file, facts: CodeFacts { source, cost }, origin: CodeOrigin::Cache, name: Some(name) };
+        let facts_of_code = CodeFacts { source, cost };
+        let code = CodeElsewhere { file, facts: facts_of_code, origin: CodeOrigin::Cache, name: Some(name) };
         Some(HeldComponent::new(code, facts))
     }
 
@@ -81,22 +94,22 @@ impl Kept {
     }
 
     /// The functions that the last load of this component left, and their bytes.
-    pub(super) fn functions(&self, component: &str) -> Option<(File, u64)> {
-        let name = self.functions_name(component);
-        let bytes_max = HANDED_BYTES_MAX + MAC_BYTES;
+    pub(super) fn functions(&self, engine: EngineName, component: &str) -> Option<(File, u64)> {
+        let name = self.functions_name(engine, component);
+        let bytes_max = FUNCTIONS_BYTES_MAX + MAC_BYTES;
         let file = self.cache.find_file(&name, FUNCTIONS, bytes_max)?;
         let bytes = file.metadata().ok()?.len().checked_sub(MAC_BYTES)?;
         Some((file, bytes))
     }
 
-    pub(super) fn keep_functions(&self, component: &str, file: &File) {
-        let name = self.functions_name(component);
-        drop(self.cache.keep_file((&name, FUNCTIONS), file, FUNCTIONS_BYTES_MAX));
+    pub(super) fn keep_functions(&self, engine: EngineName, component: &str, file: &File) {
+        let name = self.functions_name(engine, component);
+        drop(self.cache.keep_file((&name, FUNCTIONS), file, ALL_FUNCTIONS_BYTES_MAX));
     }
 
-    fn functions_name(&self, component: &str) -> String {
+    fn functions_name(&self, engine: EngineName, component: &str) -> String {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(self.engine.as_bytes()).update(b"\0").update(component.as_bytes());
+        hasher.update(engine.as_bytes()).update(&[u8::from(self.has_walls)]).update(component.as_bytes());
         format!("made-{}", hasher.finalize().to_hex())
     }
 }

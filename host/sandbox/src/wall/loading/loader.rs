@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 
 use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
+use toolcell_walls::memory_file;
 use toolcell_walls::process::{Program, Starter};
 
 use super::kept::{Kept, LIST};
+use super::listing::{ListName, Listing};
 use super::message::{
     self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, FromLoader, LISTING_BYTES_MAX, LinkSettings, Shown,
     ToLoader, WireListing,
 };
 use super::run::{Bounds, Run};
 use crate::engine::background;
-use crate::failure::{Failure, one_line};
+use crate::failure::Failure;
 use crate::load::cache::CodeCache;
-use crate::load::functions::handed::HANDED_BYTES_MAX;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
-use crate::load::precompiled;
 use crate::run::call::{CallReport, ListedBeside};
-use crate::run::listing::{ListName, Listing};
 use crate::wall::message::{ToSandbox, clipped};
 use crate::wall::required::RequiredWalls;
 use toolcell_wall::digest::Digest;
 use toolcell_wall::encoding::encode;
-use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
+use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
+use toolcell_wall::load::{COMPONENT_BYTES_MAX, FUNCTIONS_BYTES_MAX};
 use toolcell_wall::sections::is_module;
 
 /// Time past the deadline of listing that a loader has to answer.
@@ -131,6 +131,14 @@ impl NotLoaded {
 /// A process that has linked a component and can list its tools.
 pub struct Lister(pub(super) Run);
 
+/// A process that compiles, and has read nothing of a component yet.
+struct StartedCompiler {
+    run: Run,
+    engine: EngineName,
+    /// True if the engine was not known before: what is kept for it is known from now on.
+    is_news: bool,
+}
+
 /// The list of this loader, or of an earlier one.
 fn listing_of(listing: WireListing, limits: &Limits) -> Listing {
     let (report, beside, schemas) = listing.into_report(limits);
@@ -139,25 +147,18 @@ fn listing_of(listing: WireListing, limits: &Limits) -> Listing {
 
 impl Loader {
     /// A loader of components, with no process yet.
-    ///
-    /// # Errors
-    /// One sentence: the machine cannot run what would be compiled.
-    pub fn new(options: LoaderOptions, starter: Arc<Starter>) -> Result<Self, String> {
-        let kept = options.cache.as_ref().map(|cache| {
-            let mut engine = precompiled::settings_name(options.stack_bytes).map_err(|error| one_line(&error))?;
-            if matches!(options.program, Program::Thread(_)) {
-                // What was made behind walls is mapped nowhere else.
-                engine.push_str(" without walls");
-            }
-            Ok::<_, String>(Arc::new(Kept::new(Arc::clone(cache), engine)))
-        });
-        Ok(Self { kept: kept.transpose()?, options, starter })
+    #[must_use]
+    pub fn new(options: LoaderOptions, starter: Arc<Starter>) -> Self {
+        let has_walls = matches!(options.program, Program::Process(_));
+        let kept = options.cache.as_ref();
+        let kept = kept.map(|cache| Arc::new(Kept::new(Arc::clone(cache), options.stack_bytes, has_walls)));
+        Self { kept, options, starter }
     }
 
     /// True if its code is kept. That may prove wrong.
     #[must_use]
     pub fn is_compiled(&self, bytes: &[u8], digest: Digest) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.has(&kept.name(source_facts(digest, bytes))))
+        self.kept.as_ref().is_some_and(|kept| kept.has(source_facts(digest, bytes)))
     }
 
     /// The component of these bytes, if an earlier load left it. No process starts for it.
@@ -176,48 +177,55 @@ impl Loader {
         }
         let until = Instant::now() + job.time;
         let from = source_facts(job.digest, bytes);
-        if let Some(kept) = self.kept.clone()
-            && let Some(held) = aside(job.gives_way, until, move || kept.find(from)).await?
+        if let Some(held) = self.find_kept(from, job.gives_way, until).await? {
+            return Ok((held, None));
+        }
+        let compiler = self.start_compiler(job, until).await?;
+        if compiler.is_news
+            && let Some(held) = self.find_kept(from, job.gives_way, until).await?
         {
+            compiler.run.end().await;
             return Ok((held, None));
         }
         let source = in_memory(bytes)?;
-        let (file, cost) = self.compile(&source, from, job, until).await?;
-        let file = self.keep_code(file, from, (job.gives_way, until)).await?;
+        let name = self.kept.as_ref().map(|kept| kept.name(compiler.engine, from));
+        let (file, cost) = self.compile(compiler, &source, from, job, until).await?;
+        let file = self.keep_code(file, name.clone(), (job.gives_way, until)).await?;
         let facts = CodeFacts { source: from, cost };
         let memory_bytes_max = job.memory_bytes_max.saturating_add(job.call_memory_bytes);
         let (shown, lister) = self.link((&file, facts), &source, (memory_bytes_max, until), job.gives_way).await?;
-        let name = self.kept.as_ref().map(|kept| {
-            let name = kept.name(from);
-            kept.keep_facts(&name, cost, &shown);
-            name
-        });
+        if let (Some(kept), Some(name)) = (&self.kept, &name) {
+            kept.keep_facts(name, cost, &shown);
+        }
         let code = CodeElsewhere { file, facts, origin: CodeOrigin::Compiled, name };
         Ok((HeldComponent::new(code, shown), Some(lister)))
     }
 
-    /// Keeps code for the next start. Returns it as it is kept, or as it was.
+    /// The component of these bytes, if an earlier load left it.
+    async fn find_kept(
+        &self,
+        source: SourceFacts,
+        gives_way: bool,
+        until: Instant,
+    ) -> Result<Option<HeldComponent>, NotLoaded> {
+        let Some(kept) = self.kept.clone() else { return Ok(None) };
+        aside(gives_way, until, move || kept.find(source)).await
+    }
+
+    /// Keeps code for the next start, under this name. Returns it as it is kept, or as it was.
     async fn keep_code(
         &self,
         file: File,
-        source: SourceFacts,
+        name: Option<String>,
         (gives_way, until): (bool, Instant),
     ) -> Result<File, NotLoaded> {
-        let Some(kept) = self.kept.clone() else { return Ok(file) };
-        let keep = move || kept.keep_code(&kept.name(source), &file).unwrap_or(file);
+        let Some((kept, name)) = self.kept.clone().zip(name) else { return Ok(file) };
+        let keep = move || kept.keep_code(&name, &file).unwrap_or(file);
         aside(gives_way, until, keep).await
     }
 
-    /// Compiles in a process that ends with it. Returns the code, which nobody can change any more.
-    async fn compile(
-        &self,
-        source: &File,
-        from: SourceFacts,
-        job: &LoadJob<'_>,
-        until: Instant,
-    ) -> Result<(File, InstanceCost), NotLoaded> {
-        let (code, made) = (empty()?, empty()?);
-        let handed = self.kept.as_ref().and_then(|kept| kept.functions(job.component));
+    /// Starts a process that compiles. The name of its engine is known from then on.
+    async fn start_compiler(&self, job: &LoadJob<'_>, until: Instant) -> Result<StartedCompiler, NotLoaded> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = ToSandbox::Compile(CompileSettings {
             stack_bytes: self.options.stack_bytes as u64,
@@ -225,7 +233,24 @@ impl Loader {
             gives_way: job.gives_way,
             memory_bytes_max: job.memory_bytes_max,
         });
-        let mut run = self.start(&settings, &[], (job.memory_bytes_max, until)).await?;
+        let (run, engine) = self.start(&settings, &[], (job.memory_bytes_max, until)).await?;
+        let engine = engine.ok_or_else(NotLoaded::out_of_turn)?;
+        let is_news = self.kept.as_ref().is_some_and(|kept| kept.engine().learn(engine));
+        Ok(StartedCompiler { run, engine, is_news })
+    }
+
+    /// Compiles in a process that ends with it. Returns the code, which nobody can change any more.
+    async fn compile(
+        &self,
+        compiler: StartedCompiler,
+        source: &File,
+        from: SourceFacts,
+        job: &LoadJob<'_>,
+        until: Instant,
+    ) -> Result<(File, InstanceCost), NotLoaded> {
+        let (code, made) = (empty()?, empty()?);
+        let StartedCompiler { mut run, engine, .. } = compiler;
+        let handed = self.kept.as_ref().and_then(|kept| kept.functions(engine, job.component));
         let mut files = vec![source.as_fd(), code.as_fd(), made.as_fd()];
         files.extend(handed.iter().map(|(file, _)| file.as_fd()));
         let functions_bytes = handed.as_ref().map(|(_, bytes)| *bytes);
@@ -235,7 +260,7 @@ impl Loader {
             until,
             answer_bytes_max: ANSWER_BYTES_MAX,
             memory_bytes_max: job.memory_bytes_max,
-            files: &[(&code, code_bytes_max), (&made, HANDED_BYTES_MAX)],
+            files: &[(&code, code_bytes_max), (&made, FUNCTIONS_BYTES_MAX)],
         };
         let answer = run.hear(&bounds).await?;
         // Whatever it is, it writes nothing any more once it is gone. One that gives way needs a
@@ -244,7 +269,7 @@ impl Loader {
         match answer {
             FromLoader::Compiled { cost, functions } => {
                 if functions {
-                    self.keep_functions(job, made, until).await?;
+                    self.keep_functions(engine, job, made, until).await?;
                 }
                 sealed(&code, code_bytes_max)?;
                 Ok((code, cost))
@@ -254,28 +279,34 @@ impl Loader {
     }
 
     /// Keeps functions for the next version. Without them it is compiled whole.
-    async fn keep_functions(&self, job: &LoadJob<'_>, made: File, until: Instant) -> Result<(), NotLoaded> {
+    async fn keep_functions(
+        &self,
+        engine: EngineName,
+        job: &LoadJob<'_>,
+        made: File,
+        until: Instant,
+    ) -> Result<(), NotLoaded> {
         match self.kept.clone() {
-            Some(kept) if sealed(&made, HANDED_BYTES_MAX).is_ok() => {
+            Some(kept) if sealed(&made, FUNCTIONS_BYTES_MAX).is_ok() => {
                 let component = job.component.to_owned();
-                aside(job.gives_way, until, move || kept.keep_functions(&component, &made)).await
+                aside(job.gives_way, until, move || kept.keep_functions(engine, &component, &made)).await
             }
             _ => Ok(()),
         }
     }
 
-    /// Starts a process whose walls stand.
+    /// Starts a process whose walls stand. Returns its engine as well, where it compiles.
     async fn start(
         &self,
         first: &ToSandbox,
         fds: &[BorrowedFd<'_>],
         (memory_bytes_max, until): (u64, Instant),
-    ) -> Result<Run, NotLoaded> {
+    ) -> Result<(Run, Option<EngineName>), NotLoaded> {
         let mut run = Run::start(&self.starter, &self.options.program, first, fds).await?;
         let bounds = Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
-            FromLoader::Ready { missing } => match self.options.required_walls.check(&missing) {
-                Ok(()) => Ok(run),
+            FromLoader::Ready { missing, engine } => match self.options.required_walls.check(&missing) {
+                Ok(()) => Ok((run, engine)),
                 Err(problem) => Err(NotLoaded::Walls(problem)),
             },
             other => Err(failure(other)),
@@ -292,7 +323,7 @@ impl Loader {
     ) -> Result<(ComponentFacts, Lister), NotLoaded> {
         let stack_bytes = self.options.stack_bytes as u64;
         let settings = ToSandbox::Link(Box::new(LinkSettings { stack_bytes, memory_bytes_max, gives_way, facts }));
-        let mut run = self.start(&settings, &[code.as_fd()], (memory_bytes_max, until)).await?;
+        let (mut run, _) = self.start(&settings, &[code.as_fd()], (memory_bytes_max, until)).await?;
         run.say(&ToLoader::Link, &[source.as_fd()])?;
         let bounds = Bounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
@@ -435,17 +466,17 @@ fn failure(answer: FromLoader) -> NotLoaded {
     }
 }
 
-/// What is known of bytes with this digest.
+/// Facts about the bytes with this digest.
 pub(super) fn source_facts(digest: Digest, bytes: &[u8]) -> SourceFacts {
     SourceFacts { digest, size_bytes: bytes.len() as u64, adapted: is_module(bytes) }
 }
 
 fn in_memory(bytes: &[u8]) -> Result<File, NotLoaded> {
-    precompiled::in_memory(bytes).map_err(|error| no_room(&error))
+    memory_file::sealed(bytes).map_err(|error| no_room(&error))
 }
 
 fn empty() -> Result<File, NotLoaded> {
-    precompiled::empty_in_memory().map_err(|error| no_room(&error))
+    memory_file::empty().map_err(|error| no_room(&error))
 }
 
 fn no_room(error: &std::io::Error) -> NotLoaded {
@@ -454,7 +485,7 @@ fn no_room(error: &std::io::Error) -> NotLoaded {
 
 /// Takes a file that a loader wrote.
 fn sealed(file: &File, bytes_max: u64) -> Result<(), NotLoaded> {
-    precompiled::seal(file).map_err(|error| no_room(&error))?;
+    memory_file::seal(file).map_err(|error| no_room(&error))?;
     let bytes = file.metadata().map_err(|error| no_room(&error))?.len();
     if bytes > bytes_max { Err(NotLoaded::broke("it wrote too much")) } else { Ok(()) }
 }

@@ -2,17 +2,17 @@
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Limit, Limits};
 use toolcell_schema::SchemaFindings;
+use toolcell_wall::load::CODE_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
+use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts};
 use toolcell_walls::link::FRAME_BYTES_MAX;
 
 use crate::bindings::contract;
 use crate::failure::Failure;
-use crate::load::cache::ENTRY_BYTES_MAX;
-use crate::load::error::LoadError;
 use crate::run::call::{CallReport, ListedBeside, SpentInstance};
-use crate::wall::message::{WireFailure, clipped};
+use crate::wall::message::WireFailure;
 use crate::wasi::cli::capture::Captured;
 
 /// Bytes of an answer that holds no list: a refusal, or the walls that are missing.
@@ -28,7 +28,7 @@ pub(crate) const LISTING_BYTES_MAX: usize = FRAME_BYTES_MAX;
 /// Bytes of each file that a loader fills, which may take this much memory: files in memory are
 /// memory as well.
 pub(crate) fn file_bytes_max(memory_bytes_max: u64) -> u64 {
-    memory_bytes_max.min(ENTRY_BYTES_MAX)
+    memory_bytes_max.min(CODE_BYTES_MAX)
 }
 
 /// Settings of a process that compiles.
@@ -78,6 +78,9 @@ pub(crate) enum FromLoader {
     Ready {
         /// Those that do not stand, by name, each with the reason.
         missing: Vec<(String, String)>,
+        /// The engine of a process that compiles. It has read nothing of a component yet; of any
+        /// other process, which has, there is none.
+        engine: Option<EngineName>,
     },
     /// The component is refused.
     Refused {
@@ -119,20 +122,6 @@ pub(crate) struct WireListing {
 pub(crate) struct Shown {
     pub(crate) exports: Vec<String>,
     pub(crate) imports: Vec<String>,
-}
-
-impl From<LoadError> for FromLoader {
-    fn from(error: LoadError) -> Self {
-        Self::refused(&error, None)
-    }
-}
-
-impl FromLoader {
-    /// A refusal of a component that shows this.
-    pub(crate) fn refused(error: &LoadError, shown: Option<Shown>) -> Self {
-        let shown = shown.map(Box::new);
-        Self::Refused { message: clipped(error.to_string()), hint: error.hint().to_owned(), shown }
-    }
 }
 
 impl WireListing {

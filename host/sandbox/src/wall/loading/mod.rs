@@ -10,10 +10,14 @@
 //! | `message.rs` | what is said to a loader, and by it |
 //! | `loader.rs` | the host's end: the two processes of a load, one after the other |
 //! | `run.rs` | the host's end of one process: its answers, its time and memory, its end |
+//! | `engine.rs` | the engine that kept code is for, by its name |
+//! | `listing.rs` | the list of tools that a loader gave |
 //! | `kept.rs` | what the host keeps of a load for the next start |
 //! | `inside.rs` | the end in the process |
+mod engine;
 pub(crate) mod inside;
 pub(crate) mod kept;
+pub(crate) mod listing;
 pub(crate) mod loader;
 pub(crate) mod message;
 mod run;

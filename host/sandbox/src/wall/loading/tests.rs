@@ -9,36 +9,39 @@ use std::time::{Duration, Instant};
 use toolcell_policy::{Limits, LoadLimit, LoadLimits};
 use toolcell_schema::{DefinitionProblem, SchemaFindings};
 use toolcell_walls::link::{self, Receiver, Sender};
+use toolcell_walls::memory_file;
 use toolcell_walls::process::{Command, Starter};
 
 use super::kept::{Kept, LIST};
+use super::listing::{ListName, Listing};
 use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded, source_facts};
 use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, file_bytes_max, limits, told};
 use super::run::{Bounds, Run};
 use crate::bindings::contract;
 use crate::failure::Failure;
 use crate::load::cache::CodeCache;
-use crate::load::compile::compile;
-use crate::load::component::ToolComponent;
-use crate::load::error::LoadError;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
-use crate::load::precompiled;
-use crate::load::sandbox::{Sandbox, SandboxOptions};
 use crate::run::call::{CallReport, ListedBeside};
-use crate::run::listing::{ListName, Listing};
 use crate::wall::message::ToSandbox;
 use crate::wall::required::RequiredWalls;
 use crate::wall::tests::{are_seeds, each_changed};
 use toolcell_wall::digest::Digest;
 use toolcell_wall::encoding::{decode, encode};
+use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
-use toolcell_wall::load::facts::{CodeFacts, ComponentFacts};
+use toolcell_wall::load::engine_name::EngineName;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, ShapeName, SourceFacts};
+use toolcell_wall::pool_sizes::SandboxOptions;
+use toolcell_wall::sections::wishes::CarriedWishes;
 
 const ADDS: &str = r#"(component
     (core module $module (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
     (core instance $instance (instantiate $module))
     (func (export "add") (param "a" u32) (param "b" u32) (result u32) (canon lift (core func $instance "add"))))"#;
+
+/// The engine of all code here.
+const ENGINE: EngineName = EngineName::new([7; 32]);
 
 /// A process that does nothing, and its link, whose other end the test has.
 struct Hostile {
@@ -90,17 +93,25 @@ fn job(bytes: &[u8], time: Duration) -> LoadJob<'static> {
 fn loader(program: Command, cache: Option<Arc<CodeCache>>) -> Loader {
     let stack_bytes = SandboxOptions::default().stack_bytes;
     let options = LoaderOptions { program: program.into(), stack_bytes, cache, required_walls: RequiredWalls::Best };
-    Loader::new(options, Arc::new(Starter::new().unwrap())).unwrap()
+    Loader::new(options, Arc::new(Starter::new().unwrap()))
 }
 
 /// A component, and facts about it that a loader would tell.
 fn held(name: Option<String>) -> (HeldComponent, ComponentFacts, CodeFacts) {
-    let sandbox = Sandbox::new(SandboxOptions { calls_max: 1, ..SandboxOptions::default() }).unwrap();
     let bytes = wat::parse_str(ADDS).unwrap();
-    let facts = ToolComponent::load(&sandbox, &bytes).unwrap().facts();
-    let (cost, code) = compile(sandbox.pooled().engine(), &bytes).unwrap();
-    let file = precompiled::in_memory(&code).unwrap();
+    let facts = ComponentFacts {
+        exports: vec!["add()".to_owned()],
+        imports: Vec::new(),
+        shape: ShapeName::Typed,
+        is_program: false,
+        left_out: Vec::new(),
+        functions: Some(vec!["add".to_owned()]),
+        describable: Some(["add", "add.a", "add.b"].map(str::to_owned).to_vec()),
+        wishes: CarriedWishes::None,
+    };
+    let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
     let code = CodeFacts { source: source_facts(Digest::of(&bytes), &bytes), cost };
+    let file = memory_file::sealed(b"code").unwrap();
     let elsewhere = CodeElsewhere { file, facts: code, origin: CodeOrigin::Compiled, name };
     (HeldComponent::new(elsewhere, facts.clone()), facts, code)
 }
@@ -132,7 +143,7 @@ async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() 
     let mut hostile = Hostile::new().await;
     assert!(matches!(hostile.run.hear(&bounds(Duration::from_millis(20))).await, Err(NotLoaded::TooLate)));
     let mut hostile = Hostile::new().await;
-    let file = precompiled::empty_in_memory().unwrap();
+    let file = memory_file::empty().unwrap();
     file.write_all_at(b"four", 0).unwrap();
     let answer = hostile.run.hear(&Bounds { files: &[(&file, 3)], ..bounds(Duration::from_secs(3_600)) }).await;
     assert_eq!(
@@ -150,7 +161,7 @@ async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() 
 
 #[tokio::test]
 async fn files_that_a_loader_fills_count_as_its_memory() {
-    let files = [(); 2].map(|()| precompiled::empty_in_memory().unwrap());
+    let files = [(); 2].map(|()| memory_file::empty().unwrap());
     files.iter().for_each(|file| file.set_len(40 << 20).unwrap());
     let files = files.each_ref().map(|file| (file, file_bytes_max(64 << 20)));
     let until = Duration::from_secs(30);
@@ -189,7 +200,7 @@ async fn an_answer_out_of_its_turn_is_no_list() {
     let (component, facts, _) = held(None);
     let answers = [
         FromLoader::Linked(Box::new(facts)),
-        FromLoader::Ready { missing: Vec::new() },
+        FromLoader::Ready { missing: Vec::new(), engine: None },
         FromLoader::Refused { message: String::new(), hint: String::new(), shown: None },
     ];
     for answer in answers {
@@ -209,22 +220,30 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
     let stack_bytes = SandboxOptions::default().stack_bytes;
     let bytes = wat::parse_str(ADDS).unwrap();
-    let kept = Kept::new(Arc::clone(&cache), precompiled::settings_name(stack_bytes).unwrap());
+    let kept = Kept::new(Arc::clone(&cache), stack_bytes, true);
     let (component, facts, code) = held(None);
     let source = source_facts(component.digest(), &bytes);
-    let name = kept.name(source);
+    let name = kept.name(ENGINE, source);
+    let others = [
+        kept.name(EngineName::new([8; 32]), source),
+        kept.name(ENGINE, SourceFacts { adapted: true, ..source }),
+        Kept::new(Arc::clone(&cache), stack_bytes, false).name(ENGINE, source),
+    ];
+    assert!(!others.contains(&name), "another engine, a program, or no walls");
     assert!(kept.find(source).is_none());
     // Code of another component, as somebody who rules the loader would hand it over.
-    let wrong = precompiled::in_memory(b"no code at all").unwrap();
+    let wrong = memory_file::sealed(b"no code at all").unwrap();
     assert!(kept.keep_code(&name, &wrong).is_some());
     kept.keep_facts(&name, code.cost, &facts);
+    assert!(kept.find(source).is_none() && !kept.has(source), "nobody has said what engine it is for");
+    kept.engine().learn(ENGINE);
     let found = kept.find(source).unwrap();
     assert_eq!(found.code_origin(), CodeOrigin::Cache);
     assert_eq!(found.inspection().exports(), component.inspection().exports());
     // A file under another's name is nobody's.
     let at = |name: &str| root.path().join("code").join(name);
     let another = source_facts(Digest::of(b"another"), b"another");
-    let other = kept.name(another);
+    let other = kept.name(ENGINE, another);
     std::fs::copy(at(&format!("loaded-{name}.cwasm")), at(&format!("loaded-{other}.cwasm"))).unwrap();
     std::fs::copy(at(&format!("facts-{name}.told")), at(&format!("facts-{other}.told"))).unwrap();
     assert!(kept.find(another).is_none());
@@ -234,7 +253,7 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
 fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     let root = tempfile::tempdir().unwrap();
     let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
-    let kept = Kept::new(cache, "engine".to_owned());
+    let kept = Kept::new(cache, SandboxOptions::default().stack_bytes, true);
     let written = WrittenDescriptions::default();
     let other =
         WrittenDescriptions { given: [("a".to_owned(), "b".to_owned())].into(), ..WrittenDescriptions::default() };
@@ -275,6 +294,8 @@ fn changed_answers_are_decoded_or_refused_and_nothing_else() {
     let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");
     let found = SchemaFindings { tools: vec![vec![problem], Vec::new()], too_late: false };
     let shown = Shown { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
+    let (message, hint) = ("the file is too large".to_owned(), "build it smaller".to_owned());
+    let refused = FromLoader::Refused { message, hint, shown: Some(Box::new(shown)) };
     let argument = contract::Argument {
         name: "code".to_owned(),
         title: None,
@@ -305,8 +326,11 @@ fn changed_answers_are_decoded_or_refused_and_nothing_else() {
     let tools = CallReport::without_running(vec![tool.clone(), tool]);
     let beside = ListedBeside { prompts: vec![prompt], resources: vec![resource] };
     let seeds = [
-        ("ready", FromLoader::Ready { missing: vec![("landlock".to_owned(), "none".to_owned())] }),
-        ("refused", FromLoader::refused(&LoadError::TooLarge { bytes: 1 }, Some(shown))),
+        (
+            "ready",
+            FromLoader::Ready { missing: vec![("landlock".to_owned(), "none".to_owned())], engine: Some(ENGINE) },
+        ),
+        ("refused", refused),
         ("compiled", FromLoader::Compiled { cost: code.cost, functions: true }),
         ("linked", FromLoader::Linked(Box::new(facts))),
         ("not_wit", FromLoader::NotWit("an interface is missing".to_owned())),

@@ -1,0 +1,55 @@
+//! The list of a component's tools as a loader gave it, now or at an earlier start. Must not hold:
+//! listing.
+use toolcell_policy::Limits;
+use toolcell_schema::SchemaFindings;
+use toolcell_wall::encoding::encode;
+use toolcell_wall::load::definitions::SchemaLimits;
+use toolcell_wall::load::descriptions::WrittenDescriptions;
+
+use crate::bindings::contract;
+use crate::run::call::{CallReport, ListedBeside};
+
+/// A list, or why there is none.
+pub enum Listing {
+    /// The report on listing, what else is listed, and the findings about the schemas of the tools.
+    Report(Box<CallReport<Vec<contract::Tool>>>, ListedBeside, SchemaFindings),
+    /// A text about the component is no WIT: its place, and the problem there.
+    NotWit(String),
+}
+
+impl Listing {
+    /// True if tools were listed, and time was there to look at all of them.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        match self {
+            Self::Report(report, _, schemas) => report.outcome.is_ok() && !schemas.too_late,
+            Self::NotWit(_) => true,
+        }
+    }
+}
+
+/// The name of everything that a list of tools depends on.
+pub(crate) struct ListName(String);
+
+impl ListName {
+    /// Of a component whose code has this name. `kind` begins it. None for one whose list depends
+    /// on files of `toolcell dev`.
+    pub(crate) fn of(
+        (kind, name): (&str, &str),
+        limits: &Limits,
+        (written, schemas): (&WrittenDescriptions, &SchemaLimits),
+    ) -> Option<Self> {
+        // The next save makes another list, and nobody asks for this one again.
+        if written.dev_source.is_some() {
+            return None;
+        }
+        let limits: Vec<(&str, u64)> = limits.entries().collect();
+        // Another version of this program may describe a typed component otherwise.
+        let of = (env!("CARGO_PKG_VERSION"), name, limits, written, schemas.bounds());
+        Some(Self(format!("{kind}-{}", blake3::hash(&encode(&of).ok()?).to_hex())))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}

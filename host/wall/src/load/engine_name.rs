@@ -1,0 +1,21 @@
+//! The name of an engine: everything of it that the code it compiles depends on. Must not hold: how
+//! one is made.
+use serde::{Deserialize, Serialize};
+
+/// The name of an engine, a digest. Code of one engine is code for every engine of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineName([u8; 32]);
+
+impl EngineName {
+    /// The engine with this digest.
+    #[must_use]
+    pub const fn new(digest: [u8; 32]) -> Self {
+        Self(digest)
+    }
+
+    /// The digest.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}

@@ -166,8 +166,7 @@ pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Open
         LoadStep::Compiling(_) if terminal::draws() => {}
         LoadStep::Compiling(compiling) => terminal::note(&format!("{compiling}\n")),
     };
-    let opened =
-        file.open(&OpenOptions { progress: Some(&show), sandbox_program: sandbox_process::program(), ..options })?;
+    let opened = file.open(&OpenOptions { progress: Some(&show), guests: sandbox_process::guests(), ..options })?;
     drop(bar);
     opened.ready.iter().flat_map(|ready| &ready.machine.notes).for_each(say_note);
     Ok(opened)

@@ -3,7 +3,8 @@
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
-use toolcell_sandbox::run_sandbox_process;
+use toolcell_sandbox::{run_sandbox_process, sandbox_threads};
+use toolcell_server::machine::GuestRunners;
 use toolcell_walls::kernel;
 use toolcell_walls::process::Command;
 
@@ -13,8 +14,13 @@ const ARGUMENT: &str = "--sandbox-process";
 /// The argument that makes it try the walls of the machine, and print which of them stand.
 const PROBE: &str = "--probe-walls";
 
+/// The means of running guests: this program, or threads of it where a manifest wants no walls.
+pub fn guests() -> GuestRunners {
+    GuestRunners { process: program(), threads: Some(sandbox_threads) }
+}
+
 /// This program, as a sandbox process.
-pub fn program() -> Option<Command> {
+fn program() -> Option<Command> {
     let program = Command::this_program("toolcell-sandbox").ok()?.argument(ARGUMENT);
     #[cfg(feature = "drill")]
     let program = drilled(program);

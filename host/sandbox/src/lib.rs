@@ -63,9 +63,9 @@ pub use run::reuse::ReusedInstance;
 pub use secrets::{
     HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue, ValueInTime,
 };
-pub use shape::export;
 pub use shape::typed::{Descriptions, WitError, WitTexts, annotate};
 pub use toolcell_wall::digest::Digest;
+pub use toolcell_wall::export;
 pub use toolcell_wall::load::COMPONENT_BYTES_MAX;
 pub use toolcell_wall::load::definitions::{SchemaLimits, WrittenSchemas, check_definitions};
 pub use toolcell_wall::load::descriptions::{WitFile, WrittenDescriptions};

@@ -6,9 +6,8 @@ use tokio::runtime::Runtime;
 use toolcell_policy::{Server, Walls};
 use toolcell_sandbox::{
     CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, RequiredWalls, SandboxOptions, check_address_space,
-    sandbox_threads,
 };
-use toolcell_walls::process::{Command, Program, Starter};
+use toolcell_walls::process::{Command, Program, Starter, Threads};
 
 use crate::catalog::WallSetup;
 use crate::error::{StartError, StepExt as _};
@@ -18,6 +17,19 @@ use crate::workers::Workers;
 
 /// Advice where walls are wanted and there are no sandbox processes.
 const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the host";
+
+/// Advice where the manifest wants threads, and there are none.
+const NO_THREADS_HINT: &str = "with walls = \"best\" calls run in sandbox processes";
+
+/// The means of running guests. This crate has no engine: its program hands them over.
+#[derive(Clone, Debug, Default)]
+pub struct GuestRunners {
+    /// The program that becomes a sandbox process. Without one, only a manifest that wants no walls
+    /// can be opened.
+    pub process: Option<Command>,
+    /// Makes the threads in their place, for a manifest that wants no walls.
+    pub threads: Option<fn(SandboxOptions) -> Threads>,
+}
 
 /// The machinery for guests.
 pub struct Machine {
@@ -35,16 +47,11 @@ pub struct Machine {
 
 impl Machine {
     /// Starts one worker thread per core. `server` comes from the manifest, if there is one;
-    /// without one, components are only loaded, behind the walls that the machine gives. `sandbox`
-    /// is the program of sandbox processes.
+    /// without one, components are only loaded, behind the walls that the machine gives.
     ///
     /// # Errors
     /// The machine has no memory or threads for it.
-    pub fn start(
-        code: &CodeCacheOptions,
-        server: Option<&Server>,
-        sandbox: Option<&Command>,
-    ) -> Result<Self, StartError> {
+    pub fn start(code: &CodeCacheOptions, server: Option<&Server>, guests: &GuestRunners) -> Result<Self, StartError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("toolcell-io")
@@ -62,7 +69,7 @@ impl Machine {
             options.calls_max = server.calls();
         }
         check_space(&options, server.is_some())?;
-        let program = program(server.map(Server::walls), sandbox, &options)?;
+        let program = program(server.map(Server::walls), guests, options)?;
         let walls = server.map(|server| WallSetup::new(program.clone(), server));
         let walls = walls.transpose().step("the thread that starts sandbox processes does not start")?;
         let loader = match &walls {
@@ -92,15 +99,15 @@ impl Machine {
 }
 
 /// The program that runs components: processes, unless the manifest wants no walls.
-fn program(walls: Option<Walls>, sandbox: Option<&Command>, options: &SandboxOptions) -> Result<Program, StartError> {
-    match (walls, sandbox) {
-        (Some(Walls::None), _) => Ok(Program::Thread(sandbox_threads(*options))),
-        (_, Some(program)) => Ok(Program::Process(program.clone())),
-        (_, None) => {
-            let message = "walls are wanted, and this program does not start itself as a sandbox process";
-            Err(StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)))
-        }
+fn program(walls: Option<Walls>, guests: &GuestRunners, options: SandboxOptions) -> Result<Program, StartError> {
+    if walls == Some(Walls::None) {
+        let message = "no walls are wanted, and this program runs no calls in threads";
+        let threads = guests.threads.ok_or_else(|| StartError::refused(message).hint_if(Some(NO_THREADS_HINT)))?;
+        return Ok(Program::Thread(threads(options)));
     }
+    let message = "walls are wanted, and this program does not start itself as a sandbox process";
+    let process = guests.process.clone();
+    process.map(Program::Process).ok_or_else(|| StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)))
 }
 
 /// Checks that the processes that run components get the address space that they need: as much as
@@ -154,10 +161,11 @@ mod tests {
     #[test]
     fn a_program_without_sandbox_processes_starts_where_no_walls_are_wanted() {
         let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
+        let guests = GuestRunners { threads: Some(toolcell_sandbox::sandbox_threads), ..GuestRunners::default() };
         for (walls, starts) in [("required", false), ("best", false), ("none", true)] {
             let text = format!("version = 1\n[server]\nwalls = \"{walls}\"\n[components.a]\nsource = \"a.wasm\"\n");
             let manifest = parse(&Source { name: "test", text: &text }).unwrap().manifest;
-            match Machine::start(&code, Some(manifest.server()), None) {
+            match Machine::start(&code, Some(manifest.server()), &guests) {
                 Ok(machine) => assert!(
                     starts && machine.walls.is_some_and(|walls| walls.log().starts_with("walls: none")),
                     "{walls}"

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, StartRule, parse};
 use toolcell_sandbox::CacheError;
-use toolcell_walls::process::Command;
 
 use crate::catalog::{
     APPS, Basis, Builder, Built, Catalog, HostFiles, LoadStep, NOT_LOADED, SKILLS, TEXTS, Tolerance, Withheld,
@@ -18,7 +17,7 @@ use crate::error::StartError;
 use crate::file::read_bounded;
 use crate::http::check_certificates;
 use crate::lock::{self, Drift, Lock, LockError, PinnedComponent};
-use crate::machine::Machine;
+use crate::machine::{GuestRunners, Machine};
 use crate::serve::open_audit;
 use crate::shared::SharedKept;
 
@@ -56,9 +55,8 @@ pub struct OpenOptions<'a> {
     /// True if attempts of guests are observed: more of them are then denied where they are noted.
     /// False by default.
     pub observing: bool,
-    /// The program that becomes a sandbox process. None by default: only a manifest that wants no
-    /// walls can be opened then.
-    pub sandbox_program: Option<Command>,
+    /// The means of running guests. None by default: no manifest can be opened then.
+    pub guests: GuestRunners,
     /// The folder of components that `toolcell dev` builds, which are served in place of those that
     /// the manifest names. None by default.
     pub dev: Option<DevFolder>,
@@ -225,7 +223,7 @@ impl ManifestFile {
             Ok(sink) => Arc::new(sink),
             Err(problem) => return Ok(self.refused(problems, Some(Refusal::Audit(problem)))),
         };
-        let machine = Machine::start(&options.code, Some(manifest.server()), options.sandbox_program.as_ref())?;
+        let machine = Machine::start(&options.code, Some(manifest.server()), &options.guests)?;
         let total = manifest.components().len();
         let tell = |step: LoadStep<'_>| options.progress.iter().for_each(|progress| progress(step, total));
         tell(LoadStep::Loaded(0));

@@ -9,6 +9,7 @@ use toolcell_mcp::stdio::End;
 use toolcell_policy::ListenAddress;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
+use toolcell_server::machine::GuestRunners;
 use toolcell_server::{
     CodeCacheOptions, ManifestFile, OpenOptions, Ready, Running, Server, ServerOptions, StartError, TransportOptions,
 };
@@ -23,12 +24,20 @@ const ANSWERS: &str = r#"(component
 /// Its manifest: this program does not start itself as a sandbox process.
 const MANIFEST: &str = "version = 1\n[server]\nwalls = \"none\"\n[components.answers]\nsource = \"answers.wasm\"\n";
 
+/// Guests run in threads of this program.
+fn guests() -> GuestRunners {
+    GuestRunners { process: None, threads: Some(toolcell_sandbox::sandbox_threads) }
+}
+
 fn opened(folder: &tempfile::TempDir) -> Ready {
     let manifest = folder.path().join("toolcell.toml");
     std::fs::write(folder.path().join("answers.wasm"), wat::parse_str(ANSWERS).unwrap()).unwrap();
     std::fs::write(&manifest, MANIFEST).unwrap();
     let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
-    let opened = ManifestFile::read(&manifest).unwrap().open(&OpenOptions { code, ..OpenOptions::default() }).unwrap();
+    let opened = ManifestFile::read(&manifest)
+        .unwrap()
+        .open(&OpenOptions { code, guests: guests(), ..OpenOptions::default() })
+        .unwrap();
     opened.ready.expect("nothing is wrong with the manifest")
 }
 
@@ -94,8 +103,8 @@ fn where_no_sandbox_process_starts_the_machine_is_at_fault_and_no_guest_runs() {
     for walls in ["best", "required"] {
         std::fs::write(&manifest, MANIFEST.replace("none", walls)).unwrap();
         let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
-        let sandbox_program = Some(Command::program("/nowhere/at/all"));
-        let options = OpenOptions { code, sandbox_program, ..OpenOptions::default() };
+        let guests = GuestRunners { process: Some(Command::program("/nowhere/at/all")), ..guests() };
+        let options = OpenOptions { code, guests, ..OpenOptions::default() };
         let refused = ManifestFile::read(&manifest).unwrap().open(&options).err();
         assert!(
             matches!(refused, Some(StartError::Machine { step: "no sandbox process starts", .. })),

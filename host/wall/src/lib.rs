@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `encoding.rs`, `counted.rs` | the form of messages, and of kept facts; a bound on their lists |
 //! | `digest.rs` | the digest of a component |
+//! | `export.rs` | the exports of a component by their paths |
 //! | `sections/` | the custom sections of a component: wishes, metadata, a compiler's |
 //! | `pool_sizes.rs` | room in the pool of a process, in numbers |
 //! | `load/` | facts about a component, and what is said to load it |
@@ -15,6 +16,7 @@
 mod counted;
 pub mod digest;
 pub mod encoding;
+pub mod export;
 pub mod load;
 pub mod pool_sizes;
 pub mod sections;

@@ -178,7 +178,7 @@ fn unusable(
     // Other problems of the text are shown when it is opened.
     let Ok(parsed) = parse(&Source { name: NAME, text: lines.text() }) else { return Ok(BTreeSet::new()) };
     let mut unusable = BTreeSet::new();
-    let machine = Machine::start(&code.options(), None, sandbox_process::program().as_ref())
+    let machine = Machine::start(&code.options(), None, &sandbox_process::guests())
         .map_err(|error| Failure::at_fault(format!("{error}"), "is the machine out of memory?"))?;
     for (number, component) in components.iter().enumerate() {
         for problem in not_imported(&machine, component, &parsed.manifest) {

@@ -3,7 +3,6 @@
 mod contract;
 pub(crate) mod dev_source;
 mod error;
-pub mod export;
 pub(crate) mod program;
 mod tool_call;
 pub(crate) mod typed;

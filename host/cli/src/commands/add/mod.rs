@@ -60,7 +60,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
         Ok(opened) => opened,
         Err(failure) => return Ok(Err(failure)),
     };
-    let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
+    let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
     machine.notes.iter().for_each(say_note);
     let mut addition = match Addition::of(args, &edit, &machine) {
         Ok(addition) => addition,

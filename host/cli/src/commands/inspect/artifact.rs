@@ -57,7 +57,7 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::AtFault);
     }
-    let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
+    let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
     machine.notes.iter().for_each(say_note);
     let name = artifact.reference.to_string();
     let inspected = match inspect(&machine, Path::new(&name), &artifact.component.bytes) {

@@ -51,7 +51,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     if name.starts_with(REGISTRY) {
         return artifact::run(args, &name);
     }
-    let machine = Machine::start(&args.code.options(), None, sandbox_process::program().as_ref())?;
+    let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
     machine.notes.iter().for_each(say_note);
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
         Ok(bytes) => inspect(&machine, &args.file, &bytes),

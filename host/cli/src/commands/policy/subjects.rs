@@ -67,8 +67,7 @@ impl<'a> Subjects<'a> {
 
     /// Lists the tools of every component. One that cannot be loaded is reported, and has none.
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
-        let machine =
-            Machine::start(&self.code.options(), Some(self.manifest.server()), sandbox_process::program().as_ref())?;
+        let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), &sandbox_process::guests())?;
         machine.notes.iter().for_each(say_note);
         let builder = Builder::new(&machine, Arc::new(Sink::disabled()));
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));

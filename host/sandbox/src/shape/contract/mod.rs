@@ -6,7 +6,6 @@ use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
 
 use super::error::ShapeError;
-use super::export;
 use super::tool_call::{ToolAnswer, ToolCall};
 use crate::bindings::optional::{
     CompletionExport, CompletionExportIndices, PromptsExport, PromptsExportIndices, ResourcesExport,
@@ -15,6 +14,7 @@ use crate::bindings::optional::{
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices, contract};
 use crate::failure::{Failure, one_line};
 use crate::wasi::state::CallState;
+use toolcell_wall::export;
 use toolcell_wall::load::inspection::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
 
 /// The contract's functions in a component.

@@ -11,8 +11,6 @@ wasmtime::component::bindgen!({
         "toolcell:mcp/updates.updated": async | trappable,
     },
     exports: { default: async },
-    // They cross the wall between the host and its sandbox processes.
-    additional_derives: [serde::Serialize, serde::Deserialize],
 });
 
 /// The exports that a component may leave out, each in a world of its own.
@@ -24,7 +22,6 @@ pub mod optional {
             world: "host:prompts/prompts-export",
             with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
             exports: { default: async },
-            additional_derives: [serde::Serialize, serde::Deserialize],
         });
     }
 
@@ -45,7 +42,6 @@ pub mod optional {
             world: "host:resources/resources-export",
             with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
             exports: { default: async },
-            additional_derives: [serde::Serialize, serde::Deserialize],
         });
     }
 
@@ -55,14 +51,4 @@ pub mod optional {
     pub use with_prompts::{PromptsExport, PromptsExportIndices};
     pub use with_resources::exports::toolcell::mcp::resources;
     pub use with_resources::{ResourcesExport, ResourcesExportIndices};
-}
-
-/// The contract's plain types, as the guest returned them.
-pub mod contract {
-    pub use super::optional::prompts::{Argument, Prompt};
-    pub use super::optional::resources::{Contents, Definition as Resource, Variable};
-    pub use super::toolcell::mcp::types::{
-        Annotations, CallResult, Content, EmbeddedResource, Failure, Given, Hints, Icon, MediaContent, ResourceBody,
-        ResourceLink, Role, TextContent, Theme, Tool,
-    };
 }

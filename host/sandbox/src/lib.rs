@@ -19,12 +19,12 @@
 //! | `load/` | from bytes to a component: survey, compiling, cache, linking |
 //! | `shape/` | a component's exports as tools: contract, typed, program |
 //! | `wasi/` | the state of a store, and the WASI interfaces over it |
-//! | `caller/` | the sender of a call: questions to it, denials told to it |
+//! | `caller/` | questions about rights to the person behind the sender of a call |
 //! | `secrets/` | secret values, and their redaction |
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
-//! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
+//! | `engine/` | settings, slots, memory limit, fuel and clock of the engine |
 //! | `owned.rs` | folders that are made where they are missing, and their owner |
-//! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
+//! | `bindings.rs` | the contract's generated types |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;
@@ -32,7 +32,6 @@ mod caller;
 #[cfg(feature = "drill")]
 mod drill;
 mod engine;
-mod failure;
 mod load;
 mod owned;
 mod run;
@@ -41,13 +40,6 @@ mod shape;
 mod wall;
 mod wasi;
 
-pub use bindings::contract;
-pub use caller::asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
-pub use caller::outside::Outside;
-pub use caller::{Caller, Consent, LogLevel, NoCaller, Requested, Trace};
-pub use engine::background::step_back;
-pub use engine::duties::{leave, leaves, with_other_duties};
-pub use failure::Failure;
 pub use load::cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
 pub use load::component::ToolComponent;
 pub use load::drafts::remove_abandoned as remove_abandoned_drafts;
@@ -55,19 +47,21 @@ pub use load::error::LoadError;
 pub use load::held::{CodeOrigin, HeldComponent};
 pub use load::preview1::NotAProgram;
 pub use load::sandbox::{Sandbox, SandboxError};
-pub use load::start_code::StartCall;
 pub use load::survey::{Excess, LoadBound};
 pub use owned::{adopt, make_folders};
 pub use run::call::{CallInput, CallReport, InstanceSource, ListedBeside, SpentInstance};
-pub use run::reuse::ReusedInstance;
 pub use secrets::{
     HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue, ValueInTime,
 };
 pub use shape::typed::{Descriptions, WitError, WitTexts, annotate};
+pub use toolcell_wall::asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
+pub use toolcell_wall::caller::{Caller, Consent, LogLevel, NoCaller, Outside, Requested, Trace};
+pub use toolcell_wall::contract;
 pub use toolcell_wall::digest::Digest;
 pub use toolcell_wall::export;
+pub use toolcell_wall::failure::Failure;
 pub use toolcell_wall::load::COMPONENT_BYTES_MAX;
-pub use toolcell_wall::load::definitions::{SchemaLimits, WrittenSchemas, check_definitions};
+pub use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
 pub use toolcell_wall::load::descriptions::{WitFile, WrittenDescriptions};
 pub use toolcell_wall::load::facts::{LeftOut, ShapeName};
 pub use toolcell_wall::load::inspection::Inspection;
@@ -76,9 +70,12 @@ pub use toolcell_wall::sections::SectionDamage;
 pub use toolcell_wall::sections::metadata::{carried_metadata, with_metadata};
 pub use toolcell_wall::sections::producers::carries_javascript;
 pub use toolcell_wall::sections::wishes::{CarriedWishes, carried_wishes, with_wishes};
+pub use toolcell_wall::start_call::StartCall;
+pub use toolcell_walls::background::step_back;
 pub use wall::address_space::check_address_space;
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};
 pub use wall::conduct::{SharedEnds, Standing};
+pub use wall::duties::{leave, leaves, with_other_duties};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 pub use wall::inside::{InsideError, run_sandbox_process, sandbox_threads};
 pub use wall::loading::listing::Listing;
@@ -87,6 +84,7 @@ pub use wall::message::ToolSchemas;
 pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wall::process::{RemoteInstance, SandboxCall};
 pub use wall::required::RequiredWalls;
+pub use wall::reuse::ReusedInstance;
 pub use wasi::capabilities::{Capabilities, DEV_SOURCE, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
 pub use wasi::doors::CallDoors;

@@ -12,11 +12,23 @@
 //! | `sections/` | the custom sections of a component: wishes, metadata, a compiler's |
 //! | `pool_sizes.rs` | room in the pool of a process, in numbers |
 //! | `load/` | facts about a component, and what is said to load it |
+//! | `contract.rs`, `weight.rs` | the contract's plain types, and the size of an answer |
+//! | `caller.rs`, `denials.rs`, `asking.rs` | the sender of a call, what it is told and asked |
+//! | `failure.rs`, `start_call.rs` | why a call gave nothing; why nothing is prewarmed |
+//! | `rate.rs` | the rate at which messages of one call may come |
 
+pub mod asking;
+pub mod caller;
+pub mod contract;
 mod counted;
+pub mod denials;
 pub mod digest;
 pub mod encoding;
 pub mod export;
+pub mod failure;
 pub mod load;
 pub mod pool_sizes;
+pub mod rate;
 pub mod sections;
+pub mod start_call;
+pub mod weight;

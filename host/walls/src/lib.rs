@@ -5,12 +5,14 @@
 //!
 //! | folder | holds |
 //! |---|---|
+//! | `background.rs` | threads that give way to others |
 //! | `drill.rs` | the power of native code, in builds for tests |
 //! | `kernel/` | the walls a process puts around itself, and which of them a machine gives |
 //! | `link/` | frames and descriptors between two processes |
 //! | `memory_file.rs` | files in memory that one process writes and others read |
 //! | `process/` | starting a process of this same binary, and ending it for certain |
 
+pub mod background;
 #[cfg(all(feature = "drill", target_os = "linux"))]
 pub mod drill;
 pub mod kernel;

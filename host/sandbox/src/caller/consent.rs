@@ -5,6 +5,7 @@
 //! other. Nothing else is allowed by it.
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -13,13 +14,12 @@ use wasmtime::component::Resource;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
 
-use super::asking::{AskBudget, EndedByAsking};
-use super::outside::Outside;
-use super::{Caller, Consent};
 use crate::wasi::doors::frame::HOST_BYTES_MAX;
 use crate::wasi::doors::{Door, DoorError, FrameReader, FrameWriter, Opening};
 use crate::wasi::sockets::{Asked, resolved};
 use crate::wasi::state::CallState;
+use toolcell_wall::asking::{AskBudget, EndedByAsking};
+use toolcell_wall::caller::{Caller, Consent, Outside};
 
 /// The operation that a guest is about to begin.
 #[derive(Debug, Serialize, Deserialize)]
@@ -256,8 +256,10 @@ impl Consenting<'_> {
             Consent::Given
         } else if self.budget.charge_own() {
             self.waits.iter().for_each(|waits| waits.notify_one());
-            let caller = self.caller;
-            self.budget.wait_for(async { caller.consent(offer).await }).await.unwrap_or(Consent::Refused)
+            let began = Instant::now();
+            let answer = tokio::time::timeout(self.budget.wait_left(), self.caller.consent(offer)).await;
+            self.budget.waited(began.elapsed());
+            answer.unwrap_or(Consent::Refused)
         } else {
             Consent::Refused
         };

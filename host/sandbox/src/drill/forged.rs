@@ -1,17 +1,17 @@
 //! Messages to the host that no honest process sends, by name. Must not hold: sending them.
 use std::net::SocketAddr;
 
-use crate::bindings::contract;
-use crate::caller::LogLevel;
-use crate::caller::asking::{Inquiry, Question};
 use crate::caller::consent::Wish;
-use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::wall::message::{CallId, FromSandbox, WireReport};
 use crate::wasi::doors::Opening;
 use crate::wasi::http::outside::RequestHead;
 use crate::wasi::sockets::{TcpWanted, UdpWanted};
+use toolcell_wall::asking::{Inquiry, Question};
+use toolcell_wall::caller::LogLevel;
+use toolcell_wall::contract;
 use toolcell_wall::encoding::encode;
+use toolcell_wall::failure::Failure;
 
 /// Bytes of a text that is longer than any limit lets it be.
 const LONG_BYTES: usize = 4 << 20;

@@ -1,16 +1,15 @@
-//! The engine of WebAssembly: its settings, its clock, its pool of slots, the memory limit of a
-//! store, and the threads that compile and run guests. Must not hold: WASI, components, or calls.
+//! The engine of WebAssembly: its settings, its clock, its pool of slots, and the memory limit of
+//! a store. Must not hold: WASI, components, or calls.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `background.rs`, `duties.rs` | threads that give way, and threads with other duties |
 //! | `epoch.rs` | the clock that makes computing guests yield |
+//! | `errors.rs` | errors of the engine on one line |
 //! | `fuel.rs` | fuel of host functions |
 //! | `limiter.rs` | the memory limit of one store |
 //! | `slots.rs` | shares of the instance pool |
-pub(crate) mod background;
-pub(crate) mod duties;
 pub(crate) mod epoch;
+pub(crate) mod errors;
 pub(crate) mod fuel;
 pub(crate) mod limiter;
 pub(crate) mod slots;

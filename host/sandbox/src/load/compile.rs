@@ -11,7 +11,7 @@ use super::precompiled;
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey;
-use crate::failure::panic_line;
+use crate::engine::errors::panic_line;
 use toolcell_wall::digest::Digest;
 use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;

@@ -11,7 +11,7 @@ use super::inspect;
 use super::precompiled;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::start_code::StartCode;
-use crate::failure::one_line;
+use crate::engine::errors::one_line;
 use crate::shape::{ExportedTools, Shape};
 use crate::wasi::state::CallState;
 use toolcell_wall::digest::Digest;

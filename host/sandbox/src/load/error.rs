@@ -7,7 +7,7 @@ use super::file_kind::FileKind;
 use super::precompiled::NotCompiled;
 use super::preview1::NotAProgram;
 use super::survey::{Excess, Refusal};
-use crate::failure::one_line;
+use crate::engine::errors::one_line;
 use crate::shape::ShapeError;
 use toolcell_wall::digest::Digest;
 use toolcell_wall::load::COMPONENT_BYTES_MAX;

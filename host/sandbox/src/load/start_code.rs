@@ -2,28 +2,7 @@
 //! Must not hold: running it.
 use std::sync::OnceLock;
 
-/// The host function that start code calls.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("its start code calls {function}, which reaches nothing before a call is recorded and approved")]
-pub struct StartCall {
-    function: String,
-}
-
-impl StartCall {
-    pub(crate) fn of(function: &str) -> Self {
-        Self { function: function.to_owned() }
-    }
-
-    /// Start code that called the host, though not when it was tried: it does so now and then.
-    /// The function's name.
-    pub(crate) fn function(&self) -> &str {
-        &self.function
-    }
-
-    pub(crate) fn of_the_host() -> Self {
-        Self { function: "the host".to_owned() }
-    }
-}
+use toolcell_wall::start_call::StartCall;
 
 /// The knowledge about a component's start code.
 #[derive(Debug, Default)]

@@ -1,7 +1,6 @@
 //! Running a guest once: slot, store, instance, export, and whichever comes first of answer,
 //! deadline and cancellation.
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -9,24 +8,21 @@ use toolcell_audit::Usage;
 use toolcell_policy::{Denial, Limit, Limits, Program};
 use wasmtime::Store;
 
-use crate::bindings::contract;
-use crate::caller::asking::AskWaits;
-use crate::caller::{Caller, NoCaller};
-use crate::engine::duties;
-use crate::failure::Failure;
 use crate::load::component::ToolComponent;
+use crate::run::asking::AskWaits;
 use crate::run::failures;
 use crate::run::instance::Instance;
-use crate::run::redaction;
-use crate::run::reuse::{InstanceLease, ReusedInstance};
 use crate::run::store::Terms;
 use crate::run::warm::WarmInstances;
-use crate::run::weight::weigh;
 use crate::shape::typed::Descriptions;
 use crate::shape::{Exports, Shape, ToolCall, dev_source};
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::Captured;
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::{Caller, NoCaller};
+use toolcell_wall::contract;
+use toolcell_wall::failure::Failure;
+use toolcell_wall::weight;
 
 /// One call of one tool.
 pub struct CallInput<'a> {
@@ -56,14 +52,35 @@ pub enum InstanceSource<'a> {
     /// Made ahead for one call of this tool, with its limits; made now where none waits.
     Warm(&'a Arc<WarmInstances>),
     /// The caller's own, with the state of earlier calls in it; made now where there is none.
-    Reused(&'a ReusedInstance<Box<Instance>>),
+    Reused(&'a KeptInstance),
 }
 
 /// The destination of an instance after its call.
 enum InstanceReturn<'a> {
     Nowhere,
     Warm(&'a WarmInstances),
-    Reused(InstanceLease<Box<Instance>>),
+    Kept(&'a KeptInstance),
+}
+
+/// The instance of one caller, with the state of earlier calls in it, while no call uses it. The
+/// host has its calls follow each other, and gives up an instance whose call ended without an
+/// answer.
+#[derive(Default)]
+pub struct KeptInstance(Mutex<Option<Box<Instance>>>);
+
+impl KeptInstance {
+    /// True if there is one.
+    pub(crate) fn has_one(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn take(&self) -> Option<Box<Instance>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn keep(&self, instance: Instance) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(instance));
+    }
 }
 
 /// The outcome of a call. There is always a report, even where the guest fails.
@@ -160,7 +177,7 @@ impl ToolComponent {
         let capabilities = Capabilities::sealed_with("", descriptions.dev_source.as_deref());
         let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
-            Exports::Contract(functions) => functions.tools.toolcell_mcp_tools().call_list_tools(store).await,
+            Exports::Contract(functions) => functions.list_tools(store).await,
             Exports::Typed(_) | Exports::Program(_) => {
                 Err(wasmtime::Error::msg("the component lists its tools by their types"))
             }
@@ -197,10 +214,7 @@ impl ToolComponent {
         let capabilities = Capabilities::sealed_with("", dev_source);
         let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
-            Exports::Contract(functions) => match &functions.prompts {
-                Some(prompts) => prompts.toolcell_mcp_prompts().call_list_prompts(store).await,
-                None => Ok(Vec::new()),
-            },
+            Exports::Contract(functions) => functions.list_prompts(store).await,
             Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
         })
         .await
@@ -217,10 +231,7 @@ impl ToolComponent {
         let capabilities = Capabilities::sealed_with("", dev_source);
         let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
-            Exports::Contract(functions) => match &functions.resources {
-                Some(resources) => resources.toolcell_mcp_resources().call_list_resources(store).await,
-                None => Ok(Vec::new()),
-            },
+            Exports::Contract(functions) => functions.list_resources(store).await,
             Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
         })
         .await
@@ -252,18 +263,8 @@ async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallRepor
     })
     .await;
     let CallReport { outcome, mut usage, captured, denials, unfit, spent, kept } = report;
-    let outcome = outcome.and_then(|mut answer| {
-        redaction::answer(capabilities.redactor(), &mut answer);
-        let (bytes, items) = weigh(&answer);
-        usage.output_bytes = bytes;
-        if bytes > limits.output_bytes() {
-            return Err(Failure::over(Limit::Output, limits));
-        }
-        if items > limits.output_items() {
-            return Err(Failure::over(Limit::OutputItems, limits));
-        }
-        answer.map_err(Failure::from)
-    });
+    // The host takes secrets out of it (`secrets::answer`), and weighs it again.
+    let outcome = weight::hold(outcome.flatten(), limits, &mut usage);
     CallReport { outcome, usage, captured, denials, unfit, spent, kept }
 }
 
@@ -288,9 +289,6 @@ async fn run<T>(
         Err(Failure::Cancelled)
     } else {
         let work = async {
-            if instance.holds_resources() {
-                duties::leave().await;
-            }
             instance.instantiate(component).await?;
             if deadline.is_past() {
                 // Instantiation cannot be interrupted. The deadline ends the call now, before
@@ -326,16 +324,13 @@ async fn run<T>(
     usage.fuel = usage.fuel.min(limits.fuel());
     let (denials, count) = instance.store.data().denials.take();
     usage.denials = count;
-    let mut captured = instance.store.data().log.take();
-    if let Cow::Owned(clean) = instance.store.data().capabilities().redactor().text(&captured.text) {
-        captured.text = clean;
-    }
+    let captured = instance.store.data().log.take();
     let mut kept = false;
     let spent = match back {
         InstanceReturn::Warm(warm) => warm.give_up(instance).map_or_else(SpentInstance::default, SpentInstance::of),
-        InstanceReturn::Reused(turn) if outcome.is_ok() => {
+        InstanceReturn::Kept(place) if outcome.is_ok() => {
             instance.rest();
-            turn.keep(Box::new(instance));
+            place.keep(instance);
             kept = true;
             SpentInstance::default()
         }
@@ -353,28 +348,23 @@ async fn obtain<'a>(
     let Terms { limits, caller, .. } = terms;
     let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
     let (slots, wait) = (component.sandbox().slots(), limits.queue_wait());
-    let turn = match source {
-        InstanceSource::Reused(kept) => Some(kept.turn(wait, caller.as_ref()).await?),
-        _ => None,
-    };
     let call = slots.call(wait).await.ok_or(Failure::Busy)?;
-    let back = match (source, turn) {
-        (InstanceSource::Warm(warm), _) => match warm.take() {
+    let back = match source {
+        InstanceSource::Fresh => InstanceReturn::Nowhere,
+        InstanceSource::Warm(warm) => match warm.take() {
             Some(mut instance) => {
                 instance.hand_to(Arc::clone(caller), call);
                 return Ok((instance, InstanceReturn::Warm(warm)));
             }
             None => InstanceReturn::Warm(warm),
         },
-        (_, Some((turn, Some(mut instance)))) => {
-            instance.refill(terms, call).map_err(host)?;
-            return Ok((*instance, InstanceReturn::Reused(turn)));
-        }
-        (_, Some((mut turn, _))) => {
-            turn.anew();
-            InstanceReturn::Reused(turn)
-        }
-        (_, None) => InstanceReturn::Nowhere,
+        InstanceSource::Reused(place) => match place.take() {
+            Some(mut instance) => {
+                instance.refill(terms, call).map_err(host)?;
+                return Ok((*instance, InstanceReturn::Kept(place)));
+            }
+            None => InstanceReturn::Kept(place),
+        },
     };
     let slot = slots.take(call, component.slot_units(), wait).await.ok_or(Failure::Busy)?;
     let instance = Instance::empty(component, terms, slot).map_err(host)?;

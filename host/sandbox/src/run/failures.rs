@@ -4,11 +4,11 @@ use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
-use crate::caller::asking::EndedByAsking;
-use crate::failure::{Failure, LimitReached};
 use crate::shape::program;
 use crate::wasi::keyvalue::Fault;
 use crate::wasi::state::CallState;
+use toolcell_wall::asking::EndedByAsking;
+use toolcell_wall::failure::{Failure, LimitReached};
 
 /// The failure that an error of a guest's call stands for. `state` knows the limits that refused
 /// the guest before.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use toolcell_audit::Usage;
 use wasmtime::Store;
 
-use crate::caller::asking::AskBudget;
-use crate::caller::{Caller, NoCaller};
 use crate::engine::slots::{CallPermit, Slot};
 use crate::load::component::ToolComponent;
+use crate::run::asking::CallQuestions;
 use crate::run::store::{self, Terms};
 use crate::shape::Exports;
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::{Caller, NoCaller};
 
 /// Bytes of memories and tables up to which a used instance may be dropped later than its call
 /// ends. Most guests that did not grow have little more than one MiB. Dropping a larger instance
@@ -81,11 +81,6 @@ impl Instance {
         self.held_bytes() <= SMALL_BYTES_MAX
     }
 
-    /// True if earlier calls left open files, buckets or streams in it: work on them may take long.
-    pub(crate) fn holds_resources(&mut self) -> bool {
-        !self.store.data_mut().table().is_empty()
-    }
-
     /// Readies an instance that was made ahead, with these very limits, for its one call.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
         self.slot.run(call);
@@ -109,7 +104,7 @@ impl Instance {
         state.limiter.set_limit(limits.memory_bytes());
         state.set_net_limits(limits);
         state.log.refill(limits.log_bytes());
-        state.asking = AskBudget::of(limits);
+        state.asking = CallQuestions::of(limits);
         store::fill_budgets(&mut self.store, limits)
     }
 }

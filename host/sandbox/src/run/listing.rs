@@ -4,11 +4,11 @@ use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
 
 use super::call::{CallReport, ListedBeside};
-use crate::bindings::contract;
-use crate::failure::Failure;
 use crate::load::component::ToolComponent;
 use crate::shape::typed::Descriptions;
-use toolcell_wall::load::definitions::{SchemaLimits, WrittenSchemas, check_definitions};
+use toolcell_wall::contract;
+use toolcell_wall::failure::Failure;
+use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
 
 /// The result of listing, before anybody decides on it.
 pub(crate) struct Found {
@@ -27,11 +27,7 @@ impl ToolComponent {
             }
             CallReport { outcome: Ok(()), .. } => self.list_tools(limits, descriptions).await,
         };
-        let tools = report.outcome.as_deref().unwrap_or_default();
-        let written = tools
-            .iter()
-            .map(|tool| WrittenSchemas { input: &tool.input_schema_json, output: tool.output_schema_json.as_deref() });
-        let schemas = check_definitions(written, schemas);
+        let schemas = check_definitions(report.outcome.as_deref().unwrap_or_default(), schemas);
         let beside = match report.outcome {
             Ok(_) => self.list_beside_tools(limits, source).await,
             Err(_) => Ok(ListedBeside::default()),

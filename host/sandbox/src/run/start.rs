@@ -7,11 +7,11 @@ use toolcell_policy::Limits;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{InstancePre, Linker, LinkerInstance, ResourceType};
 
-use crate::caller::NoCaller;
-use crate::load::start_code::StartCall;
 use crate::run::store::{self, Terms};
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::NoCaller;
+use toolcell_wall::start_call::StartCall;
 
 /// Runs the start code of one instance, whose every import is an error. Code that ends without one
 /// always does the same: it has nothing to learn anything from.

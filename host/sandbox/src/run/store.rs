@@ -4,10 +4,10 @@ use std::sync::Arc;
 use toolcell_policy::Limits;
 use wasmtime::{Engine, Store, Trap, UpdateDeadline};
 
-use crate::caller::Caller;
 use crate::engine::fuel::HostFuel;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::Caller;
 
 /// The terms that a guest runs on: limits, capabilities, and the caller that it runs for.
 pub(crate) struct Terms<'a> {

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use toolcell_policy::Limits;
 
-use crate::caller::NoCaller;
 use crate::load::component::ToolComponent;
-use crate::load::start_code::StartCall;
 use crate::run::instance::Instance;
 use crate::run::start;
 use crate::run::store::Terms;
 use crate::wasi::capabilities::Capabilities;
+use toolcell_wall::caller::NoCaller;
+use toolcell_wall::start_call::StartCall;
 
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);

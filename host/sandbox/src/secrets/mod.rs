@@ -3,6 +3,7 @@
 //! A value leaves this room in three ways only. It goes into the requests that the manifest names
 //! (`http`), and to the guest where the manifest exposes it. Its name stands in the marks of a
 //! [`Redactor`].
+pub(crate) mod answer;
 mod entities;
 mod escapes;
 mod forms;

@@ -1,7 +1,8 @@
 //! One call of one tool, as every shape takes it, and its answer.
 use toolcell_policy::{Limits, Program};
 
-use crate::bindings::contract;
+use toolcell_wall::contract;
+use toolcell_wall::failure::Failure;
 
 /// One call of one tool.
 #[derive(Clone, Copy)]
@@ -18,4 +19,4 @@ pub(crate) struct ToolCall<'a> {
 }
 
 /// The answer of a tool: its result, or its own failure.
-pub(crate) type ToolAnswer = Result<contract::CallResult, contract::Failure>;
+pub(crate) type ToolAnswer = Result<contract::CallResult, Failure>;

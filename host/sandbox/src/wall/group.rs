@@ -16,14 +16,14 @@ use super::message::{self, Load, ToSandbox, ToolSchemas, WireSecret};
 use super::pool::{SandboxPool, StartedProcess};
 use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxCall, SandboxProcess, State};
 use super::required::RequiredWalls;
-use crate::bindings::contract::CallResult;
-use crate::engine::duties;
-use crate::failure::Failure;
 use crate::load::held::HeldComponent;
-use crate::load::start_code::StartCall;
 use crate::run::call::CallReport;
 use crate::secrets::SecretValue;
+use crate::wall::duties;
 use crate::wasi::files::{GrantedFiles, Identity, ProcessScratch, ScratchHome, WrittenFolder};
+use toolcell_wall::contract::CallResult;
+use toolcell_wall::failure::Failure;
+use toolcell_wall::start_call::StartCall;
 
 /// Time for a process to start and to load its components: a hundred take a tenth of a second. One
 /// that is started in its place has what is left of it.

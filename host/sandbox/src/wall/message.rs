@@ -10,16 +10,16 @@ use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts, sanitize};
 use toolcell_wall::load::facts::CodeFacts;
 use zeroize::Zeroizing;
 
-use crate::bindings::contract;
-use crate::caller::asking::{Asked, Inquiry, Kind};
-use crate::caller::{LogLevel, Trace};
-use crate::failure::Failure;
 use crate::run::call::CallReport;
-use crate::run::weight::weigh_result;
 use crate::secrets::SecretValue;
 use crate::wall::loading::message::{CompileSettings, LinkSettings};
 use crate::wasi::cli::capture::Captured;
 use crate::wasi::files::MountFacts;
+use toolcell_wall::asking::{Asked, Inquiry, Kind};
+use toolcell_wall::caller::{LogLevel, Trace};
+use toolcell_wall::contract;
+use toolcell_wall::failure::Failure;
+use toolcell_wall::weight::weigh;
 
 /// Names one call on a link. Numbers are not used again.
 pub(crate) type CallId = u64;
@@ -365,7 +365,7 @@ impl WireReport {
     /// True if the texts of the report are long.
     pub(crate) fn is_long(&self) -> bool {
         let answer = match &self.outcome {
-            Ok(result) => weigh_result(result).0,
+            Ok(result) => weigh(result).0,
             Err(_) => 0,
         };
         answer.saturating_add(self.printed.len() as u64) > LONG_BYTES
@@ -538,7 +538,7 @@ mod tests {
 
     /// Messages out of a process, of each kind.
     fn said() -> Vec<(&'static str, FromSandbox)> {
-        let asked = Inquiry { key: "k".to_owned(), question: crate::caller::asking::Question::Roots };
+        let asked = Inquiry { key: "k".to_owned(), question: toolcell_wall::asking::Question::Roots };
         let trapped = Failure::Trapped { reason: "unreachable".to_owned(), detail: "backtrace".to_owned() };
         let half = Some("half".to_owned());
         vec![
@@ -623,7 +623,7 @@ mod tests {
 
     #[test]
     fn lists_of_items_without_bytes_take_no_more_memory_than_a_small_multiple_of_their_message() {
-        let asked = |key: &str| Inquiry { key: key.to_owned(), question: crate::caller::asking::Question::Roots };
+        let asked = |key: &str| Inquiry { key: key.to_owned(), question: toolcell_wall::asking::Question::Roots };
         let hostile = [answer(2_000_000), FromSandbox::Ask(1, (0..2_000_000).map(|_| asked("")).collect())];
         for message in hostile {
             let refused = decode::<FromSandbox>(&encode(&message).unwrap()).unwrap_err().to_string();
@@ -665,7 +665,7 @@ mod tests {
             (most, 2_000_000, true, false),
         ] {
             let result = with_sizes(sizes);
-            assert_eq!(weigh_result(&result).0 <= limits.output_bytes(), is_within, "{sizes}");
+            assert_eq!(weigh(&result).0 <= limits.output_bytes(), is_within, "{sizes}");
             let report = WireReport::from(CallReport::without_running(result));
             let message = FromSandbox::Ended(1, Box::new(report));
             let decoded = decode::<FromSandbox>(&encode(&message).unwrap());

@@ -11,9 +11,10 @@
 //! | `attention.rs` | a thread that waits for its calls' replies and for other things at once |
 //! | `disk.rs` | what a process puts into folders, counted from outside |
 //! | `required.rs` | the walls that a process must have |
-//! | `rate.rs` | how fast messages of one call may come |
 //! | `group.rs`, `conduct.rs` | components that share processes, started when needed; those that end them |
 //! | `loading/` | components compiled and listed in processes: both ends, and what is kept of it |
+//! | `duties.rs` | threads that have other duties than calls |
+//! | `reuse.rs` | an instance that serves one caller again |
 //! | `pool.rs` | processes that have started and wait for a group |
 //! | `bound.rs` | the memory of a process, from the limits of its components |
 //!
@@ -24,13 +25,14 @@ pub(crate) mod attention;
 mod bound;
 pub(crate) mod conduct;
 mod disk;
+pub(crate) mod duties;
 pub(crate) mod group;
 pub(crate) mod inside;
 pub(crate) mod loading;
 pub(crate) mod message;
 pub(crate) mod pool;
 pub(crate) mod process;
-mod rate;
 pub(crate) mod required;
+pub(crate) mod reuse;
 #[cfg(test)]
 pub(crate) mod tests;

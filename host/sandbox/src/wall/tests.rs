@@ -17,14 +17,14 @@ use super::message::{self, FromSandbox, ToSandbox, WireReport};
 use super::pool::{PoolNotices, PoolOptions, SandboxPool};
 use super::process::{Bounds, CalledComponent, SandboxCall, SandboxProcess, State};
 use super::required::RequiredWalls;
-use crate::bindings::contract;
-use crate::caller::NoCaller;
-use crate::caller::asking::{Inquiry, Question};
-use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::secrets::SecretValue;
 use crate::wasi::capabilities::Capabilities;
+use toolcell_wall::asking::{Inquiry, Question};
+use toolcell_wall::caller::NoCaller;
+use toolcell_wall::contract;
 use toolcell_wall::encoding;
+use toolcell_wall::failure::Failure;
 
 /// A process that does nothing, and its link, whose other end the test has.
 struct Hostile {

@@ -6,7 +6,6 @@ use wasmtime_wasi::WasiView as _;
 use wasmtime_wasi::p2::bindings::random as wasi;
 use wasmtime_wasi::random::WasiRandomCtx;
 
-use crate::engine::duties;
 use crate::wasi::state::CallState;
 
 /// The generated bindings of `wasi:random`. Nothing is written by hand there.
@@ -52,7 +51,6 @@ impl CallState {
             return make(self.ctx().ctx.random(), length);
         }
         self.spend(length.saturating_mul(BYTE_FUEL))?;
-        duties::leave().await;
         let mut bytes = Vec::new();
         let mut left = length;
         while left > 0 {

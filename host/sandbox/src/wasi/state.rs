@@ -11,11 +11,9 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use crate::caller::Caller;
-use crate::caller::asking::AskBudget;
-use crate::caller::denials::Denials;
 use crate::engine::fuel::HostFuel;
 use crate::engine::limiter::MemoryLimiter;
+use crate::run::asking::CallQuestions;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Printer;
@@ -24,6 +22,8 @@ use crate::wasi::files::{Files, FilesView};
 use crate::wasi::http::{self, HttpHooks};
 use crate::wasi::keyvalue::{KeyvalueView, OutsideState};
 use crate::wasi::net::{CallNet, NetGuard, NetLimits};
+use toolcell_wall::caller::Caller;
+use toolcell_wall::denials::Denials;
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -36,7 +36,7 @@ pub(crate) struct CallState {
     pub(crate) denials: Denials,
     /// The way to the state that the host keeps.
     outside_state: Option<OutsideState>,
-    pub(crate) asking: AskBudget,
+    pub(crate) asking: CallQuestions,
     capabilities: Arc<Capabilities>,
     /// Fuel of the host functions that were called.
     pub(crate) fuel: HostFuel,
@@ -63,7 +63,7 @@ impl CallState {
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
-        let asking = AskBudget::of(limits);
+        let asking = CallQuestions::of(limits);
         let files = Files::new(Arc::clone(capabilities.files()));
         let net_limits = NetLimits::from(limits);
         let http_context = http::context(&net_limits);

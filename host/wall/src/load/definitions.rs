@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use toolcell_policy::LoadLimits;
 use toolcell_schema::{SchemaBudget, SchemaFindings};
 
+use crate::contract::Tool;
+
 /// The limits on the schemas of one component.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SchemaLimits {
@@ -29,22 +31,15 @@ impl SchemaLimits {
     }
 }
 
-/// The schemas of a tool, as texts.
-#[derive(Clone, Copy, Debug)]
-pub struct WrittenSchemas<'t> {
-    /// Of its arguments.
-    pub input: &'t str,
-    /// Of its result.
-    pub output: Option<&'t str>,
-}
-
 /// Compiles the schemas of all these tools within the time and the memory of one component, and
 /// returns their problems. The author of a schema decides how much work it is, within its bounds:
 /// a process that does it can be killed.
 ///
 /// Tools past the limits of loading are not looked at: they are refused anyway.
-pub fn check_definitions<'t>(tools: impl Iterator<Item = WrittenSchemas<'t>>, limits: &SchemaLimits) -> SchemaFindings {
-    let texts = tools.take(limits.tools).map(|WrittenSchemas { input, output }| {
+#[must_use]
+pub fn check_definitions(tools: &[Tool], limits: &SchemaLimits) -> SchemaFindings {
+    let texts = tools.iter().take(limits.tools).map(|tool| {
+        let (input, output) = (tool.input_schema_json.as_str(), tool.output_schema_json.as_deref());
         let bytes = input.len() + output.map_or(0, str::len);
         (bytes <= limits.definition_bytes).then_some((input, output))
     });

@@ -1,9 +1,13 @@
 //! Components that keep the tool contract. Must not hold: the contract's values.
+mod convert;
 mod imports;
 mod optional;
 
+use toolcell_wall::contract;
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
+
+use convert::Convert as _;
 
 use super::error::ShapeError;
 use super::tool_call::{ToolAnswer, ToolCall};
@@ -11,8 +15,8 @@ use crate::bindings::optional::{
     CompletionExport, CompletionExportIndices, PromptsExport, PromptsExportIndices, ResourcesExport,
     ResourcesExportIndices,
 };
-use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices, contract};
-use crate::failure::{Failure, one_line};
+use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices};
+use crate::engine::errors::one_line;
 use crate::wasi::state::CallState;
 use toolcell_wall::export;
 use toolcell_wall::load::inspection::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
@@ -28,10 +32,10 @@ pub(crate) struct Indices {
 /// The contract's functions in an instance.
 pub(crate) struct Functions {
     pub(crate) instance: Instance,
-    pub(crate) tools: Bindings,
-    pub(crate) prompts: Option<PromptsExport>,
+    tools: Bindings,
+    prompts: Option<PromptsExport>,
     completion: Option<CompletionExport>,
-    pub(crate) resources: Option<ResourcesExport>,
+    resources: Option<ResourcesExport>,
 }
 
 /// Finds the contract's functions in a component that exports it.
@@ -85,6 +89,32 @@ impl Indices {
     }
 }
 
+impl Functions {
+    /// Asks for the component's tools.
+    pub(crate) async fn list_tools(&self, store: &mut Store<CallState>) -> wasmtime::Result<Vec<contract::Tool>> {
+        Ok(self.tools.toolcell_mcp_tools().call_list_tools(store).await?.convert())
+    }
+
+    /// Asks for its prompts, where it has any.
+    pub(crate) async fn list_prompts(&self, store: &mut Store<CallState>) -> wasmtime::Result<Vec<contract::Prompt>> {
+        match &self.prompts {
+            Some(prompts) => Ok(prompts.toolcell_mcp_prompts().call_list_prompts(store).await?.convert()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Asks for its resources, where it has any.
+    pub(crate) async fn list_resources(
+        &self,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Vec<contract::Resource>> {
+        match &self.resources {
+            Some(resources) => Ok(resources.toolcell_mcp_resources().call_list_resources(store).await?.convert()),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
 pub(super) async fn call(
     store: &mut Store<CallState>,
     functions: &Functions,
@@ -103,14 +133,6 @@ pub(super) async fn call(
         let resources = functions.resources.as_ref().ok_or_else(missing)?;
         return optional::read_resource(store, resources, ask.arguments_json).await;
     }
-    functions.tools.toolcell_mcp_tools().call_call_tool(store, ask.tool, ask.arguments_json).await
-}
-
-impl From<contract::Failure> for Failure {
-    fn from(failure: contract::Failure) -> Self {
-        match failure {
-            contract::Failure::InvalidInput(text) => Self::InvalidInput(text),
-            contract::Failure::Failed(text) => Self::Failed(text),
-        }
-    }
+    let answer = functions.tools.toolcell_mcp_tools().call_call_tool(store, ask.tool, ask.arguments_json).await?;
+    Ok(answer.convert())
 }

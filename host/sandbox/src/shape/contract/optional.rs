@@ -8,8 +8,12 @@ use serde_json::json;
 use wasmtime::Store;
 
 use super::super::tool_call::ToolAnswer;
-use crate::bindings::contract::{CallResult, Content, Contents, EmbeddedResource, Failure, Given, Role};
-use crate::bindings::optional::{self, completion, prompts};
+use toolcell_wall::contract::{CallResult, Content, EmbeddedResource};
+use toolcell_wall::failure::Failure;
+
+use super::convert::Convert;
+use crate::bindings::optional::{self, completion, prompts, resources};
+use crate::bindings::toolcell::mcp::types::{Given, Role};
 use crate::wasi::state::CallState;
 
 /// Gets a prompt. Its messages are the pieces of the result; their speakers, and the description,
@@ -24,9 +28,9 @@ pub(super) async fn get_prompt(
         Err(_) => return Ok(Err(Failure::InvalidInput("arguments of a prompt are texts".to_owned()))),
     };
     let answer = exports.toolcell_mcp_prompts().call_get_prompt(store, name, &listed(given)).await?;
-    Ok(answer.map(|prompts::PromptResult { description, messages, meta_json }| {
+    Ok(answer.map_err(Convert::convert).map(|prompts::PromptResult { description, messages, meta_json }| {
         let (roles, content): (Vec<_>, Vec<_>) =
-            messages.into_iter().map(|message| (role(message.role), message.content)).unzip();
+            messages.into_iter().map(|message| (role(message.role), message.content.convert())).unzip();
         let parts = json!({"description": description, "roles": roles}).to_string();
         CallResult { content, structured_json: Some(parts), is_error: false, meta_json }
     }))
@@ -58,7 +62,7 @@ pub(super) async fn complete(
     };
     let typed = completion::Typed { subject, argument, value, others: listed(others) };
     let answer = exports.toolcell_mcp_completion().call_complete(store, &typed).await?;
-    Ok(answer.map(|completion::Completions { values, total, has_more }| {
+    Ok(answer.map_err(Convert::convert).map(|completion::Completions { values, total, has_more }| {
         let found = json!({"values": values, "total": total, "has_more": has_more}).to_string();
         CallResult { content: Vec::new(), structured_json: Some(found), is_error: false, meta_json: None }
     }))
@@ -81,12 +85,12 @@ pub(super) async fn read_resource(
         return Ok(Err(Failure::InvalidInput("the arguments are none of a reading".to_owned())));
     };
     let answer = exports.toolcell_mcp_resources().call_read_resource(store, &uri).await?;
-    let embedded = |contents: Contents| {
-        let Contents { uri: own, mime_type, body, meta_json } = contents;
-        let uri = own.unwrap_or_else(|| uri.clone());
+    let embedded = |contents: resources::Contents| {
+        let resources::Contents { uri: own, mime_type, body, meta_json } = contents;
+        let (uri, body) = (own.unwrap_or_else(|| uri.clone()), body.convert());
         Content::EmbeddedResource(EmbeddedResource { uri, mime_type, body, annotations: None, meta_json })
     };
-    Ok(answer.map(|contents| CallResult {
+    Ok(answer.map_err(Convert::convert).map(|contents| CallResult {
         content: contents.into_iter().map(embedded).collect(),
         structured_json: None,
         is_error: false,

@@ -2,10 +2,9 @@
 use toolcell_policy::{Output, Program};
 
 use super::FinishedRun;
-use crate::bindings::contract::{
-    CallResult, Content, EmbeddedResource, Failure, MediaContent, ResourceBody, TextContent,
-};
 use crate::shape::tool_call::ToolAnswer;
+use toolcell_wall::contract::{CallResult, Content, EmbeddedResource, MediaContent, ResourceBody, TextContent};
+use toolcell_wall::failure::Failure;
 
 /// Bytes of standard output that are shown of a run that failed, from its start.
 const OUTPUT_OF_FAILURE_BYTES: usize = 16 << 10;

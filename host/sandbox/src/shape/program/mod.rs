@@ -14,10 +14,10 @@ use wasmtime_wasi::I32Exit;
 
 use super::error::ShapeError;
 use super::tool_call::{ToolAnswer, ToolCall};
-use crate::bindings::contract;
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
+use toolcell_wall::failure::Failure;
 
 /// The export of a program, up to its version; every minor of 0.2 has the same.
 const EXPORT: &str = "wasi:cli/run@0.2.";
@@ -59,14 +59,14 @@ pub(crate) async fn run(
 ) -> wasmtime::Result<ToolAnswer> {
     let invocation = match program.expand(arguments_json) {
         Ok(invocation) if adapted && is_too_much(&invocation) => {
-            return Ok(Err(contract::Failure::InvalidInput(TOO_MUCH.to_owned())));
+            return Ok(Err(Failure::InvalidInput(TOO_MUCH.to_owned())));
         }
         Ok(invocation) => invocation,
-        Err(error) => return Ok(Err(contract::Failure::InvalidInput(error.to_string()))),
+        Err(error) => return Ok(Err(Failure::InvalidInput(error.to_string()))),
     };
     for (path, text) in &invocation.files {
         if let Err(why) = store.data_mut().write_own_file(path, text.as_bytes()) {
-            return Ok(Err(contract::Failure::Failed(why)));
+            return Ok(Err(Failure::Failed(why)));
         }
     }
     let printed = set_up(store.data_mut(), invocation, program, limits);

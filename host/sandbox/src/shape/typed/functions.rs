@@ -13,11 +13,11 @@ use super::names::{self, WitName};
 use super::texts::WitTexts;
 use super::ty::{Field, TyId, Types, Unsupported};
 use super::{decode, encode, section};
-use crate::bindings::contract;
-use crate::failure::LimitReached;
 use crate::shape::error::ShapeError;
 use crate::shape::tool_call::{ToolAnswer, ToolCall};
 use crate::wasi::state::CallState;
+use toolcell_wall::contract;
+use toolcell_wall::failure::{Failure, LimitReached};
 
 /// Names of one type that are noted: each interface that uses it has one.
 const NAMES_PER_TYPE_MAX: usize = 64;
@@ -266,7 +266,7 @@ impl Functions {
         ask: ToolCall<'_>,
     ) -> wasmtime::Result<ToolAnswer> {
         let Some(function) = self.find(ask.tool) else {
-            return Ok(Err(contract::Failure::InvalidInput(format!("there is no tool {:?}", ask.tool))));
+            return Ok(Err(Failure::InvalidInput(format!("there is no tool {:?}", ask.tool))));
         };
         let arguments = match decode::arguments(
             &self.types,
@@ -275,7 +275,7 @@ impl Functions {
             ask.limits.host_data_bytes(),
         ) {
             Ok(arguments) => arguments,
-            Err(error) => return Ok(Err(contract::Failure::InvalidInput(error.to_string()))),
+            Err(error) => return Ok(Err(Failure::InvalidInput(error.to_string()))),
         };
         let Some(export) = instance.get_func(&mut *store, function.export) else {
             return Err(wasmtime::Error::msg("the instance lacks a function of its component"));

@@ -3,7 +3,7 @@ use super::describe::{Described, Descriptions, Sources, part_names};
 use super::functions::{Function, Functions, Returns};
 use super::schema::{self, Docs};
 use super::weight::Weights;
-use crate::bindings::contract;
+use toolcell_wall::contract;
 
 /// Bytes of all definitions of one component as text: the default limit of a contract's list. No
 /// model reads a tenth of it.

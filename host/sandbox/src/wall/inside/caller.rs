@@ -13,17 +13,17 @@ use tokio::sync::{oneshot, watch};
 use toolcell_policy::{Denial, Limit, Limits};
 use toolcell_walls::link::{SendError, Sender};
 
-use crate::bindings::contract::CallResult;
-use crate::caller::asking::{Asked, Inquiry, Kind};
-use crate::caller::outside::Outside;
-use crate::caller::{Caller, LogLevel, Trace};
-use crate::failure::Failure;
 use crate::run::call::CallReport;
 use crate::wall::message::{
     self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, WireReport, capability_number,
 };
-use crate::wall::rate::Rate;
+use toolcell_wall::asking::{Asked, Inquiry, Kind};
+use toolcell_wall::caller::Outside;
+use toolcell_wall::caller::{Caller, LogLevel, Trace};
+use toolcell_wall::contract::CallResult;
 use toolcell_wall::encoding;
+use toolcell_wall::failure::Failure;
+use toolcell_wall::rate::Rate;
 
 /// Progress reports, log lines, changes and denials of one call that are told at once, beside what
 /// it may log, and then a second: half of what the host takes. Long ones count as several.

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use tokio::sync::oneshot;
 
-use crate::engine::background::step_back;
+use toolcell_walls::background::step_back;
 
 /// Checks of several callers wait for each other, for as long as a call may wait: they keep a
 /// quarter of a core.

@@ -12,10 +12,10 @@ use toolcell_schema::{ArgumentProblems, GivenUp, Patience, Schema, SchemaBudget,
 
 use super::caller::RemoteCaller;
 use super::check_thread::CheckThread;
-use crate::bindings::contract::CallResult;
-use crate::caller::Caller as _;
-use crate::failure::Failure;
 use crate::run::call::CallReport;
+use toolcell_wall::caller::Caller as _;
+use toolcell_wall::contract::CallResult;
+use toolcell_wall::failure::Failure;
 
 /// Least time to check arguments, turns of the thread included, where a call waits no longer than
 /// this for its turn. A check takes about a tenth of it at most. The host ends a process for it

@@ -10,8 +10,6 @@ use toolcell_wall::load::facts::ShapeName;
 
 use super::check_thread::CheckThread;
 use super::checks::{Budget, ToolChecks};
-use crate::bindings::contract::CallResult;
-use crate::failure::Failure;
 use crate::load::component::ToolComponent;
 use crate::load::sandbox::Sandbox;
 use crate::run::call::{CallReport, InstanceSource};
@@ -20,6 +18,8 @@ use crate::secrets::{HeldSecret, SecretValue};
 use crate::wall::message::{Load, ToolSchemas, WireSecret};
 use crate::wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 use crate::wasi::files::HandedFiles;
+use toolcell_wall::contract::CallResult;
+use toolcell_wall::failure::Failure;
 
 /// A component that is ready for calls.
 pub(super) struct Loaded {

@@ -23,12 +23,8 @@ use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 
 use super::loading::inside::{self as loading, Link};
 use super::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
-use crate::bindings::contract::CallResult;
 use crate::load::sandbox::{Sandbox, SandboxError};
-use crate::load::start_code::StartCall;
-use crate::run::call::{CallInput, CallReport, InstanceSource};
-use crate::run::instance::Instance;
-use crate::run::reuse::ReusedInstance;
+use crate::run::call::{CallInput, CallReport, InstanceSource, KeptInstance};
 use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
 use crate::wasi::files::{HandedFiles, MountFacts, ScratchHome};
 use caller::RemoteCaller;
@@ -36,8 +32,10 @@ use check_thread::CheckThread;
 use component::{Loaded, Tool};
 pub(crate) use place::Place;
 pub use place::{run_sandbox_process, sandbox_threads};
+use toolcell_wall::contract::CallResult;
 use toolcell_wall::encoding::{self, EncodingError};
 use toolcell_wall::pool_sizes::SandboxOptions;
+use toolcell_wall::start_call::StartCall;
 
 /// Why a sandbox process ends before the host lets it go.
 #[derive(Debug, thiserror::Error)]
@@ -192,9 +190,6 @@ pub(super) fn closed<T>(frame: Result<T, LinkError>) -> Result<Option<T>, LinkEr
     }
 }
 
-/// An instance of a caller.
-type GuestInstance = ReusedInstance<Box<Instance>>;
-
 /// The state of a sandbox process.
 struct Inside {
     sandbox: Sandbox,
@@ -205,7 +200,7 @@ struct Inside {
     names: Arc<Mutex<Vec<String>>>,
     calls: Arc<Calls>,
     /// Those of callers, by the numbers that the host gave them.
-    instances: HashMap<InstanceId, Arc<GuestInstance>>,
+    instances: HashMap<InstanceId, Arc<KeptInstance>>,
 }
 
 /// The calls that run.
@@ -323,9 +318,7 @@ impl Inside {
         let deadline = Duration::from_millis(deadline_ms);
         #[cfg(feature = "drill")]
         crate::drill::begins(id);
-        let kept =
-            |id| Arc::clone(self.instances.entry(id).or_insert_with(|| Arc::new(ReusedInstance::without_times())));
-        let kept = instance.map(kept);
+        let kept = instance.map(|id| Arc::clone(self.instances.entry(id).or_default()));
         let place = usize::try_from(component).unwrap_or(usize::MAX);
         let loaded = self.components.get(place).cloned().flatten();
         let tool = loaded.map(|loaded| (loaded.tool(&tool, &self.warm), loaded));
@@ -363,7 +356,7 @@ impl Inside {
 /// Runs a call between the checks of its arguments and of its result.
 async fn run(
     loaded: &Loaded,
-    (tool, kept): (&Tool, Option<&GuestInstance>),
+    (tool, kept): (&Tool, Option<&KeptInstance>),
     (arguments, deadline): (String, Duration),
     caller: &Arc<RemoteCaller>,
 ) -> CallReport<CallResult> {
@@ -372,7 +365,7 @@ async fn run(
         Ok(arguments) => arguments,
         // Its instance is as it was.
         Err(failure) => {
-            return CallReport { kept: kept.is_some_and(ReusedInstance::has_one), ..CallReport::not_run(failure) };
+            return CallReport { kept: kept.is_some_and(KeptInstance::has_one), ..CallReport::not_run(failure) };
         }
     };
     #[cfg(feature = "drill")]

@@ -13,7 +13,6 @@ use wasmtime::Engine;
 
 use super::message::{self, ANSWER_BYTES_MAX, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
 use crate::engine;
-use crate::engine::background;
 use crate::load::compile;
 use crate::load::component::{Mapped, ToolComponent};
 use crate::load::error::LoadError;
@@ -30,6 +29,7 @@ use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::pool_sizes::SandboxOptions;
+use toolcell_walls::background;
 
 /// Bytes of the names that are shown of a component that is not compiled: a message for refusals
 /// holds twice as many.

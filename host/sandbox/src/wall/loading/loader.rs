@@ -17,8 +17,6 @@ use super::message::{
     ToLoader, WireListing,
 };
 use super::run::{Bounds, Run};
-use crate::engine::background;
-use crate::failure::Failure;
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
 use crate::run::call::{CallReport, ListedBeside};
@@ -26,6 +24,7 @@ use crate::wall::message::{ToSandbox, clipped};
 use crate::wall::required::RequiredWalls;
 use toolcell_wall::digest::Digest;
 use toolcell_wall::encoding::encode;
+use toolcell_wall::failure::Failure;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
@@ -34,6 +33,7 @@ use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::load::{COMPONENT_BYTES_MAX, FUNCTIONS_BYTES_MAX};
 use toolcell_wall::sections::is_module;
+use toolcell_walls::background;
 
 /// Time past the deadline of listing that a loader has to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);

@@ -9,11 +9,11 @@ use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts};
 use toolcell_walls::link::FRAME_BYTES_MAX;
 
-use crate::bindings::contract;
-use crate::failure::Failure;
 use crate::run::call::{CallReport, ListedBeside, SpentInstance};
 use crate::wall::message::WireFailure;
 use crate::wasi::cli::capture::Captured;
+use toolcell_wall::contract;
+use toolcell_wall::failure::Failure;
 
 /// Bytes of an answer that holds no list: a refusal, or the walls that are missing.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 10;

@@ -8,9 +8,11 @@ use toolcell_walls::link::{self, Frame};
 
 use super::pending::PendingCall;
 use super::{SandboxProcess, State};
-use crate::load::start_code::StartCall;
+use crate::secrets::answer;
 use crate::wall::message::{self, CallId, FromSandbox, ToSandbox, clipped};
+use toolcell_wall::asking::Inquiry;
 use toolcell_wall::encoding;
+use toolcell_wall::start_call::StartCall;
 
 /// Messages about calls that have ended. An honest process sends none behind the end of a call.
 const STRAYS_MAX: u64 = 1_000;
@@ -56,7 +58,7 @@ impl SandboxProcess {
             }
             FromSandbox::Instantiated(_) => call.caller.instantiated(),
             FromSandbox::Progress { progress, total, message, .. } => {
-                let message = message.as_deref().map(|text| call.capabilities.redactor().text(text));
+                let message = message.map(|text| call.shown(text));
                 call.caller.progress(progress, total, message.as_deref());
             }
             FromSandbox::Log { level, message, .. } => call.log(level, &message),
@@ -119,23 +121,14 @@ impl SandboxProcess {
     }
 
     /// Asks the caller. The answers go back to the process.
-    fn ask(
-        self: &Arc<Self>,
-        id: CallId,
-        call: &Arc<PendingCall>,
-        asks: Vec<crate::caller::asking::Inquiry>,
-    ) -> Result<(), String> {
+    fn ask(self: &Arc<Self>, id: CallId, call: &Arc<PendingCall>, asks: Vec<Inquiry>) -> Result<(), String> {
         let mut asking = call.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let asks_already = asking.as_ref().is_some_and(|asking| !asking.is_finished());
         if asks_already || call.doors().charge(&asks).is_err() {
             return Err("it asks more than a call may".to_owned());
         }
         let redactor = call.capabilities.redactor();
-        let redacted = |ask: crate::caller::asking::Inquiry| crate::caller::asking::Inquiry {
-            key: ask.key,
-            question: ask.question.redacted(redactor),
-        };
-        let asks = asks.into_iter().map(redacted).collect();
+        let asks = asks.into_iter().map(|ask| answer::inquiry(redactor, ask)).collect();
         let (this, asked) = (Arc::clone(self), Arc::clone(call));
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| error.to_string())?;
         let open = call.doors().waited().open();

@@ -5,21 +5,21 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use toolcell_policy::{Denial, Limit, Limits};
+use toolcell_policy::{Denial, Limits};
 
 use super::starved::STARVED_MAX;
-use crate::bindings::contract::CallResult;
-use crate::caller::denials::Denials;
-use crate::caller::{Caller, LogLevel};
-use crate::failure::Failure;
 use crate::run::call::CallReport;
-use crate::run::redaction;
-use crate::run::weight::weigh;
+use crate::secrets::{Redactor, answer};
 use crate::wall::message::{self, WireReport};
-use crate::wall::rate::Rate;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::LINE_BYTES;
 use crate::wasi::doors::CallDoors;
+use toolcell_wall::caller::{Caller, LogLevel};
+use toolcell_wall::contract::CallResult;
+use toolcell_wall::denials::Denials;
+use toolcell_wall::failure::Failure;
+use toolcell_wall::rate::Rate;
+use toolcell_wall::weight;
 
 /// Messages about one call that the host takes a second, once those of [`MESSAGES_AT_ONCE`] are
 /// used up. One takes it about a microsecond, so a hostile call takes a tenth of one thread. An
@@ -152,6 +152,16 @@ impl PendingCall {
         }
     }
 
+    /// The text of a progress report without secrets. A process cuts a long one.
+    pub(super) fn shown(&self, mut text: String) -> String {
+        let redactor = self.capabilities.redactor();
+        if text.len() + char::MAX_LEN_UTF8 > message::PROGRESS_TEXT_BYTES_MAX {
+            return answer::beginning(redactor, &text);
+        }
+        answer::text(redactor, &mut text);
+        text
+    }
+
     /// A log line, charged to the call's limit here as well.
     pub(super) fn log(&self, level: LogLevel, message: &str) {
         let bytes = (message.len() as u64).saturating_add(LINE_BYTES);
@@ -175,29 +185,8 @@ pub(super) fn finished(
         Ok(report) => report.into_report(limits),
         Err(reason) => CallReport::not_run(Failure::SandboxEnded { reason }),
     };
-    let redactor = call.capabilities.redactor();
-    if let Ok(result) = report.outcome {
-        let mut answer = Ok(result);
-        redaction::answer(redactor, &mut answer);
-        let (bytes, items) = weigh(&answer);
-        report.usage.output_bytes = bytes;
-        report.outcome = match answer {
-            _ if bytes > limits.output_bytes() => Err(Failure::over(Limit::Output, limits)),
-            _ if items > limits.output_items() => Err(Failure::over(Limit::OutputItems, limits)),
-            answer => answer.map_err(Failure::from),
-        };
-    }
-    if let Err(Failure::InvalidInput(text) | Failure::Failed(text)) = &report.outcome
-        && text.len() as u64 > limits.output_bytes()
-    {
-        report.outcome = Err(Failure::over(Limit::Output, limits));
-    }
-    let texts = [Some(&mut report.captured.text), report.unfit.as_mut(), problems(&mut report.outcome)];
-    for text in texts.into_iter().flatten() {
-        if let std::borrow::Cow::Owned(clean) = redactor.text(text) {
-            *text = clean;
-        }
-    }
+    clean(call.capabilities.redactor(), &mut report);
+    report.outcome = weight::hold(report.outcome, limits, &mut report.usage);
     if let Some(doors) = call.doors.get() {
         let (more, number) = doors.denials();
         denials.extend(more);
@@ -220,18 +209,20 @@ pub(super) fn finished(
     report
 }
 
-/// The problems of arguments that did not fit.
-fn problems(outcome: &mut Result<CallResult, Failure>) -> Option<&mut String> {
-    match outcome {
-        Err(Failure::Unfit { problems }) => Some(problems),
-        _ => None,
+/// Takes secrets out of all that a report says: a process takes out none.
+fn clean(redactor: &Redactor, report: &mut CallReport<CallResult>) {
+    match &mut report.outcome {
+        Ok(result) => answer::result(redactor, result),
+        Err(failure) => answer::failure(redactor, failure),
     }
+    answer::text(redactor, &mut report.captured.text);
+    answer::optional(redactor, &mut report.unfit);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caller::NoCaller;
+    use toolcell_wall::caller::NoCaller;
 
     #[test]
     fn a_starved_process_has_more_time_for_a_call_but_not_without_end() {

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolcell_policy::{Invocation, Limit};
 
-use crate::failure::LimitReached;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Print;
+use toolcell_wall::failure::LimitReached;
 
 /// Bytes kept of the end of standard error. That is enough for a program's last message, and no
 /// more than a model has use for.

@@ -8,17 +8,18 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::{Denial, Limit, Limits};
 
 use super::{Door, DoorError, FrameReader, FrameWriter, Opening};
-use crate::caller::Caller;
-use crate::caller::asking::{AskBudget, Inquiry, Refusal, Waited};
 use crate::caller::consent::{self, Consenting};
-use crate::caller::denials::Denials;
-use crate::failure::Failure;
+use crate::caller::waited::Waited;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::http::{self, Requests};
 use crate::wasi::keyvalue::{self, KeptState, Session};
 use crate::wasi::net::{CallNet, LOOKUPS_AT_ONCE, NetGuard, NetLimits, OverDirection};
 use crate::wasi::sockets::Deciding;
 use crate::wasi::sockets::{self, Asked};
+use toolcell_wall::asking::{AskBudget, Inquiry, Refusal};
+use toolcell_wall::caller::Caller;
+use toolcell_wall::denials::Denials;
+use toolcell_wall::failure::Failure;
 
 /// Requests of a call that have a door while they wait for their turn. More wait in the sandbox
 /// process: they keep no descriptor of the host.

@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::caller::outside::Outside;
+use toolcell_wall::caller::Outside;
 
 /// Bytes of one frame of data: what a guest hands over at once.
 pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! Doors: how a guest in a sandbox process reaches the network and its state, through the host.
 //!
 //! The kernel lets a sandbox process open nothing. For each operation it asks the host for a door,
-//! one end of a stream socket ([`Outside`](crate::caller::outside::Outside)). The first frame says
+//! one end of a stream socket ([`Outside`](toolcell_wall::caller::Outside)). The first frame says
 //! what is wanted ([`Opening`]); frames of that operation follow, and closing the door gives it up.
 //! The kernel's buffers hold back whoever sends ahead of the reader.
 //!

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use toolcell_policy::{Askable, Denial, Limits};
 
 use super::CallDoors;
-use crate::caller::asking::{Asked, Inquiry, Kind};
-use crate::caller::outside::Outside;
-use crate::caller::{Caller, Consent, LogLevel, NoCaller, Trace};
 use crate::wasi::capabilities::Capabilities;
+use toolcell_wall::asking::{Asked, Inquiry, Kind};
+use toolcell_wall::caller::Outside;
+use toolcell_wall::caller::{Caller, Consent, LogLevel, NoCaller, Trace};
 
 /// The doors of one call, with the caller on either side.
 pub(crate) struct TestDoors {

@@ -16,7 +16,7 @@ use super::listing::{self, Listing, Step};
 use super::mount::{MountTarget, MountedPath};
 use super::open::OpenRequest;
 use super::refused::{Refused, code};
-use crate::caller::denials::Denials;
+use toolcell_wall::denials::Denials;
 
 /// The files of a call with the other parts of its store that the interface needs.
 pub(crate) struct FilesView<'a> {

@@ -20,16 +20,13 @@ use super::open::OpenRequest;
 use super::prepared::Prepared;
 use super::refused::Refused;
 use super::streams::{Reader, Writer};
-use crate::engine::duties;
 
 type Result<T> = std::result::Result<T, Refused>;
 type Fd = Resource<Descriptor>;
 
 impl FilesView<'_> {
-    /// Does a bounded piece of work where nothing else waits for the thread, and no folder is being
-    /// counted that it may ask about.
+    /// Does a bounded piece of work once no folder is being counted that it may ask about.
     async fn away<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        duties::leave().await;
         let prepared = Arc::clone(self.files.prepared());
         for account in prepared.accounts().filter(|account| account.is_counted()) {
             let account = account.clone();

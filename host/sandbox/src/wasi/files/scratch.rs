@@ -21,7 +21,6 @@ use rustix::fs::OFlags;
 use toolcell_policy::Quota;
 
 use super::ledger::Account;
-use crate::engine::duties;
 
 /// The file whose lock says that a folder is in use.
 const LOCK: &str = ".lock";
@@ -167,7 +166,7 @@ impl Drop for Scratch {
         let remove = move || drop(remove(&home.dir, name));
         match tokio::runtime::Handle::try_current() {
             // There may be thousands of files in it. A sandbox process has one thread for calls.
-            Ok(runtime) if duties::is_here() || self.home.own.is_none() => drop(runtime.spawn_blocking(remove)),
+            Ok(runtime) if self.home.own.is_none() => drop(runtime.spawn_blocking(remove)),
             _ => remove(),
         }
     }

@@ -10,7 +10,6 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use super::bindings::types::ErrorCode;
 use super::handle::{self, PIECE_BYTES_MAX, Position};
-use crate::engine::duties;
 
 /// Reads on from a position.
 pub(crate) struct Reader {
@@ -52,9 +51,7 @@ impl InputStream for Reader {
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for Reader {
-    async fn ready(&mut self) {
-        duties::leave().await;
-    }
+    async fn ready(&mut self) {}
 }
 
 /// Writes on from a position, or always at the end.
@@ -144,7 +141,6 @@ impl Writer {
 #[wasmtime_wasi::async_trait]
 impl Pollable for Writer {
     async fn ready(&mut self) {
-        duties::leave().await;
         let State::Held(writing, length) = &mut self.state else { return };
         let length = *length;
         let written = writing.await.unwrap_or(Err(ErrorCode::Io));

@@ -21,8 +21,8 @@ use super::client::HttpClient;
 use super::connections::{Connection, Sender};
 use super::framing::{Expected, Heads};
 use super::{fault, fields, proxy, tls};
-use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, Metered, NetLimits, dial};
+use toolcell_wall::denials::Denials;
 
 /// Bytes that a connection of HTTP/1.1 has received and not read yet, at the most. Headers must fit
 /// as well.

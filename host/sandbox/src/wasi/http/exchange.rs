@@ -20,10 +20,10 @@ use super::incoming::{self, BodyTerms, Incoming};
 use super::inject::NotInjected;
 use super::outgoing::{Outgoing, Sent};
 use super::{fault, fields, framing};
-use crate::caller::Requested;
-use crate::caller::denials::Denials;
 use crate::secrets::Redactor;
 use crate::wasi::net::{CallNet, NetLimits};
+use toolcell_wall::caller::Requested;
+use toolcell_wall::denials::Denials;
 
 /// Times that the parts of a request may take: the limits, or less where the guest wants less.
 #[derive(Clone, Copy)]

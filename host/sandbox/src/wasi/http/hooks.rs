@@ -16,9 +16,9 @@ use wasmtime_wasi_http::{
 use super::fields;
 use super::outside::OutsideRequests;
 use super::requests::Sending;
-use crate::caller::Caller;
 use crate::wasi::net::{CallNet, NetLimits};
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::Caller;
 
 /// Bytes that a guest hands over at once, and that wait for the connection to take them.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -10,8 +10,8 @@ use super::connect::Connector;
 use super::connections::IdleConnections;
 use super::exchange::{Exchange, PhaseLimits, Worker};
 use super::{fault, fields};
-use crate::caller::denials::Denials;
 use crate::wasi::net::CallNet;
+use toolcell_wall::denials::Denials;
 
 /// The HTTP requests of one call. Cheap to clone.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 //! the log.
 use std::io;
 
-use crate::failure::Failure;
+use toolcell_wall::failure::Failure;
 
 /// Why a component's state cannot be used at all. Said while loading, to the operator: it may name
 /// paths.

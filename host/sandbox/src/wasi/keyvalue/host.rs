@@ -8,7 +8,6 @@ use super::error::Refusal;
 use super::operations::{Operation, Outcome};
 use super::outside::OutsideState;
 use super::store::check_count;
-use crate::engine::duties;
 use crate::engine::fuel::HostFuel;
 use crate::wasi::doors::bounded::{Blob, List};
 
@@ -92,10 +91,8 @@ impl WriteCost {
 }
 
 impl KeyvalueView<'_> {
-    /// Does an operation on the bucket of this name. It may take long, so the call leaves the
-    /// protocol's threads.
+    /// Does an operation on the bucket of this name.
     async fn perform(&mut self, bucket: &str, operation: Operation) -> Result<Outcome, Trouble> {
-        duties::leave().await;
         match &mut self.state {
             Some(state) => state.perform(bucket, operation).await,
             None => Err(Trouble::Guest(Error::AccessDenied)),

@@ -11,9 +11,9 @@ use super::keeper::Place;
 use super::reading::ChangeNotice;
 use super::session::Session;
 use super::store::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, BucketPath, PAGE_KEYS_MAX, check_key, check_keys};
-use crate::caller::Caller;
-use crate::caller::denials::Denials;
 use crate::wasi::doors::bounded::{Blob, List};
+use toolcell_wall::caller::Caller;
+use toolcell_wall::denials::Denials;
 
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;

@@ -10,10 +10,10 @@ use super::error::Fault;
 use super::host::Trouble;
 use super::operations::{KeptState, Operation, Outcome};
 use super::store::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, KEY_BYTES_MAX};
-use crate::caller::outside::Outside;
-use crate::failure::Failure;
 use crate::wasi::doors::frame::HOST_BYTES_MAX;
 use crate::wasi::doors::{Door, DoorError, FrameReader, FrameWriter, Opening};
+use toolcell_wall::caller::Outside;
+use toolcell_wall::failure::Failure;
 
 /// Bytes of an item of a batch beside its key and value: the lengths of both, and an address.
 const ITEM_BYTES: usize = 16;

@@ -4,8 +4,8 @@ use super::keeper::Place;
 use super::operations::{Operation, Outcome, bucket_named};
 use super::session::Session;
 use super::store::BucketPath;
-use crate::caller::Caller;
 use crate::wasi::capabilities::Capabilities;
+use toolcell_wall::caller::Caller;
 
 impl Capabilities {
     /// True if there is state to read.

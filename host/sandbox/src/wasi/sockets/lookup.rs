@@ -14,14 +14,14 @@ use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
 use super::bindings::wasi::sockets::ip_name_lookup::{Host, HostResolveAddressStream};
 use super::message::{Addresses, Code};
-use crate::caller::denials::Denials;
-use crate::caller::outside::Outside;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::doors::bounded::List;
 use crate::wasi::doors::frame::HOST_BYTES_MAX;
 use crate::wasi::doors::{Door, Opening};
 use crate::wasi::net::{CallNet, LookupError, Resolver};
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::Outside;
+use toolcell_wall::denials::Denials;
 
 /// Bytes of a name that the host is asked for: more than any name has.
 const NAME_BYTES_MAX: usize = 1 << 10;

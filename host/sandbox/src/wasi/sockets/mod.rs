@@ -51,10 +51,10 @@ pub(crate) use message::{TcpWanted, UdpWanted};
 pub(crate) use serve_tcp::serve as serve_tcp;
 pub(crate) use serve_udp::serve as serve_udp;
 
-use crate::caller::denials::Denials;
-use crate::caller::outside::Outside;
 use crate::wasi::net::CallNet;
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::Outside;
+use toolcell_wall::denials::Denials;
 
 /// Everything of `wasi:sockets`.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {

@@ -19,10 +19,10 @@ use super::is_implicit;
 use super::message::{TcpSaid, TcpWanted};
 use super::options::Options;
 use super::streams::{Input, Output};
-use crate::caller::outside::Outside;
 use crate::wasi::doors::frame::HOST_BYTES_MAX;
 use crate::wasi::doors::{Door, FrameReader, FrameWriter, Opening};
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::Outside;
 
 type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
 

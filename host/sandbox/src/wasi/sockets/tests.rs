@@ -20,13 +20,13 @@ use super::bindings::wasi::sockets::{tcp_create_socket, udp_create_socket};
 use super::message::{TcpWanted, UdpWanted};
 use super::options::Options;
 use super::tcp::TcpSocket;
-use crate::caller::Consent;
 use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::doors::Opening;
 use crate::wasi::doors::testing::TestDoors;
 use crate::wasi::net::testing::NameServer;
 use crate::wasi::sockets::bindings::wasi::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream as _};
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::Consent;
 
 const V4: IpAddressFamily = IpAddressFamily::Ipv4;
 

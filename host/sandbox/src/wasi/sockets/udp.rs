@@ -16,11 +16,11 @@ use super::bindings::wasi::sockets::udp_create_socket;
 use super::message::{PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
 use super::options::Options;
 use super::tcp::is_remote;
-use crate::caller::outside::Outside;
 use crate::wasi::doors::bounded::Blob;
 use crate::wasi::doors::frame::{HOST_BYTES_MAX, decoded};
 use crate::wasi::doors::{Door, DoorError, Frame, FrameReader, FrameWriter, Opening};
 use crate::wasi::state::CallState;
+use toolcell_wall::caller::Outside;
 
 /// Packets that are sent or received at once, as wasmtime-wasi has it.
 const PACKETS_MAX: usize = 16;

@@ -19,7 +19,7 @@ use toolcell_mcp::{ToolList, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
 use toolcell_sandbox::{
     COMPONENT_BYTES_MAX, CallReport, Digest, HeldComponent, ListedBeside, Listing, SchemaLimits, ShapeName,
-    WrittenDescriptions, WrittenSchemas, check_definitions, contract,
+    WrittenDescriptions, check_definitions, contract,
 };
 use toolcell_schema::SchemaFindings;
 use toolcell_shared::{Embedded, SharedState};
@@ -487,10 +487,7 @@ impl Builder {
         typed::check_functions(policy, &component)?;
         // The manifest's own, before those that the component lists: a look at these may end early.
         let mut tools = program::tools(policy, &component);
-        let written = tools
-            .iter()
-            .map(|tool| WrittenSchemas { input: &tool.input_schema_json, output: tool.output_schema_json.as_deref() });
-        let mut schemas = check_definitions(written, &SchemaLimits::of(policy.load(), time));
+        let mut schemas = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
         if component.shape() == ShapeName::Program {
             return Ok(BuiltComponent::Changed(ListedComponent {
                 component,

@@ -153,7 +153,7 @@ impl Loaded {
         let component = ToolComponent::load(sandbox, &plan.component()).unwrap();
         let tools = component.list_tools(&Limits::default(), &Descriptions::default()).await.outcome.unwrap();
         assert_eq!(component.left_out(), []);
-        let schema = |tool: &crate::bindings::contract::Tool| serde_json::from_str(&tool.input_schema_json).unwrap();
+        let schema = |tool: &toolcell_wall::contract::Tool| serde_json::from_str(&tool.input_schema_json).unwrap();
         let validators = tools.iter().map(|tool| jsonschema::draft202012::new(&schema(tool)).unwrap()).collect();
         Self { component, validators }
     }

@@ -21,9 +21,9 @@ use super::host::NewTimes;
 use super::listing::Step;
 use super::open::OpenRequest;
 use super::{Descriptor, Files, FilesView, Prepared, Refused, Surroundings};
-use crate::caller::NoCaller;
-use crate::caller::denials::Denials;
 use crate::wasi::grant_problem::GrantProblem;
+use toolcell_wall::caller::NoCaller;
+use toolcell_wall::denials::Denials;
 
 const READ: DescriptorFlags = DescriptorFlags::READ;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;

@@ -16,10 +16,10 @@ use super::super::exchange::Worker;
 use super::super::held;
 use super::super::requests::Sending;
 use super::message::{Answer, BodyEnd, RequestHead, ResponseHead, fields};
-use crate::caller::outside::Outside;
 use crate::wasi::doors::frame::{HOST_BYTES_MAX, decoded};
 use crate::wasi::doors::{Door, DoorError, Frame, FrameReader, FrameWriter, Opening, http_doors_max};
 use crate::wasi::net::CallNet;
+use toolcell_wall::caller::Outside;
 
 /// The requests of one call, made through its way out.
 pub(crate) struct OutsideRequests {

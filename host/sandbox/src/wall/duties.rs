@@ -35,7 +35,7 @@ pub fn leaves() -> bool {
 }
 
 /// True if this thread has other duties.
-pub(crate) fn is_here() -> bool {
+fn is_here() -> bool {
     HAS_DUTIES.get()
 }
 

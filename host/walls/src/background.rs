@@ -9,7 +9,7 @@
 /// Lets every other thread go first from now on. Best effort: a thread that cannot be told works as
 /// others do.
 #[cfg(target_os = "linux")]
-pub(crate) fn give_way() {
+pub fn give_way() {
     use thread_priority::unix::{
         NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
     };
@@ -17,8 +17,9 @@ pub(crate) fn give_way() {
     let _ = set_thread_priority_and_policy(thread_native_id(), thread_priority::ThreadPriority::Min, idle);
 }
 
+/// Other systems have no such priority.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn give_way() {}
+pub fn give_way() {}
 
 /// Lets this thread step back from now on, for work that takes long and that somebody waits for.
 /// Best effort, and never taken back.

@@ -1,7 +1,5 @@
 //! Why a call gave no result: one variant per cause, with a text for the model and one for the
 //! operator.
-use std::any::Any;
-
 use toolcell_audit::Outcome;
 use toolcell_policy::{Limit, Limits};
 
@@ -10,7 +8,6 @@ use toolcell_policy::{Limit, Limits};
 /// `Display` is the external text: one clear sentence for the model, without host paths, addresses
 /// or backtraces. [`Failure::detail`] is for the operator's log.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Failure {
     /// The tool says the arguments are wrong.
     #[error("{0}")]
@@ -143,20 +140,4 @@ impl Failure {
 /// The error of a host function that ends its call at one of the call's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the call has reached its limit \"{}\"", .0.spec().key)]
-pub(crate) struct LimitReached(pub(crate) Limit);
-
-/// Characters shown of the words of a panic.
-const PANIC_CHARS_SHOWN: usize = 400;
-
-/// The words of a panic, on one line.
-pub(crate) fn panic_line(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let plain = |character: char| if character.is_control() { ' ' } else { character };
-    text.unwrap_or("it panicked without words").chars().take(PANIC_CHARS_SHOWN).map(plain).collect()
-}
-
-/// The error and its causes on one line, without the backtrace that `Debug` may append.
-pub(crate) fn one_line(error: &wasmtime::Error) -> String {
-    let causes: Vec<String> = error.chain().map(|cause| cause.to_string().replace('\n', " ")).collect();
-    causes.join(": ")
-}
+pub struct LimitReached(pub Limit);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 /// A supply that messages are taken from, and that fills up again.
 #[derive(Debug)]
-pub(crate) struct Rate {
+pub struct Rate {
     most: u64,
     per_second: u64,
     supply: Mutex<Supply>,
@@ -19,12 +19,13 @@ struct Supply {
 
 impl Rate {
     /// A full supply of `most`, which `per_second` fills up.
-    pub(crate) fn new(most: u64, per_second: u64) -> Self {
+    #[must_use]
+    pub fn new(most: u64, per_second: u64) -> Self {
         Self { most, per_second, supply: Mutex::new(Supply { left: most, counted: Instant::now() }) }
     }
 
     /// Takes so much out. False, and nothing is taken, where there is not so much.
-    pub(crate) fn take(&self, cost: u64) -> bool {
+    pub fn take(&self, cost: u64) -> bool {
         let mut supply = self.supply.lock().unwrap_or_else(PoisonError::into_inner);
         // The clock is looked at only when the supply runs out: most calls never get there.
         if supply.left < cost {

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::caller::Caller;
-use crate::failure::Failure;
+use toolcell_wall::caller::Caller;
+use toolcell_wall::failure::Failure;
 
 /// At most one instance, for one caller. Its calls run one after the other. The host knows it by
 /// its number in a process, which has the instance itself.
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// answer. A guest that was stopped half-way is in no known state.
 pub struct ReusedInstance<I> {
     place: Arc<Mutex<Place<I>>>,
-    times: Option<Times>,
+    times: Times,
 }
 
 /// The times after which an instance is given up.
@@ -45,7 +45,7 @@ impl<I> Default for Place<I> {
 /// The right to use the instance, and the only one.
 pub(crate) struct InstanceLease<I> {
     place: OwnedMutexGuard<Place<I>>,
-    times: Option<Times>,
+    times: Times,
     made: Instant,
 }
 
@@ -54,17 +54,7 @@ impl<I: Send + 'static> ReusedInstance<I> {
     /// up.
     #[must_use]
     pub fn new(idle: Duration, lifetime: Duration) -> Self {
-        Self { place: Arc::default(), times: Some(Times { idle, lifetime }) }
-    }
-
-    /// None yet. An instance is kept for as long as this value: somebody else looks at the time.
-    pub(crate) fn without_times() -> Self {
-        Self { place: Arc::default(), times: None }
-    }
-
-    /// True if there is an instance, and no call uses it.
-    pub(crate) fn has_one(&self) -> bool {
-        self.place.try_lock().is_ok_and(|place| place.live.is_some())
+        Self { place: Arc::default(), times: Times { idle, lifetime } }
     }
 
     /// Waits until no other call uses the instance; gives it where there is one that may still be
@@ -83,14 +73,13 @@ impl<I: Send + 'static> ReusedInstance<I> {
             () = caller.cancelled() => return Err(Failure::Cancelled),
         };
         let now = Instant::now();
-        let times = self.times;
-        let usable = place.live.take().filter(|live| {
-            times.is_none_or(|Times { idle, lifetime }| {
-                now.duration_since(live.used) < idle && now.duration_since(live.made) < lifetime
-            })
-        });
+        let Times { idle, lifetime } = self.times;
+        let usable = place
+            .live
+            .take()
+            .filter(|live| now.duration_since(live.used) < idle && now.duration_since(live.made) < lifetime);
         let made = usable.as_ref().map_or(now, |live| live.made);
-        Ok((InstanceLease { place, times, made }, usable.map(|live| live.instance)))
+        Ok((InstanceLease { place, times: self.times, made }, usable.map(|live| live.instance)))
     }
 }
 
@@ -103,7 +92,7 @@ impl<I: Send + 'static> InstanceLease<I> {
     /// Keeps the instance for the next call, and has it given up once it was idle for too long.
     pub(crate) fn keep(mut self, instance: I) {
         self.place.live = Some(ReusableInstance { instance, made: self.made, used: Instant::now() });
-        let Some(Times { idle, .. }) = self.times else { return };
+        let idle = self.times.idle;
         if !std::mem::replace(&mut self.place.watched, true) {
             let place = Arc::downgrade(OwnedMutexGuard::mutex(&self.place));
             drop(tokio::spawn(give_up_when_idle(place, idle)));
@@ -136,7 +125,7 @@ async fn give_up_when_idle<I>(place: Weak<Mutex<Place<I>>>, idle: Duration) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::caller::NoCaller;
+    use toolcell_wall::caller::NoCaller;
 
     const WAIT: Duration = Duration::from_secs(1);
     const LONG: Duration = Duration::from_secs(3_600);

@@ -16,7 +16,7 @@ const TOLD_MAX: u64 = 64;
 /// The denials of one call. Cheap to clone: host functions that outlive a borrow of the store hold
 /// one.
 #[derive(Clone)]
-pub(crate) struct Denials(Arc<Mutex<Log>>);
+pub struct Denials(Arc<Mutex<Log>>);
 
 struct Log {
     caller: Arc<dyn Caller>,
@@ -25,25 +25,27 @@ struct Log {
 }
 
 impl Denials {
-    pub(crate) fn new(caller: Arc<dyn Caller>) -> Self {
+    /// None yet. This caller is told.
+    #[must_use]
+    pub fn new(caller: Arc<dyn Caller>) -> Self {
         Self(Arc::new(Mutex::new(Log { caller, kept: Vec::new(), count: 0 })))
     }
 
     /// The call begins, or ends: from now on, this caller is told. Forgets the denials of an
     /// earlier call.
-    pub(crate) fn hand_to(&self, caller: Arc<dyn Caller>) {
+    pub fn hand_to(&self, caller: Arc<dyn Caller>) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *log = Log { caller, kept: Vec::new(), count: 0 };
     }
 
     /// The guest asked for something and does not get it.
-    pub(crate) fn add(&self, denial: Denial) {
+    pub fn add(&self, denial: Denial) {
         self.add_with(|| denial);
     }
 
     /// The guest asked for something and does not get it. Nothing is worked out for a denial that
     /// is only counted.
-    pub(crate) fn add_with(&self, denial: impl FnOnce() -> Denial) {
+    pub fn add_with(&self, denial: impl FnOnce() -> Denial) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.count += 1;
         if log.count > TOLD_MAX {
@@ -57,17 +59,19 @@ impl Denials {
     }
 
     /// True if its caller wants to be told of HTTP requests.
-    pub(crate) fn notes_requests(&self) -> bool {
+    #[must_use]
+    pub fn notes_requests(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).caller.notes_requests()
     }
 
     /// The guest made an HTTP request.
-    pub(crate) fn requested(&self, request: &Requested<'_>) {
+    pub fn requested(&self, request: &Requested<'_>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).caller.requested(request);
     }
 
     /// The first denials, and the number of all.
-    pub(crate) fn take(&self) -> (Vec<Denial>, u64) {
+    #[must_use]
+    pub fn take(&self) -> (Vec<Denial>, u64) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut log.kept), log.count)
     }

@@ -1,22 +1,39 @@
 //! The size of an answer: every text and every byte of it, as it will go to the client, and the
-//! memory that lists within an item take. No limits here.
-use crate::bindings::contract::{Annotations, CallResult, Content, Failure, Icon, ResourceBody, ResourceLink};
+//! memory that lists within an item take.
+use toolcell_audit::Usage;
+use toolcell_policy::{Limit, Limits};
+
+use crate::contract::{Annotations, CallResult, Content, Icon, ResourceBody, ResourceLink};
+use crate::failure::Failure;
 
 /// Bytes and content items of an answer. Pictures, sounds and blobs count as base64, as they are
 /// sent. The braces and keys around them do not count. An icon, and a size of one, counts the
 /// memory that it takes beside its texts: it may have none.
-pub(crate) fn weigh(answer: &Result<CallResult, Failure>) -> (u64, usize) {
-    match answer {
-        Ok(result) => weigh_result(result),
-        Err(Failure::InvalidInput(text) | Failure::Failed(text)) => (text.len() as u64, 0),
-    }
-}
-
-/// As [`weigh`], of a result.
-pub(crate) fn weigh_result(result: &CallResult) -> (u64, usize) {
+#[must_use]
+pub fn weigh(result: &CallResult) -> (u64, usize) {
     let content: usize = result.content.iter().map(content).sum();
     let bytes = content + optional(&result.structured_json) + optional(&result.meta_json);
     (bytes as u64, result.content.len())
+}
+
+/// The outcome of a call, held to the limits on its output. Its bytes are noted in the usage.
+///
+/// # Errors
+/// The failure that it was, or the limit that it is past.
+pub fn hold(outcome: Result<CallResult, Failure>, limits: &Limits, usage: &mut Usage) -> Result<CallResult, Failure> {
+    let (bytes, items) = match &outcome {
+        Ok(result) => weigh(result),
+        Err(Failure::InvalidInput(text) | Failure::Failed(text)) => (text.len() as u64, 0),
+        Err(_) => return outcome,
+    };
+    usage.output_bytes = bytes;
+    if bytes > limits.output_bytes() {
+        return Err(Failure::over(Limit::Output, limits));
+    }
+    if items > limits.output_items() {
+        return Err(Failure::over(Limit::OutputItems, limits));
+    }
+    outcome
 }
 
 fn content(item: &Content) -> usize {
@@ -66,7 +83,7 @@ fn base64(bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::contract::{MediaContent, Role, TextContent};
+    use crate::contract::{MediaContent, Role, TextContent};
 
     #[test]
     fn nothing_that_is_sent_is_left_out() {
@@ -94,8 +111,10 @@ mod tests {
         ];
         for (item, bytes) in rows {
             let result = CallResult { content: vec![item], structured_json: None, is_error: false, meta_json: None };
-            assert_eq!(weigh(&Ok(result)), (bytes, 1));
+            assert_eq!(weigh(&result), (bytes, 1));
         }
-        assert_eq!(weigh(&Err(Failure::Failed("four".into()))), (4, 0));
+        let mut usage = Usage::default();
+        let failed = hold(Err(Failure::Failed("four".into())), &Limits::default(), &mut usage);
+        assert_eq!((failed, usage.output_bytes), (Err(Failure::Failed("four".into())), 4));
     }
 }

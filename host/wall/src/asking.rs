@@ -1,0 +1,214 @@
+//! The contract's `asking`: a guest's questions to the person behind its caller, and their budget.
+//! Must not hold: how anybody is asked.
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use toolcell_policy::{Limit, Limits};
+
+use crate::failure::Failure;
+
+/// The kind of a question to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// The person fills in a form.
+    Form,
+    /// The person goes to a page.
+    Page,
+    /// The client's model writes a message.
+    Sampling,
+    /// The client tells the folders that it works in.
+    Roots,
+}
+
+/// A form for the person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Form {
+    /// Why it is asked, for the person.
+    pub message: String,
+    /// A JSON Schema as MCP restricts it.
+    pub schema_json: String,
+}
+
+/// A page for the person, for what must not pass through the client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    /// Why, for the person.
+    pub message: String,
+    /// An `https:` address.
+    pub url: String,
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Question {
+    /// A form to fill in.
+    Form(Form),
+    /// A page to go to.
+    Page(Page),
+    /// The params of `sampling/createMessage` as a JSON object.
+    Sampling(String),
+    /// The folders that the client works in.
+    Roots,
+}
+
+/// A question, and the key that tells it from the others of its call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inquiry {
+    /// 1 to 64 of `A-Z a-z 0-9 _ -`.
+    pub key: String,
+    /// The question.
+    pub question: Question,
+}
+
+/// A folder or file that the client works in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    /// A `file:` URI.
+    pub uri: String,
+    /// A name for people.
+    pub name: Option<String>,
+}
+
+/// One answer. It fits its question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The person agreed, and this is what was filled in: a JSON object.
+    Accepted(String),
+    /// The person said no.
+    Declined,
+    /// The person chose nothing.
+    Dismissed,
+    /// The model's message, as a JSON object.
+    Message(String),
+    /// The folders.
+    Roots(Vec<Root>),
+}
+
+/// Why there are no answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// The client cannot be asked this.
+    Unsupported(Kind),
+    /// A question is not well formed: its problem.
+    Invalid(String),
+    /// More was asked than the call may ask: which limit.
+    OverLimit(String),
+    /// Nobody answered in time.
+    TimedOut,
+    /// The answer is an error or does not fit: its problem.
+    Failed(String),
+}
+
+/// The result of asking.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Asked {
+    /// The answers in the order of the questions, or the refusal.
+    Answered(Result<Vec<Answer>, Refusal>),
+    /// The call ends here: its caller has the questions, and calls again with the answers; or is
+    /// refused, and this is why.
+    Ended(Option<String>),
+}
+
+/// Ends a guest that has asked where its call ends.
+#[derive(Debug, thiserror::Error)]
+#[error("the call ended where the guest asked")]
+pub struct EndedByAsking {
+    /// Why its caller is refused; `None` where it may call again with the answers.
+    pub refused: Option<String>,
+}
+
+/// The remaining budget of questions of one call. Each end counts for itself.
+#[derive(Debug)]
+pub struct AskBudget {
+    asks: u64,
+    asked: u64,
+    ask_bytes: u64,
+    wait_left: Duration,
+}
+
+impl From<&EndedByAsking> for Failure {
+    fn from(ended: &EndedByAsking) -> Self {
+        Self::Asked { refused: ended.refused.clone() }
+    }
+}
+
+impl Question {
+    /// The kind of question.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Form(_) => Kind::Form,
+            Self::Page(_) => Kind::Page,
+            Self::Sampling(_) => Kind::Sampling,
+            Self::Roots => Kind::Roots,
+        }
+    }
+
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Form(Form { message, schema_json }) => message.len() + schema_json.len(),
+            Self::Page(Page { message, url }) => message.len() + url.len(),
+            Self::Sampling(params) => params.len(),
+            Self::Roots => 0,
+        }
+    }
+}
+
+impl AskBudget {
+    /// The whole budget of a call with these limits.
+    #[must_use]
+    pub fn of(limits: &Limits) -> Self {
+        Self {
+            asks: limits.get(Limit::Asks),
+            asked: 0,
+            ask_bytes: limits.get(Limit::AskBytes),
+            wait_left: limits.ask_wait(),
+        }
+    }
+
+    /// True if the call may ask at all.
+    #[must_use]
+    pub fn may_ask(&self) -> bool {
+        self.asks > 0
+    }
+
+    /// Time that the call may still wait for a person.
+    #[must_use]
+    pub fn wait_left(&self) -> Duration {
+        self.wait_left
+    }
+
+    /// Takes time in which the call waited from the budget.
+    pub fn waited(&mut self, time: Duration) {
+        self.wait_left = self.wait_left.saturating_sub(time);
+    }
+
+    /// Takes one question of the host's own from the budget. False if none is left.
+    pub fn charge_own(&mut self) -> bool {
+        let left = self.asked < self.asks;
+        self.asked += u64::from(left);
+        left
+    }
+
+    /// Takes these questions from the budget.
+    ///
+    /// # Errors
+    /// They are more or larger than the call may ask.
+    pub fn charge(&mut self, asks: &[Inquiry]) -> Result<(), Refusal> {
+        let over = |limit: Limit, value: u64, what: &str| {
+            let spec = limit.spec();
+            Refusal::OverLimit(format!("{what} {} (limit \"{}\")", spec.show(value), spec.key))
+        };
+        let asked = self.asked.saturating_add(asks.len() as u64);
+        if asked > self.asks {
+            return Err(over(Limit::Asks, self.asks, "the call asks more questions than"));
+        }
+        let bytes = |ask: &Inquiry| ask.key.len() + ask.question.bytes();
+        if asks.iter().any(|ask| bytes(ask) as u64 > self.ask_bytes) {
+            return Err(over(Limit::AskBytes, self.ask_bytes, "a question is larger than"));
+        }
+        self.asked = asked;
+        Ok(())
+    }
+}

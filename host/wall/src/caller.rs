@@ -1,0 +1,208 @@
+//! The sender of a call, as a guest's process and the host see it. No protocol: the server puts MCP
+//! behind it.
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use toolcell_policy::{Askable, Denial, HttpAsk};
+
+use crate::asking::{Asked, Inquiry, Kind, Refusal};
+
+/// The level of a log line: those of RFC 5424, least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LogLevel {
+    /// For whoever looks for a fault.
+    Debug,
+    /// For information.
+    Info,
+    /// Normal, and worth a notice.
+    Notice,
+    /// Something may go wrong.
+    Warning,
+    /// Something went wrong.
+    Error,
+    /// A part failed.
+    Critical,
+    /// Somebody must act at once.
+    Alert,
+    /// Nothing works.
+    Emergency,
+}
+
+/// The caller's trace context (W3C Trace Context and Baggage).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// `traceparent`, such as `00-<trace id>-<span id>-01`.
+    pub traceparent: String,
+    /// `tracestate`, where the caller sent one.
+    pub tracestate: Option<String>,
+    /// `baggage`, where the caller sent one.
+    pub baggage: Option<String>,
+}
+
+/// An HTTP request of a guest that was permitted, up to the head of its response.
+#[derive(Debug)]
+pub struct Requested<'a> {
+    /// The request, in its normal form.
+    pub ask: &'a HttpAsk,
+    /// When it began, waiting for its turn and connecting included.
+    pub began: SystemTime,
+    /// The status of the response, or the name of the error that the guest has instead.
+    pub came: Result<u16, &'a str>,
+}
+
+/// A person's answer to a request that no rule allows.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// It is allowed.
+    Given,
+    /// It is not, or nobody could be asked.
+    Refused,
+    /// The call ends here: as [`Asked::Ended`].
+    Ended(Option<String>),
+}
+
+/// The sender of a call. It takes the guest's messages while the guest runs, and knows if an answer
+/// is still wanted.
+///
+/// Every method is called from the guest's worker thread and must not block.
+pub trait Caller: Send + Sync + 'static {
+    /// The guest reports its progress.
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
+    /// The guest's instance is there, and begins to run: for measuring the parts of a call.
+    fn instantiated(&self) {}
+    /// True if it wants to be told at once what the instance takes before it runs.
+    fn notes_use(&self) -> bool {
+        false
+    }
+    /// The guest has computed for a while, and used so much so far. The fuel is that at the last
+    /// call of one of its functions: a loop without calls has used more.
+    fn used(&self, fuel: u64, memory_bytes: u64) {
+        let _ = (fuel, memory_bytes);
+    }
+    /// True if it wants to be told of HTTP requests.
+    fn notes_requests(&self) -> bool {
+        false
+    }
+    /// The guest made an HTTP request, whose response has begun or will not come.
+    fn requested(&self, request: &Requested<'_>) {
+        let _ = request;
+    }
+    /// The guest says that what is read at this address has changed.
+    fn updated(&self, uri: &str) {
+        let _ = uri;
+    }
+    /// True if it wants to be told of changed entries of state that the guest keeps.
+    fn notes_state(&self) -> bool {
+        false
+    }
+    /// The call has changed these entries of a bucket, or may have.
+    fn state_changed(&self, bucket: &str, keys: &[String]) {
+        let _ = (bucket, keys);
+    }
+    /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
+    fn log(&self, level: LogLevel, message: &str);
+    /// True if a line of this level would reach anybody.
+    fn log_enabled(&self, level: LogLevel) -> bool;
+    /// The guest asked for something that its tool is not granted.
+    fn denied(&self, denial: &Denial);
+    /// The caller's name, such as `local`: it keeps apart what different callers' calls leave
+    /// behind.
+    fn name(&self) -> &str;
+    /// True if the caller has given up.
+    fn is_cancelled(&self) -> bool;
+    /// Resolves once the caller has given up; never, where it cannot.
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// True if it can be asked a question of this kind.
+    fn supports(&self, kind: Kind) -> bool;
+    /// True if params of a question to its model may have `tools` and `toolChoice`.
+    fn supports_sampling_tools(&self) -> bool {
+        false
+    }
+    /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the
+    /// future takes them back.
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
+    /// True if a person has allowed this already, for more than one call.
+    fn has_consent(&self, offer: &Askable) -> bool {
+        let _ = offer;
+        false
+    }
+    /// Asks a person to allow it, for this call at least. The sandbox has already charged the
+    /// question to the call's limits; dropping the future takes it back.
+    fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+        let _ = offer;
+        Box::pin(std::future::ready(Consent::Refused))
+    }
+    /// The trace context that came with the request.
+    fn trace(&self) -> Option<Trace>;
+    /// The request's own `_meta` as a JSON object.
+    fn meta_json(&self) -> String;
+    /// The extensions of the protocol that its program declares, as a JSON object.
+    fn extensions_json(&self) -> String {
+        "{}".to_owned()
+    }
+    /// The call's way out of its sandbox process. `None` where nothing is granted: while a
+    /// component lists its tools.
+    fn outside(&self) -> Option<Arc<dyn Outside>> {
+        None
+    }
+    /// The call's sandbox process sent through a door what no honest one sends, and that door was
+    /// closed. Told once in a call; the text is for the operator.
+    fn misused(&self, what: &str) {
+        let _ = what;
+    }
+    /// The server that keeps state for all replicas was away, and the guest was told. The text is
+    /// for the operator.
+    fn state_away(&self, why: &str) {
+        let _ = why;
+    }
+}
+
+/// The way out of a sandbox process. The process itself may open nothing. For each operation it
+/// asks the host for a *door*: one end of a stream socket, whose other end the host serves.
+pub trait Outside: Send + Sync {
+    /// A new door, to nothing in particular: the first frame on it says what is wanted. Closing it
+    /// gives the operation up.
+    ///
+    /// The future fails where the host gives no door, because the call has ended or has too many.
+    fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>>;
+}
+
+/// A caller that wants nothing but the answer: used while loading and by one-shot commands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCaller;
+
+impl Caller for NoCaller {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
+    fn log(&self, _: LogLevel, _: &str) {}
+    fn log_enabled(&self, _: LogLevel) -> bool {
+        false
+    }
+    fn denied(&self, _: &Denial) {}
+    fn name(&self) -> &str {
+        ""
+    }
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+    fn supports(&self, _: Kind) -> bool {
+        false
+    }
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+        let kind = asks.first().map_or(Kind::Form, |ask| ask.question.kind());
+        Box::pin(std::future::ready(Asked::Answered(Err(Refusal::Unsupported(kind)))))
+    }
+    fn trace(&self) -> Option<Trace> {
+        None
+    }
+    fn meta_json(&self) -> String {
+        "{}".to_owned()
+    }
+}

@@ -1,0 +1,244 @@
+//! The contract's plain types (`wit/types.wit`, `prompts.wit`, `resources.wit`), as a guest gave
+//! them. Must not hold: what is done about them, or the engine's generated twins.
+use serde::{Deserialize, Serialize};
+
+/// For whom a piece of content is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// Hints about a piece of content, for the client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Annotations {
+    /// For whom the content is meant; empty: not said.
+    pub audience: Vec<Role>,
+    /// From 0.0 (optional) to 1.0 (effectively required).
+    pub priority: Option<f64>,
+    /// ISO 8601, such as `2026-01-12T15:00:58Z`.
+    pub last_modified: Option<String>,
+}
+
+/// The background an icon is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Theme {
+    /// A light one.
+    Light,
+    /// A dark one.
+    Dark,
+}
+
+/// A picture for a user interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Icon {
+    /// An `https:` or `data:` URI.
+    pub src: String,
+    /// Such as `image/png`.
+    pub mime_type: Option<String>,
+    /// Such as `48x48`, or `any` for a scalable picture.
+    pub sizes: Vec<String>,
+    /// The background it is drawn for; `None`: any.
+    pub theme: Option<Theme>,
+}
+
+/// Hints of a tool about its own behaviour. The host never trusts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hints {
+    /// Only reads; changes nothing.
+    pub read_only: Option<bool>,
+    /// May destroy something (matters only where `read_only` is not true).
+    pub destructive: Option<bool>,
+    /// Calling it again with the same arguments changes nothing more.
+    pub idempotent: Option<bool>,
+    /// Deals with an open world, such as the web, rather than a closed one, such as its own store.
+    pub open_world: Option<bool>,
+}
+
+/// One tool, as the client sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Unique in the component.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// Says to the model when to use it, and for what.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema_json: String,
+    /// JSON Schema of [`CallResult::structured_json`].
+    pub output_schema_json: Option<String>,
+    /// Its hints about its own behaviour.
+    pub hints: Option<Hints>,
+    /// Pictures for user interfaces.
+    pub icons: Vec<Icon>,
+    /// A JSON object for the definition's `_meta`.
+    pub meta_json: Option<String>,
+}
+
+/// A piece of text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TextContent {
+    /// The text.
+    pub text: String,
+    /// Hints for the client.
+    pub annotations: Option<Annotations>,
+    /// A JSON object for its `_meta`.
+    pub meta_json: Option<String>,
+}
+
+/// A picture or a sound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MediaContent {
+    /// Its bytes, not encoded.
+    pub data: Vec<u8>,
+    /// Such as `image/png` or `audio/wav`.
+    pub mime_type: String,
+    /// Hints for the client.
+    pub annotations: Option<Annotations>,
+    /// A JSON object for its `_meta`.
+    pub meta_json: Option<String>,
+}
+
+/// A pointer to something the client may fetch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResourceLink {
+    /// The address.
+    pub uri: String,
+    /// A name for programs.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// Its use.
+    pub description: Option<String>,
+    /// Such as `text/markdown`.
+    pub mime_type: Option<String>,
+    /// In bytes, before any encoding.
+    pub size: Option<u64>,
+    /// Hints for the client.
+    pub annotations: Option<Annotations>,
+    /// Pictures for user interfaces.
+    pub icons: Vec<Icon>,
+    /// A JSON object for its `_meta`.
+    pub meta_json: Option<String>,
+}
+
+/// The body of an embedded resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ResourceBody {
+    /// Text.
+    Text(String),
+    /// Bytes, not encoded.
+    Blob(Vec<u8>),
+}
+
+/// A resource carried inside the result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddedResource {
+    /// Its address.
+    pub uri: String,
+    /// Such as `text/markdown`.
+    pub mime_type: Option<String>,
+    /// Its body.
+    pub body: ResourceBody,
+    /// Hints for the client.
+    pub annotations: Option<Annotations>,
+    /// A JSON object for its `_meta`.
+    pub meta_json: Option<String>,
+}
+
+/// One piece of a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Content {
+    /// A text.
+    Text(TextContent),
+    /// A picture.
+    Image(MediaContent),
+    /// A sound.
+    Audio(MediaContent),
+    /// A pointer to a resource.
+    ResourceLink(ResourceLink),
+    /// A resource.
+    EmbeddedResource(EmbeddedResource),
+}
+
+/// The answer of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// Its pieces.
+    pub content: Vec<Content>,
+    /// One JSON value.
+    pub structured_json: Option<String>,
+    /// The call ran and failed in a way that the model should read about.
+    pub is_error: bool,
+    /// A JSON object for the result's `_meta`.
+    pub meta_json: Option<String>,
+}
+
+/// One argument of a prompt. Its value is a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Argument {
+    /// Unique in the prompt.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// Its use.
+    pub description: Option<String>,
+    /// The host refuses to get the prompt without it.
+    pub required: bool,
+    /// Values that the host offers as completions.
+    pub values: Vec<String>,
+}
+
+/// One prompt, as the client sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// Unique in the component.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// Its use, for people.
+    pub description: Option<String>,
+    /// In the order in which people are asked for them.
+    pub arguments: Vec<Argument>,
+    /// Pictures for user interfaces.
+    pub icons: Vec<Icon>,
+    /// A JSON object for the definition's `_meta`.
+    pub meta_json: Option<String>,
+}
+
+/// A variable of a template of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variable {
+    /// Its name in the template.
+    pub name: String,
+    /// Values that the host offers as completions.
+    pub values: Vec<String>,
+}
+
+/// One resource, or a template of addresses of many, as the client sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resource {
+    /// The address, or the template. Unique in the component.
+    pub uri: String,
+    /// A name for programs.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// Its use.
+    pub description: Option<String>,
+    /// Such as `text/markdown`.
+    pub mime_type: Option<String>,
+    /// In bytes, before any encoding.
+    pub size: Option<u64>,
+    /// Hints for the client.
+    pub annotations: Option<Annotations>,
+    /// Pictures for user interfaces.
+    pub icons: Vec<Icon>,
+    /// A JSON object for the definition's `_meta`.
+    pub meta_json: Option<String>,
+    /// Variables of the template that have known values.
+    pub variables: Vec<Variable>,
+}

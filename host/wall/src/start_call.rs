@@ -1,0 +1,28 @@
+//! The finding about a component's start code that both ends name. Must not hold: running it.
+
+/// The host function that start code calls.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its start code calls {function}, which reaches nothing before a call is recorded and approved")]
+pub struct StartCall {
+    function: String,
+}
+
+impl StartCall {
+    /// Of the function with this name.
+    #[must_use]
+    pub fn of(function: &str) -> Self {
+        Self { function: function.to_owned() }
+    }
+
+    /// Start code that called the host, though not when it was tried: it does so now and then.
+    #[must_use]
+    pub fn of_the_host() -> Self {
+        Self::of("the host")
+    }
+
+    /// The function's name.
+    #[must_use]
+    pub fn function(&self) -> &str {
+        &self.function
+    }
+}

@@ -61,11 +61,20 @@ pub fn encode_fitting<M: Serialize + DeserializeOwned>(message: &M) -> Result<Ve
 /// The message of these bytes. Its lists take four bytes of memory for each of them and 4 MiB at
 /// the most, and all of it no more than twice that.
 pub fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingError> {
+    let items = bytes.len().saturating_sub(1).saturating_mul(ITEM_BYTES_PER_BYTE).saturating_add(ITEM_BYTES);
+    decode_within(bytes, items)
+}
+
+/// As [`decode`]; all items of its lists together take no more memory than this.
+///
+/// # Errors
+/// They are no message of this version, or its lists are longer.
+pub fn decode_within<'b, M: Deserialize<'b>>(bytes: &'b [u8], item_bytes_max: usize) -> Result<M, EncodingError> {
     let (version, rest) = bytes.split_first().ok_or(EncodingError::Version)?;
     if *version != VERSION {
         return Err(EncodingError::Version);
     }
-    let left = Cell::new(rest.len().saturating_mul(ITEM_BYTES_PER_BYTE).saturating_add(ITEM_BYTES));
+    let left = Cell::new(item_bytes_max);
     let mut format = postcard::Deserializer::from_bytes(rest);
     let message = M::deserialize(Counted::new(&mut format, &left))?;
     let rest = format.finalize()?;

@@ -9,6 +9,7 @@
 //! | `encoding.rs`, `counted.rs` | the form of messages, and of kept facts; a bound on their lists |
 //! | `digest.rs` | the digest of a component |
 //! | `export.rs` | the exports of a component by their paths |
+//! | `doors/` | a guest's way to the network and its state, through the host |
 //! | `sections/` | the custom sections of a component: wishes, metadata, a compiler's |
 //! | `pool_sizes.rs` | room in the pool of a process, in numbers |
 //! | `load/` | facts about a component, and what is said to load it |
@@ -23,6 +24,7 @@ pub mod contract;
 mod counted;
 pub mod denials;
 pub mod digest;
+pub mod doors;
 pub mod encoding;
 pub mod export;
 pub mod failure;
@@ -30,5 +32,7 @@ pub mod load;
 pub mod pool_sizes;
 pub mod rate;
 pub mod sections;
+#[cfg(test)]
+mod seeds;
 pub mod start_call;
 pub mod weight;

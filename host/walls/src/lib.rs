@@ -6,6 +6,7 @@
 //! | folder | holds |
 //! |---|---|
 //! | `background.rs` | threads that give way to others |
+//! | `door.rs` | frames for one operation that the host does for such a process |
 //! | `drill.rs` | the power of native code, in builds for tests |
 //! | `kernel/` | the walls a process puts around itself, and which of them a machine gives |
 //! | `link/` | frames and descriptors between two processes |
@@ -13,6 +14,7 @@
 //! | `process/` | starting a process of this same binary, and ending it for certain |
 
 pub mod background;
+pub mod door;
 #[cfg(all(feature = "drill", target_os = "linux"))]
 pub mod drill;
 pub mod kernel;

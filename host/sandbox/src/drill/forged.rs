@@ -1,17 +1,19 @@
 //! Messages to the host that no honest process sends, by name. Must not hold: sending them.
 use std::net::SocketAddr;
 
-use crate::caller::consent::Wish;
 use crate::run::call::CallReport;
 use crate::wall::message::{CallId, FromSandbox, WireReport};
-use crate::wasi::doors::Opening;
-use crate::wasi::http::outside::RequestHead;
-use crate::wasi::sockets::{TcpWanted, UdpWanted};
 use toolcell_wall::asking::{Inquiry, Question};
 use toolcell_wall::caller::LogLevel;
 use toolcell_wall::contract;
+use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::consent::Wish;
+use toolcell_wall::doors::http::{RequestHead, RequestWaits};
+use toolcell_wall::doors::socket_options::SocketOptions;
+use toolcell_wall::doors::sockets::{TcpWanted, UdpWanted};
 use toolcell_wall::encoding::encode;
 use toolcell_wall::failure::Failure;
+use toolcell_walls::door::framed_message;
 
 /// Bytes of a text that is longer than any limit lets it be.
 const LONG_BYTES: usize = 4 << 20;
@@ -103,18 +105,19 @@ pub(super) fn opening(name: &str, of: &str) -> Option<Vec<u8>> {
     let opening = match name {
         "http" => {
             let request = http::Request::get(of).body(()).ok()?;
-            Opening::Http(Box::new(RequestHead::new(&request, None, Some(0))))
+            Opening::Http(Box::new(RequestHead::new(&request, RequestWaits::default(), Some(0))))
         }
         "state" => Opening::State,
         "lookup" => Opening::Lookup(of.to_owned()),
-        "tcp" => Opening::Tcp(TcpWanted::plain(address()?)),
-        "udp" => Opening::Udp(UdpWanted::plain()),
+        "tcp" => {
+            let to = address()?;
+            Opening::Tcp(TcpWanted { to, six: to.is_ipv6(), options: SocketOptions::default() })
+        }
+        "udp" => Opening::Udp(UdpWanted { six: false, options: SocketOptions::default() }),
         "consent" => Opening::Consent(Wish::Connect(address()?)),
         _ => return None,
     };
-    let content = postcard::to_stdvec(&opening).ok()?;
-    let length = u32::try_from(content.len() + 1).ok()?.to_le_bytes();
-    Some([&length[..], &[0], &content].concat())
+    Some(framed_message(&encode(&opening).ok()?))
 }
 
 fn version() -> Option<u8> {

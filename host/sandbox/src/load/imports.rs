@@ -8,8 +8,11 @@ use wasmtime_wasi::{WasiView as _, p2};
 
 use crate::bindings;
 use crate::wasi::files;
+use crate::wasi::http::guest as http;
+use crate::wasi::keyvalue::guest as keyvalue;
+use crate::wasi::sockets::guest as sockets;
 use crate::wasi::state::CallState;
-use crate::wasi::{config, http, keyvalue, logging, random, sockets};
+use crate::wasi::{config, logging, random};
 
 type State = CallState;
 

@@ -5,7 +5,7 @@ use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
 use crate::shape::program;
-use crate::wasi::keyvalue::Fault;
+use crate::wasi::keyvalue::guest::StateFailed;
 use crate::wasi::state::CallState;
 use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::failure::{Failure, LimitReached};
@@ -25,8 +25,8 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
     if let Some(LimitReached(limit)) = error.downcast_ref() {
         return Failure::over(*limit, limits);
     }
-    if let Some(fault) = error.downcast_ref::<Fault>() {
-        return fault.into();
+    if let Some(failed) = error.downcast_ref::<StateFailed>() {
+        return failed.into();
     }
     if state.limiter.refused() {
         return Failure::over(Limit::Memory, limits);

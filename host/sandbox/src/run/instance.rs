@@ -53,14 +53,12 @@ impl Instance {
     /// The resources used since the fuel was last filled up.
     pub(crate) fn usage(&self, duration: Duration) -> Usage {
         let state = self.store.data();
-        let (egress_bytes, ingress_bytes) = state.traffic_bytes();
         Usage {
             fuel: state.fuel.used(self.store.get_fuel().unwrap_or(0)),
             memory_peak_bytes: state.limiter.peak_bytes(),
             duration,
             log_bytes: state.log.charged_bytes(),
-            egress_bytes,
-            ingress_bytes,
+            // The host counts what goes over the network.
             ..Usage::default()
         }
     }

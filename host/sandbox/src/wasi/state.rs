@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use toolcell_policy::{Denial, Limits};
+use toolcell_wall::doors::net_limits::NetLimits;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -19,9 +20,9 @@ use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Printer;
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
-use crate::wasi::http::{self, HttpHooks};
-use crate::wasi::keyvalue::{KeyvalueView, OutsideState};
-use crate::wasi::net::{CallNet, NetGuard, NetLimits};
+use crate::wasi::http::guest::{self as http, HttpHooks};
+use crate::wasi::keyvalue::guest::{KeyvalueView, OutsideState};
+use crate::wasi::net::guest::{OutsideNet, OutsideNetGuard};
 use toolcell_wall::caller::Caller;
 use toolcell_wall::denials::Denials;
 
@@ -46,7 +47,7 @@ pub(crate) struct CallState {
     starting: bool,
     net_limits: NetLimits,
     /// Made when the guest first needs it: most calls never do.
-    net: Option<NetGuard>,
+    net: Option<OutsideNetGuard>,
     http: Option<HttpHooks>,
     http_context: WasiHttpCtx,
     /// The output of the program that runs, where one does.
@@ -172,8 +173,8 @@ impl CallState {
     }
 
     /// The call's share of the network.
-    pub(crate) fn net(&mut self) -> &Arc<CallNet> {
-        self.net.get_or_insert_with(|| NetGuard::new(self.net_limits)).net()
+    pub(crate) fn net(&mut self) -> &Arc<OutsideNet> {
+        self.net.get_or_insert_with(|| OutsideNetGuard::new(self.net_limits)).net()
     }
 
     /// The most random bytes of one request.
@@ -184,11 +185,6 @@ impl CallState {
     /// The guest's handles. For host functions of this crate, which have been counted.
     pub(crate) fn table(&mut self) -> &mut ResourceTable {
         &mut self.table
-    }
-
-    /// Bytes of requests sent and of responses received so far.
-    pub(crate) fn traffic_bytes(&self) -> (u64, u64) {
-        self.net.as_ref().map_or((0, 0), |net| (net.net().egress_bytes(), net.net().ingress_bytes()))
     }
 
     /// The guest asked for something that its tool is not granted.

@@ -2,21 +2,23 @@
 //!
 //! | bytes | hold |
 //! |---|---|
-//! | 0–2 | `tw` and 1, the version of this layout; or `tw` and `!`, which only wakes the receiver |
-//! | 3 | the number of descriptors |
+//! | 0–2 | `tw` and 1, the version of this layout; `tw` and `!`, which only wakes the receiver; or `tw` and `=`, data as they are |
+//! | 3 | the number of descriptors; 0 on a door |
 //! | 4–7 | the number of bytes that follow, little-endian |
-//! | 8–15 | where in the shared memory the frame has its place, little-endian |
+//! | 8–15 | where in the shared memory the frame has its place, little-endian; 0 on a door |
 //!
-//! Descriptors come with the first byte of their frame.
+//! Descriptors come with the first byte of their frame. Data come on doors alone (`door.rs`), and
+//! what wakes on links alone.
 
 use std::{collections::VecDeque, os::fd::OwnedFd};
 
 use super::{FRAME_BYTES_MAX, FRAME_FDS_MAX, LinkError, READ_BYTES};
 
-pub(super) const HEADER_BYTES: usize = 16;
+pub(crate) const HEADER_BYTES: usize = 16;
 
 const FRAME: [u8; 3] = *b"tw\x01";
 const WAKE: [u8; 3] = *b"tw!";
+const DATA: [u8; 3] = *b"tw=";
 
 /// Bytes 8–15.
 const PLACE: std::ops::Range<usize> = 8..16;
@@ -39,13 +41,22 @@ pub(super) enum Came {
     Wake,
 }
 
-/// A header, its numbers within their limits.
+/// A header on a link, its numbers within their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     bytes: usize,
     fds: usize,
     place: u64,
     wakes: bool,
+}
+
+/// A header on a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DoorHeader {
+    /// Bytes that follow.
+    pub(crate) bytes: u32,
+    /// Data follow, and not a message.
+    pub(crate) is_data: bool,
 }
 
 /// Makes frames of bytes, however they are cut. Holds one unfinished frame at the most.
@@ -74,6 +85,19 @@ pub(super) fn wake() -> [u8; HEADER_BYTES] {
 pub(super) fn set_place(encoded: &mut [u8], place: u64) {
     if let Some(bytes) = encoded.get_mut(PLACE) {
         bytes.copy_from_slice(&place.to_le_bytes());
+    }
+}
+
+impl DoorHeader {
+    /// `None`: doors have no such header.
+    pub(crate) fn parse(head: &[u8; HEADER_BYTES]) -> Option<Self> {
+        let [a, b, c, 0, d, e, f, g, 0, 0, 0, 0, 0, 0, 0, 0] = *head else { return None };
+        let is_data = [a, b, c] == DATA;
+        (is_data || [a, b, c] == FRAME).then_some(Self { bytes: u32::from_le_bytes([d, e, f, g]), is_data })
+    }
+
+    pub(crate) fn encoded(self) -> [u8; HEADER_BYTES] {
+        whole(if self.is_data { DATA } else { FRAME }, 0, self.bytes, 0)
     }
 }
 

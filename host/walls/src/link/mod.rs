@@ -20,7 +20,7 @@
 
 mod dispatcher;
 mod error;
-mod frame;
+pub(crate) mod frame;
 mod memory;
 mod numbers;
 mod pace;

@@ -6,24 +6,22 @@ use std::sync::{Arc, LazyLock};
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::{Denial, Limit, Limits};
+use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::net_limits::{LOOKUPS_AT_ONCE, NetLimits};
+use toolcell_walls::door::{Door, DoorError, FrameReader, FrameWriter};
 
-use super::{Door, DoorError, FrameReader, FrameWriter, Opening};
 use crate::caller::consent::{self, Consenting};
 use crate::caller::waited::Waited;
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::http::{self, Requests};
 use crate::wasi::keyvalue::{self, KeptState, Session};
-use crate::wasi::net::{CallNet, LOOKUPS_AT_ONCE, NetGuard, NetLimits, OverDirection};
+use crate::wasi::net::{CallNet, NetGuard, OverDirection};
 use crate::wasi::sockets::Deciding;
 use crate::wasi::sockets::{self, Asked};
 use toolcell_wall::asking::{AskBudget, Inquiry, Refusal};
 use toolcell_wall::caller::Caller;
 use toolcell_wall::denials::Denials;
 use toolcell_wall::failure::Failure;
-
-/// Requests of a call that have a door while they wait for their turn. More wait in the sandbox
-/// process: they keep no descriptor of the host.
-const WAITING_REQUESTS_MAX: usize = 16;
 
 /// Doors of a call beside those of its requests, look-ups and sockets.
 const OTHER_DOORS_MAX: usize = 4;
@@ -45,16 +43,11 @@ static ALL_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     Arc::new(Semaphore::new(places))
 });
 
-/// Doors that a sandbox process has for the requests of one call.
-pub(crate) fn http_doors_max(limits: &NetLimits) -> usize {
-    limits.concurrency.saturating_add(WAITING_REQUESTS_MAX)
-}
-
 /// Doors that are open at once. A sandbox process may open one just before the host has seen
 /// another closed, so each may be there twice.
 fn open_max(limits: &NetLimits) -> usize {
     let sockets = usize::try_from(limits.sockets).unwrap_or(usize::MAX);
-    let operations = http_doors_max(limits).saturating_add(sockets).saturating_add(LOOKUPS_AT_ONCE);
+    let operations = limits.http_doors_max().saturating_add(sockets).saturating_add(LOOKUPS_AT_ONCE);
     operations.saturating_add(OTHER_DOORS_MAX).saturating_mul(2)
 }
 
@@ -79,7 +72,7 @@ struct Doors {
     requests: Requests,
     /// Held by the one door to it.
     state: Mutex<Session>,
-    state_failed: keyvalue::outside::Failed,
+    state_failed: keyvalue::Failed,
     /// Bytes that go between the guest and the host at once.
     host_data_bytes: u64,
     /// Held while a person is asked.
@@ -131,7 +124,7 @@ impl CallDoors {
             capabilities: Arc::clone(capabilities),
             caller: Arc::clone(caller),
             state: Mutex::default(),
-            state_failed: keyvalue::outside::Failed::default(),
+            state_failed: keyvalue::Failed::default(),
             host_data_bytes: limits.host_data_bytes(),
             asking: Mutex::new(AskBudget::of(limits)),
             waited: Arc::default(),
@@ -249,7 +242,7 @@ impl Doors {
         door.hold_back()?;
         let mut hangup = Some(door.hangup()?);
         let (mut reader, writer) = door.split();
-        let opening = reader.message::<Opening>(http::outside::head_bytes_max(self.net.limits())).await?;
+        let opening = reader.message::<Opening>(self.net.limits().head_bytes_max()).await?;
         if matches!(opening, Opening::Tcp(_)) {
             // The last bytes of a connection may still lie in the socket: it is read to its end.
             hangup = None;
@@ -277,7 +270,7 @@ impl Doors {
 
     async fn operation(&self, opening: Opening, door: (FrameReader, FrameWriter)) -> Result<(), DoorError> {
         match opening {
-            Opening::Http(head) => http::outside::serve(&self.requests, (&self.net, &self.misuse), *head, door).await,
+            Opening::Http(head) => http::serve(&self.requests, (&self.net, &self.misuse), *head, door).await,
             Opening::State => {
                 let Ok(mut session) = self.state.try_lock() else {
                     return Err(DoorError::Wrong("a second door to the call's state was opened"));
@@ -289,7 +282,7 @@ impl Doors {
                     denials: &self.denials,
                     caller: &*self.caller,
                 };
-                keyvalue::outside::serve(state, (&self.state_failed, self.host_data_bytes), door).await
+                keyvalue::serve(state, (&self.state_failed, self.host_data_bytes), door).await
             }
             Opening::Lookup(name) => {
                 let (_reader, mut writer) = door;

@@ -15,13 +15,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use toolcell_policy::{AddressPermit, Host, HttpPermit, Scheme};
-use wasmtime_wasi_http::Error;
+use toolcell_wall::doors::http_fault::HttpFault;
+use toolcell_wall::doors::net_limits::NetLimits;
 
 use super::client::HttpClient;
 use super::connections::{Connection, Sender};
 use super::framing::{Expected, Heads};
 use super::{fault, fields, proxy, tls};
-use crate::wasi::net::{CallNet, Metered, NetLimits, dial};
+use crate::wasi::net::{CallNet, Metered, dial};
 use toolcell_wall::denials::Denials;
 
 /// Bytes that a connection of HTTP/1.1 has received and not read yet, at the most. Headers must fit
@@ -68,7 +69,7 @@ impl Connector {
     /// A new connection for this request.
     ///
     /// Dropping the future gives everything up that it began.
-    pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Connection, Error> {
+    pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Connection, HttpFault> {
         let proxy = self.client.grants().network().proxy();
         let stream: Stream = match proxy {
             Some(proxy) => proxy::connect(proxy, permit, self).await?,
@@ -85,7 +86,7 @@ impl Connector {
     }
 
     /// The addresses that the request may go to.
-    pub(super) async fn addresses(&self, permit: &HttpPermit) -> Result<Vec<AddressPermit>, Error> {
+    pub(super) async fn addresses(&self, permit: &HttpPermit) -> Result<Vec<AddressPermit>, HttpFault> {
         let addresses = match permit.host() {
             Host::Addr(address) => vec![*address],
             Host::Name(name) => self.look_up(name).await?,
@@ -102,28 +103,28 @@ impl Connector {
         }
         if let Some(denial) = denial.filter(|_| permitted.is_empty()) {
             self.denials.add(denial);
-            return Err(Error::HttpRequestDenied);
+            return Err(HttpFault::HttpRequestDenied);
         }
         Ok(permitted)
     }
 
-    pub(super) async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Error> {
+    pub(super) async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, HttpFault> {
         let found = self.client.resolver().addresses(name, self.net.limits().connect).await;
         found.map_err(|error| fault::of_lookup(&error))
     }
 
-    pub(super) async fn tls<S>(&self, stream: S, host: &Host, protocols: &[&[u8]]) -> Result<TlsStream<S>, Error>
+    pub(super) async fn tls<S>(&self, stream: S, host: &Host, protocols: &[&[u8]]) -> Result<TlsStream<S>, HttpFault>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.client.tls().connect(stream, host, protocols).await.map_err(|error| fault::of_tls(&error))
     }
 
-    pub(super) async fn dial(&self, permits: Vec<AddressPermit>) -> Result<TcpStream, Error> {
+    pub(super) async fn dial(&self, permits: Vec<AddressPermit>) -> Result<TcpStream, HttpFault> {
         dial(permits).await.map_err(|error| fault::of_connect(&error))
     }
 
-    async fn http1<S>(&self, stream: S, proxied: bool) -> Result<Connection, Error>
+    async fn http1<S>(&self, stream: S, proxied: bool) -> Result<Connection, HttpFault>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -141,7 +142,7 @@ impl Connector {
         self.drive(connection, Sender::One(sender, expected), proxied)
     }
 
-    async fn http2<S>(&self, stream: S) -> Result<Connection, Error>
+    async fn http2<S>(&self, stream: S) -> Result<Connection, HttpFault>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -158,12 +159,12 @@ impl Connector {
         self.drive(connection, Sender::Many(sender), false)
     }
 
-    fn drive<C>(&self, connection: C, sender: Sender, proxied: bool) -> Result<Connection, Error>
+    fn drive<C>(&self, connection: C, sender: Sender, proxied: bool) -> Result<Connection, HttpFault>
     where
         C: Future<Output = hyper::Result<()>> + Send + 'static,
     {
         // The end of a connection shows in its requests.
         let driver = self.net.spawn(async move { drop(connection.await) });
-        driver.map(|driver| Connection { sender, driver, proxied }).ok_or(Error::ConnectionTerminated)
+        driver.map(|driver| Connection { sender, driver, proxied }).ok_or(HttpFault::ConnectionTerminated)
     }
 }

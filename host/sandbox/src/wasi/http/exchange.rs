@@ -1,5 +1,6 @@
 //! One request and its response, from the permit to the response's body. Must not hold: rules, or
 //! making connections.
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,16 +13,19 @@ use hyper::body::Incoming as HyperBody;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolcell_policy::{HttpAsk, HttpPermit};
-use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+use toolcell_wall::doors::http::RequestWaits;
+use toolcell_wall::doors::http_fault::HttpFault;
+use toolcell_wall::doors::net_limits::NetLimits;
 
 use super::connect::Connector;
 use super::connections::{Connection, ConnectionLease, IdleConnections, Sender, Server};
 use super::incoming::{self, BodyTerms, Incoming};
 use super::inject::NotInjected;
 use super::outgoing::{Outgoing, Sent};
+use super::requests::{Answered, HttpBody};
 use super::{fault, fields, framing};
 use crate::secrets::Redactor;
-use crate::wasi::net::{CallNet, NetLimits};
+use crate::wasi::net::CallNet;
 use toolcell_wall::caller::Requested;
 use toolcell_wall::denials::Denials;
 
@@ -43,7 +47,7 @@ pub(super) struct Exchange {
 }
 
 /// The task that runs beside a response until its body is dropped.
-pub(crate) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+pub(super) type Worker = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A request that the caller is told of.
 struct Noted {
@@ -53,7 +57,7 @@ struct Noted {
 }
 
 impl Noted {
-    fn tell(self, came: Result<StatusCode, &Error>) {
+    fn tell(self, came: Result<StatusCode, &HttpFault>) {
         let failed = came.err().map(|error| format!("{error:?}"));
         // The kind of an error is enough to count by; its content is left out.
         let kind = failed.as_deref().and_then(|text| text.split(['(', ' ', '{']).next()).unwrap_or_default();
@@ -72,12 +76,11 @@ struct Head {
 }
 
 impl PhaseLimits {
-    pub(super) fn new(limits: &NetLimits, options: Option<RequestOptions>) -> Self {
-        let options = options.unwrap_or_default();
+    pub(super) fn new(limits: &NetLimits, waits: RequestWaits) -> Self {
         Self {
-            connect: options.connect_timeout.map_or(limits.connect, |wait| wait.min(limits.connect)),
-            first_byte: options.first_byte_timeout.map_or(limits.first_byte, |wait| wait.min(limits.first_byte)),
-            between_bytes: options.between_bytes_timeout.filter(|wait| *wait < limits.total),
+            connect: waits.connect.map_or(limits.connect, |wait| wait.min(limits.connect)),
+            first_byte: waits.first_byte.map_or(limits.first_byte, |wait| wait.min(limits.first_byte)),
+            between_bytes: waits.between_bytes.filter(|wait| *wait < limits.total),
             deadline: Instant::now() + limits.total,
         }
     }
@@ -85,13 +88,13 @@ impl PhaseLimits {
 
 impl Exchange {
     /// Makes the request. Ends when the call does.
-    pub(super) async fn run(self, request: Request<WasiBody>) -> Result<(Response<WasiBody>, Worker), Error> {
+    pub(super) async fn run(self, request: Request<HttpBody>) -> Result<Answered, HttpFault> {
         let (net, deadline) = (Arc::clone(&self.connector.net), self.waits.deadline);
         let noted = self.noted();
         let answer = tokio::select! {
             biased;
-            () = net.ended() => Err(Error::ConnectionTerminated),
-            answer = timeout_at(deadline, self.answer(request)) => answer.unwrap_or(Err(Error::HttpResponseTimeout)),
+            () = net.ended() => Err(HttpFault::ConnectionTerminated),
+            answer = timeout_at(deadline, self.answer(request)) => answer.unwrap_or(Err(HttpFault::HttpResponseTimeout)),
         };
         if let Some(noted) = noted {
             noted.tell(answer.as_ref().map(|(response, _)| response.status()));
@@ -106,7 +109,7 @@ impl Exchange {
         denials.notes_requests().then(noted)
     }
 
-    async fn answer(self, request: Request<WasiBody>) -> Result<(Response<WasiBody>, Worker), Error> {
+    async fn answer(self, request: Request<HttpBody>) -> Result<Answered, HttpFault> {
         let net = &self.connector.net;
         let limits = *net.limits();
         let (mut parts, body) = request.into_parts();
@@ -116,14 +119,14 @@ impl Exchange {
         let head = self.head(parts.method, parts.headers).await?;
         let body = Outgoing::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);
         let connected_by = Instant::now() + self.waits.connect;
-        let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| Error::ConnectionLimitReached)?;
-        let turn = turn.ok_or(Error::ConnectionTerminated)?;
+        let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| HttpFault::ConnectionLimitReached)?;
+        let turn = turn.ok_or(HttpFault::ConnectionTerminated)?;
         let (link, response, sent) = self.send(&head, body, connected_by).await?;
         self.receive(&head, response, Carried { link, sent, turn }).await
     }
 
     /// The request's head, with the secrets that go with it.
-    async fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, Error> {
+    async fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, HttpFault> {
         let mut target = self.permit.ask().target();
         let injector = self.connector.client.injector();
         let injected = injector.inject(self.permit.ask(), &mut fields, &mut target).await;
@@ -142,10 +145,10 @@ impl Exchange {
         head: &Head,
         mut body: Outgoing,
         connected_by: Instant,
-    ) -> Result<(Connection, Response<HyperBody>, Sent), Error> {
+    ) -> Result<(Connection, Response<HyperBody>, Sent), HttpFault> {
         let server = self.server();
         let waiting = timeout_at(connected_by, self.idle.take(&server)).await;
-        if let Some(mut link) = waiting.map_err(|_| Error::ConnectionTimeout)? {
+        if let Some(mut link) = waiting.map_err(|_| HttpFault::ConnectionTimeout)? {
             let sent = body.sent();
             let repeatable = sent.is_whole() && head.method.is_idempotent();
             let request = self.request(head, body, &link)?;
@@ -153,7 +156,7 @@ impl Exchange {
                 Ok(response) => return Ok((link, response, sent)),
                 Err(mut error) => match (error.take_message(), fault::of_hyper(error.error(), &self.connector.net)) {
                     (Some(request), _) => body = request.into_body(),
-                    (None, Error::ConnectionTerminated | Error::HttpResponseIncomplete) if repeatable => {
+                    (None, HttpFault::ConnectionTerminated | HttpFault::HttpResponseIncomplete) if repeatable => {
                         body = Outgoing::none();
                     }
                     (None, error) => return Err(error),
@@ -161,7 +164,7 @@ impl Exchange {
             }
         }
         let link = timeout_at(connected_by, self.connector.link(&self.permit)).await;
-        let mut link = link.map_err(|_| Error::ConnectionTimeout)??;
+        let mut link = link.map_err(|_| HttpFault::ConnectionTimeout)??;
         self.idle.share(&server, &link);
         let sent = body.sent();
         let request = self.request(head, body, &link)?;
@@ -170,8 +173,8 @@ impl Exchange {
         Ok((link, response, sent))
     }
 
-    async fn in_time<T>(&self, sending: impl Future<Output = T>) -> Result<T, Error> {
-        timeout(self.waits.first_byte, sending).await.map_err(|_| Error::HttpResponseTimeout)
+    async fn in_time<T>(&self, sending: impl Future<Output = T>) -> Result<T, HttpFault> {
+        timeout(self.waits.first_byte, sending).await.map_err(|_| HttpFault::HttpResponseTimeout)
     }
 
     fn server(&self) -> Server {
@@ -181,7 +184,7 @@ impl Exchange {
 
     /// The request as this connection wants it. Host and path are those that were decided on, not
     /// those that the guest wrote.
-    fn request(&self, head: &Head, body: Outgoing, link: &Connection) -> Result<Request<Outgoing>, Error> {
+    fn request(&self, head: &Head, body: Outgoing, link: &Connection) -> Result<Request<Outgoing>, HttpFault> {
         let ask = self.permit.ask();
         let many = matches!(link.sender, Sender::Many(_));
         let authority = ask.authority();
@@ -196,12 +199,12 @@ impl Exchange {
         };
         let mut request = Request::new(body);
         *request.method_mut() = head.method.clone();
-        *request.uri_mut() = uri.map_err(|_| Error::HttpRequestUriInvalid)?;
+        *request.uri_mut() = uri.map_err(|_| HttpFault::HttpRequestUriInvalid)?;
         *request.headers_mut() = head.fields.clone();
         if many {
             *request.version_mut() = Version::HTTP_2;
         } else {
-            let host = HeaderValue::try_from(authority).map_err(|_| Error::HttpRequestUriInvalid)?;
+            let host = HeaderValue::try_from(authority).map_err(|_| HttpFault::HttpRequestUriInvalid)?;
             request.headers_mut().insert(header::HOST, host);
         }
         Ok(request)
@@ -213,7 +216,7 @@ impl Exchange {
         head: &Head,
         response: Response<HyperBody>,
         Carried { link, sent, turn }: Carried,
-    ) -> Result<(Response<WasiBody>, Worker), Error> {
+    ) -> Result<Answered, HttpFault> {
         let net = &self.connector.net;
         let (mut parts, body) = response.into_parts();
         let lease = ConnectionLease { idle: Arc::clone(&self.idle), server: self.server(), link, sent };
@@ -234,7 +237,7 @@ impl Exchange {
         let body = Incoming::new(body, terms).with_ahead().await;
         // A response that was received whole has given its connection back, which others may use by
         // then.
-        let worker = if body.is_received() { Box::new(std::future::ready(Ok(()))) } else { closes };
+        let worker = if body.is_received() { Box::pin(std::future::ready(())) } else { closes };
         Ok((Response::from_parts(parts, body.boxed_unsync()), worker))
     }
 }
@@ -252,30 +255,29 @@ fn worker(link: &Connection, deadline: Instant) -> Worker {
     match &link.sender {
         Sender::One(..) => {
             let driver = link.driver.clone();
-            Box::new(async move {
+            Box::pin(async move {
                 tokio::time::sleep_until(deadline).await;
                 driver.abort();
-                Ok(())
             })
         }
-        Sender::Many(_) => Box::new(std::future::ready(Ok(()))),
+        Sender::Many(_) => Box::pin(std::future::ready(())),
     }
 }
 
 /// Checks that a response may go to the guest.
-fn check(parts: &Parts, net: &CallNet) -> Result<(), Error> {
+fn check(parts: &Parts, net: &CallNet) -> Result<(), HttpFault> {
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Error::HttpUpgradeFailed);
+        return Err(HttpFault::HttpUpgradeFailed);
     }
     let limits = net.limits();
     fields::check(&parts.headers, limits.headers, limits.header_bytes)
-        .map_err(|bytes| Error::HttpResponseHeaderSectionSize(Some(fault::clamped(bytes))))?;
+        .map_err(|bytes| HttpFault::HttpResponseHeaderSectionSize(Some(fault::clamped(bytes))))?;
     framing::check(&parts.headers, parts.version, parts.status)
 }
 
 /// A secret within a compressed answer would not be found; the request asked for none. Each field
 /// says something of it, and each word in a field.
-fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), Error> {
+fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), HttpFault> {
     if !head.confidential {
         return Ok(());
     }
@@ -285,7 +287,7 @@ fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), Er
     match words.find(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"identity")) {
         // The word is the server's own, and the guest gets to read it.
         Some(word) => {
-            Err(Error::HttpResponseContentCoding(Some(redactor.text(&String::from_utf8_lossy(word)).into_owned())))
+            Err(HttpFault::HttpResponseContentCoding(redactor.text(&String::from_utf8_lossy(word)).into_owned()))
         }
         None => Ok(()),
     }

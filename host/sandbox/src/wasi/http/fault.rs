@@ -4,7 +4,7 @@
 use std::error::Error as StdError;
 use std::io;
 
-use wasmtime_wasi_http::Error;
+use toolcell_wall::doors::http_fault::HttpFault;
 
 use crate::wasi::net::{CallNet, LookupError, OverDirection};
 
@@ -41,15 +41,15 @@ fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Opti
 }
 
 /// The error for a limit on the call's bytes, where one was reached.
-pub(super) fn over(net: &CallNet) -> Option<Error> {
+pub(super) fn over(net: &CallNet) -> Option<HttpFault> {
     Some(match net.over()? {
-        OverDirection::Egress => Error::HttpRequestBodySize(Some(net.limits().egress_bytes)),
-        OverDirection::Ingress => Error::HttpResponseBodySize(Some(net.limits().ingress_bytes)),
+        OverDirection::Egress => HttpFault::HttpRequestBodySize(net.limits().egress_bytes),
+        OverDirection::Ingress => HttpFault::HttpResponseBodySize(net.limits().ingress_bytes),
     })
 }
 
 /// The error for a fault of hyper's, while a call's request was sent or its response received.
-pub(super) fn of_hyper(error: &hyper::Error, net: &CallNet) -> Error {
+pub(super) fn of_hyper(error: &hyper::Error, net: &CallNet) -> HttpFault {
     if let Some(over) = over(net) {
         return over;
     }
@@ -57,36 +57,36 @@ pub(super) fn of_hyper(error: &hyper::Error, net: &CallNet) -> Error {
         return of_body(*fault);
     }
     if error.is_parse_too_large() {
-        return Error::HttpResponseHeaderSectionSize(Some(clamped(net.limits().header_bytes)));
+        return HttpFault::HttpResponseHeaderSectionSize(Some(clamped(net.limits().header_bytes)));
     }
     if error.is_incomplete_message() {
-        return Error::HttpResponseIncomplete;
+        return HttpFault::HttpResponseIncomplete;
     }
     match cause::<io::Error>(error).map(io::Error::kind) {
-        Some(io::ErrorKind::UnexpectedEof) => Error::HttpResponseIncomplete,
+        Some(io::ErrorKind::UnexpectedEof) => HttpFault::HttpResponseIncomplete,
         // Malformed chunks, for instance.
-        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Error::HttpProtocolError,
-        Some(_) => Error::ConnectionTerminated,
-        None if error.is_canceled() || error.is_closed() => Error::ConnectionTerminated,
-        None => Error::HttpProtocolError,
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => HttpFault::HttpProtocolError,
+        Some(_) => HttpFault::ConnectionTerminated,
+        None if error.is_canceled() || error.is_closed() => HttpFault::ConnectionTerminated,
+        None => HttpFault::HttpProtocolError,
     }
 }
 
-fn of_body(fault: BodyFault) -> Error {
+fn of_body(fault: BodyFault) -> HttpFault {
     match fault {
-        BodyFault::Length { sent_bytes } => Error::HttpRequestBodySize(Some(sent_bytes)),
+        BodyFault::Length { sent_bytes } => HttpFault::HttpRequestBodySize(sent_bytes),
         BodyFault::Trailers { bytes } => {
-            Error::HttpRequestTrailerSectionSize(Some(u32::try_from(bytes).unwrap_or(u32::MAX)))
+            HttpFault::HttpRequestTrailerSectionSize(u32::try_from(bytes).unwrap_or(u32::MAX))
         }
-        BodyFault::Aborted => Error::HttpProtocolError,
+        BodyFault::Aborted => HttpFault::HttpProtocolError,
     }
 }
 
 /// A name that was not found.
-pub(super) fn of_lookup(error: &LookupError) -> Error {
-    let code = |rcode: &str| Error::DnsError { rcode: Some(rcode.to_owned()), info_code: None };
+pub(super) fn of_lookup(error: &LookupError) -> HttpFault {
+    let code = |rcode: &str| HttpFault::DnsError { rcode: rcode.to_owned() };
     match error {
-        LookupError::Timeout => Error::DnsTimeout,
+        LookupError::Timeout => HttpFault::DnsTimeout,
         LookupError::NoName => code("NXDOMAIN"),
         LookupError::NoAddress => code("NODATA"),
         LookupError::Failed(_) => code("SERVFAIL"),
@@ -94,29 +94,29 @@ pub(super) fn of_lookup(error: &LookupError) -> Error {
 }
 
 /// A connection that was not made.
-pub(super) fn of_connect(error: &io::Error) -> Error {
+pub(super) fn of_connect(error: &io::Error) -> HttpFault {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => Error::ConnectionRefused,
-        io::ErrorKind::TimedOut => Error::ConnectionTimeout,
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Error::ConnectionTerminated,
-        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Error::DestinationIpUnroutable,
-        _ => Error::DestinationUnavailable,
+        io::ErrorKind::ConnectionRefused => HttpFault::ConnectionRefused,
+        io::ErrorKind::TimedOut => HttpFault::ConnectionTimeout,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => HttpFault::ConnectionTerminated,
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => HttpFault::DestinationIpUnroutable,
+        _ => HttpFault::DestinationUnavailable,
     }
 }
 
 /// A handshake that failed.
-pub(super) fn of_tls(error: &io::Error) -> Error {
+pub(super) fn of_tls(error: &io::Error) -> HttpFault {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
-            Error::TlsCertificateError
+            HttpFault::TlsCertificateError
         }
         Some(rustls::Error::AlertReceived(alert)) => {
-            Error::TlsAlertReceived { alert_id: Some(u8::from(*alert)), alert_message: Some(format!("{alert:?}")) }
+            HttpFault::TlsAlertReceived { alert_id: u8::from(*alert), alert_message: format!("{alert:?}") }
         }
-        Some(_) => Error::TlsProtocolError,
-        None if error.kind() == io::ErrorKind::UnexpectedEof => Error::ConnectionTerminated,
-        None => Error::TlsProtocolError,
+        Some(_) => HttpFault::TlsProtocolError,
+        None if error.kind() == io::ErrorKind::UnexpectedEof => HttpFault::ConnectionTerminated,
+        None => HttpFault::TlsProtocolError,
     }
 }
 

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use wasmtime_wasi_http::Error;
+use toolcell_wall::doors::http_fault::HttpFault;
 
 /// Says that a request is sent, and the next head is to be read. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -146,17 +146,17 @@ pub(super) fn say_empty(method: &Method, fields: &mut HeaderMap) {
 }
 
 /// Checks the head of a response that was read, over any version; HTTP/2 has no codings.
-pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) -> Result<(), Error> {
+pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) -> Result<(), HttpFault> {
     let values = |name| fields.get_all(name).iter().map(|value: &HeaderValue| value.as_bytes().trim_ascii());
     let is_coded = fields.contains_key(TRANSFER_ENCODING) && version != Version::HTTP_11;
     let is_one = !is_coded && one_end(values(CONTENT_LENGTH), values(TRANSFER_ENCODING), status);
-    if is_one { Ok(()) } else { Err(Error::HttpProtocolError) }
+    if is_one { Ok(()) } else { Err(HttpFault::HttpProtocolError) }
 }
 
 /// Checks that trailers say nothing about the end of the message, which came before them.
-pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), Error> {
+pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), HttpFault> {
     let says = fields.contains_key(CONTENT_LENGTH) || fields.contains_key(TRANSFER_ENCODING);
-    if says { Err(Error::HttpProtocolError) } else { Ok(()) }
+    if says { Err(HttpFault::HttpProtocolError) } else { Ok(()) }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
-use wasmtime_wasi_http::Error;
+use toolcell_wall::doors::http_fault::HttpFault;
 
 use super::connections::ConnectionLease;
 use super::fault;
@@ -33,7 +33,7 @@ const REDACTED_NAME: HeaderName = HeaderName::from_static("redacted");
 pub(super) struct Incoming {
     body: hyper::body::Incoming,
     /// Frames that came with the head, in order.
-    ahead: VecDeque<Result<Frame<Bytes>, Error>>,
+    ahead: VecDeque<Result<Frame<Bytes>, HttpFault>>,
     net: Arc<CallNet>,
     redactor: Redactor,
     redacted: Option<RedactedStream>,
@@ -107,7 +107,7 @@ impl Incoming {
         }
     }
 
-    async fn poll_once(&mut self) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    async fn poll_once(&mut self) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
         poll_fn(|context| Poll::Ready(self.poll_next(context))).await
     }
 
@@ -123,7 +123,7 @@ impl Incoming {
         }
     }
 
-    fn failed(&mut self, error: Error) -> Error {
+    fn failed(&mut self, error: HttpFault) -> HttpFault {
         if let Some(lease) = self.lease.take() {
             lease.close();
         }
@@ -131,14 +131,14 @@ impl Incoming {
     }
 
     /// The next frame from the server, while there is time.
-    fn poll_received(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_received(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.heard();
             return Poll::Ready(match frame {
                 Some(Ok(frame)) => Some(Ok(frame)),
                 Some(Err(error)) => {
                     let error = if self.deadline.deadline() <= Instant::now() {
-                        Error::HttpResponseTimeout
+                        HttpFault::HttpResponseTimeout
                     } else {
                         fault::of_hyper(&error, &self.net)
                     };
@@ -148,11 +148,11 @@ impl Incoming {
             });
         }
         if self.deadline.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(self.failed(Error::HttpResponseTimeout))));
+            return Poll::Ready(Some(Err(self.failed(HttpFault::HttpResponseTimeout))));
         }
         let silence = self.between.as_mut().map(|(_, silence)| silence.as_mut().poll(context));
         if silence.is_some_and(|silence| silence.is_ready()) {
-            return Poll::Ready(Some(Err(self.failed(Error::ConnectionReadTimeout))));
+            return Poll::Ready(Some(Err(self.failed(HttpFault::ConnectionReadTimeout))));
         }
         Poll::Pending
     }
@@ -179,16 +179,16 @@ impl Incoming {
         }
     }
 
-    fn check(&self, frame: &Frame<Bytes>) -> Result<(), Error> {
+    fn check(&self, frame: &Frame<Bytes>) -> Result<(), HttpFault> {
         let limits = self.net.limits();
         let Some(trailers) = frame.trailers_ref() else { return Ok(()) };
-        let over = |bytes| Error::HttpResponseTrailerSectionSize(Some(fault::clamped(bytes)));
+        let over = |bytes| HttpFault::HttpResponseTrailerSectionSize(fault::clamped(bytes));
         fields::check(trailers, limits.headers, limits.header_bytes).map_err(over)?;
         framing::check_trailers(trailers)
     }
 
     /// The next frame as the guest gets it, but for those ahead.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
         loop {
             if let Some(trailers) = self.trailers.take() {
                 return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
@@ -229,9 +229,12 @@ impl Incoming {
 
 impl Body for Incoming {
     type Data = Bytes;
-    type Error = Error;
+    type Error = HttpFault;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
         match self.ahead.pop_front() {
             Some(frame) => {
                 // The guest begins to wait now, however long this lay here.

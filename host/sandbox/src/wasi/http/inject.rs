@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use toolcell_policy::{Delivery, HttpAsk, SecretTemplate};
-use wasmtime_wasi_http::Error;
+use toolcell_wall::doors::http_fault::HttpFault;
 use zeroize::Zeroizing;
 
 use crate::secrets::{HeldSecret, NoValue, Redactor, SecretValue, Secrets, percent_query};
@@ -24,7 +24,7 @@ pub(super) enum NotInjected {
     Unfit,
 }
 
-impl From<NotInjected> for Error {
+impl From<NotInjected> for HttpFault {
     fn from(not_injected: NotInjected) -> Self {
         match not_injected {
             NotInjected::NoValue => Self::HttpRequestDenied,

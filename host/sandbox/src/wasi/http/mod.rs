@@ -6,9 +6,8 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | [`hooks`] | takes it from the guest |
-//! | [`held`] | learns the length of a body that the guest ends at once |
-//! | [`outside`] | sends it to the host, where the guest runs in a sandbox process |
+//! | `guest/` | takes it from the guest in its process, and sends it to the host |
+//! | [`serve`] | takes it from there |
 //! | [`requests`] | asks policy, counts the request, refuses forged or too many headers |
 //! | [`exchange`] | waits for a turn, takes a connection, sends, bounds every phase in time |
 //! | [`inject`] | adds the secrets that the manifest names for this request |
@@ -27,18 +26,17 @@ mod exchange;
 mod fault;
 mod fields;
 mod framing;
-mod held;
-mod hooks;
+pub(crate) mod guest;
 mod incoming;
 mod inject;
 mod outgoing;
-pub(crate) mod outside;
 mod proxy;
 mod requests;
+mod serve;
 #[cfg(test)]
 mod tests;
 mod tls;
 
 pub(crate) use client::HttpClient;
-pub(crate) use hooks::{HttpHooks, add_handle, context};
 pub(crate) use requests::Requests;
+pub(crate) use serve::serve;

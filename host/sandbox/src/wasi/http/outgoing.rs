@@ -8,15 +8,15 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Empty};
-use wasmtime_wasi_http::WasiBody;
 
 use super::fault::BodyFault;
 use super::fields;
+use super::requests::HttpBody;
 
 /// A guest's body, held to its declared length and to the limits of trailers. Bytes are charged to
 /// the call where they are written to the connection.
 pub(super) struct Outgoing {
-    body: WasiBody,
+    body: HttpBody,
     declared_bytes: Option<u64>,
     sent_bytes: u64,
     fields_max: usize,
@@ -38,7 +38,7 @@ impl Sent {
 impl Outgoing {
     /// A body of the declared length, if one is declared, with trailers of at most this many fields
     /// and bytes.
-    pub(super) fn new(body: WasiBody, declared_bytes: Option<u64>, fields_max: usize, fields_bytes_max: usize) -> Self {
+    pub(super) fn new(body: HttpBody, declared_bytes: Option<u64>, fields_max: usize, fields_bytes_max: usize) -> Self {
         let sent = Sent::default();
         // A message without a body is not even asked for it.
         sent.0.store(body.is_end_stream(), Ordering::Release);

@@ -6,7 +6,7 @@
 //! checked here nevertheless.
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell_policy::{Host, HttpPermit, ProxyScheme, ProxyUrl, Scheme};
-use wasmtime_wasi_http::Error;
+use toolcell_wall::doors::http_fault::HttpFault;
 
 use super::connect::{Connector, Stream};
 use super::tls;
@@ -15,7 +15,7 @@ use super::tls;
 const ANSWER_BYTES_MAX: usize = 8 << 10;
 
 /// A connection to the proxy, and for HTTPS through it to the server.
-pub(super) async fn connect(proxy: &ProxyUrl, permit: &HttpPermit, connector: &Connector) -> Result<Stream, Error> {
+pub(super) async fn connect(proxy: &ProxyUrl, permit: &HttpPermit, connector: &Connector) -> Result<Stream, HttpFault> {
     if matches!(permit.host(), Host::Addr(_)) {
         connector.addresses(permit).await?;
     }
@@ -36,15 +36,15 @@ pub(super) async fn connect(proxy: &ProxyUrl, permit: &HttpPermit, connector: &C
 }
 
 /// Asks the proxy for a connection to the server (RFC 9110, section 9.3.6).
-async fn tunnel(stream: &mut Stream, authority: &str) -> Result<(), Error> {
+async fn tunnel(stream: &mut Stream, authority: &str) -> Result<(), HttpFault> {
     let ask = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
-    let gone = |_| Error::ConnectionTerminated;
+    let gone = |_| HttpFault::ConnectionTerminated;
     stream.write_all(ask.as_bytes()).await.map_err(gone)?;
     stream.flush().await.map_err(gone)?;
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() >= ANSWER_BYTES_MAX {
-            return Err(Error::HttpResponseHeaderSectionSize(None));
+            return Err(HttpFault::HttpResponseHeaderSectionSize(None));
         }
         // The server speaks next, and only when it is spoken to: byte by byte, nothing of it is
         // taken here.
@@ -52,8 +52,8 @@ async fn tunnel(stream: &mut Stream, authority: &str) -> Result<(), Error> {
     }
     match status(&answer) {
         Some(b'2') => Ok(()),
-        Some(_) => Err(Error::DestinationUnavailable),
-        None => Err(Error::HttpProtocolError),
+        Some(_) => Err(HttpFault::DestinationUnavailable),
+        None => Err(HttpFault::HttpProtocolError),
     }
 }
 

@@ -2,8 +2,11 @@
 //! not hold: making requests.
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Request, Response};
-use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+use http_body_util::combinators::UnsyncBoxBody;
+use toolcell_wall::doors::http::{RequestWaits, is_forbidden};
+use toolcell_wall::doors::http_fault::HttpFault;
 
 use super::client::HttpClient;
 use super::connect::Connector;
@@ -20,8 +23,11 @@ pub(crate) struct Requests {
     idle: Arc<IdleConnections>,
 }
 
-/// A request under way.
-pub(crate) type Sending = Box<dyn Future<Output = Result<(Response<WasiBody>, Worker), Error>> + Send>;
+/// A body on its way, in either direction.
+pub(super) type HttpBody = UnsyncBoxBody<Bytes, HttpFault>;
+
+/// A response, and the task that runs beside it.
+pub(super) type Answered = (Response<HttpBody>, Worker);
 
 impl Requests {
     pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials) -> Self {
@@ -29,18 +35,15 @@ impl Requests {
     }
 
     /// Makes the request, where it is permitted.
-    pub(crate) fn send(&self, request: Request<WasiBody>, options: Option<RequestOptions>) -> Sending {
-        match self.begin(&request, options) {
-            Ok(exchange) => Box::new(exchange.run(request)),
-            Err(error) => Box::new(std::future::ready(Err(error))),
-        }
+    pub(super) async fn send(&self, request: Request<HttpBody>, waits: RequestWaits) -> Result<Answered, HttpFault> {
+        self.begin(&request, waits)?.run(request).await
     }
 
     /// Decides on the request, and collects everything for making it.
-    fn begin(&self, request: &Request<WasiBody>, options: Option<RequestOptions>) -> Result<Exchange, Error> {
+    fn begin(&self, request: &Request<HttpBody>, waits: RequestWaits) -> Result<Exchange, HttpFault> {
         let Connector { client, net, denials } = &self.connector;
         if !net.request() {
-            return Err(Error::ConnectionLimitReached);
+            return Err(HttpFault::ConnectionLimitReached);
         }
         let uri = request.uri();
         let authority = uri.authority().map_or("", |authority| authority.as_str());
@@ -51,16 +54,16 @@ impl Requests {
         });
         let permit = decision.map_err(|denial| {
             denials.add(denial);
-            Error::HttpRequestDenied
+            HttpFault::HttpRequestDenied
         })?;
         let limits = net.limits();
         // wasi:http lets no guest set them; a request that has them nevertheless is not sent.
-        if request.headers().keys().any(fields::is_forbidden) {
-            return Err(Error::HttpRequestDenied);
+        if request.headers().keys().any(is_forbidden) {
+            return Err(HttpFault::HttpRequestDenied);
         }
         fields::check(request.headers(), limits.headers, limits.header_bytes)
-            .map_err(|bytes| Error::HttpRequestHeaderSectionSize(Some(fault::clamped(bytes))))?;
-        let waits = PhaseLimits::new(limits, options);
+            .map_err(|bytes| HttpFault::HttpRequestHeaderSectionSize(fault::clamped(bytes)))?;
+        let waits = PhaseLimits::new(limits, waits);
         Ok(Exchange { connector: self.connector.clone(), idle: Arc::clone(&self.idle), permit, waits })
     }
 }

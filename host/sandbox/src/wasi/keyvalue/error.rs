@@ -2,6 +2,8 @@
 //! the log.
 use std::io;
 
+use toolcell_wall::doors::state::UnfitOperation;
+
 use toolcell_wall::failure::Failure;
 
 /// Why a component's state cannot be used at all. Said while loading, to the operator: it may name
@@ -95,9 +97,6 @@ pub(crate) enum Fault {
     /// It failed, and cannot be opened again.
     #[error("the state file failed and cannot be opened again: {0}")]
     Closed(String),
-    /// The host keeps the state, and has ended the call or noted the fault.
-    #[error("the host could not read or write what this tool keeps")]
-    Outside,
 }
 
 impl From<&Fault> for Failure {
@@ -133,14 +132,15 @@ fault_of!(redb::TransactionError, redb::TableError, redb::StorageError, redb::Co
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Refusal {
-    /// Empty, or too long.
-    #[error("a key is 1 to {max} bytes long, and this one is {bytes}")]
-    Key {
-        /// Its length, in bytes.
-        bytes: usize,
-        /// The longest.
-        max: usize,
-    },
+    /// No bucket has such a name.
+    #[error("no bucket has such a name")]
+    NoSuchStore,
+    /// The tool is granted no state.
+    #[error("this tool is granted no state")]
+    Denied,
+    /// No state takes it.
+    #[error(transparent)]
+    Unfit(#[from] UnfitOperation),
     /// The value is larger than any may be.
     #[error(
         "quota: one value is at most {max} bytes, and this one is {bytes}; split it over several keys or store less"
@@ -191,22 +191,6 @@ pub(crate) enum Refusal {
     #[error("these values together are more than {max} bytes; ask for fewer keys at once")]
     Answer {
         /// The most, in bytes.
-        max: u64,
-    },
-    /// More keys in one operation than it may have.
-    #[error("one batch has at most {max} keys, and this one has {keys}; split it")]
-    Batch {
-        /// The number of keys that it has.
-        keys: usize,
-        /// The most.
-        max: usize,
-    },
-    /// More bytes in one operation than it may have.
-    #[error("the keys and values of one batch are at most {max} bytes together, and these are {bytes}; split it")]
-    BatchBytes {
-        /// Their bytes together.
-        bytes: u64,
-        /// The most.
         max: u64,
     },
     /// The caller stopped waiting, so nothing of it was done.

@@ -2,13 +2,14 @@
 //! disk. Must not hold: the file, or what is in it.
 use std::sync::Arc;
 
+use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::state::{StateOperation, StateOutcome};
+
 use super::database::Mark;
 use super::error::{Fault, Refusal};
 use super::keeper::{Keeper, Performing, Place};
-use super::operations::{Operation, Outcome};
 use super::session::Session;
 use super::store::{Change, Stop, Store};
-use crate::wasi::doors::bounded::{Blob, List};
 
 /// Keys of one operation that are read without going aside: within a hundred microseconds.
 const KEYS_HERE_MAX: usize = 16;
@@ -21,7 +22,7 @@ const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct InFile(pub(super) Arc<Store>);
 
 impl Keeper for InFile {
-    fn perform<'a>(&'a self, session: &'a mut Session, place: Place, operation: Operation) -> Performing<'a> {
+    fn perform<'a>(&'a self, session: &'a mut Session, place: Place, operation: StateOperation) -> Performing<'a> {
         Box::pin(Performance { store: Arc::clone(&self.0), session }.perform(place, operation))
     }
 }
@@ -33,41 +34,41 @@ struct Performance<'s> {
 }
 
 impl Performance<'_> {
-    async fn perform(mut self, place: Place, operation: Operation) -> Result<Outcome, Refusal> {
+    async fn perform(mut self, place: Place, operation: StateOperation) -> Result<StateOutcome, Refusal> {
         match operation {
-            Operation::Open => self.enter().await.map(|()| Outcome::Done),
-            Operation::Get(key) => {
+            StateOperation::Open => self.enter().await.map(|()| StateOutcome::Done),
+            StateOperation::Get(key) => {
                 let value = self.read(place, true, move |store, place, _| store.get(&place.path, &key)).await?;
-                Ok(Outcome::Value(value.map(Blob)))
+                Ok(StateOutcome::Value(value.map(Blob)))
             }
-            Operation::Exists(key) => {
+            StateOperation::Exists(key) => {
                 let found = self.read(place, true, move |store, place, _| store.exists(&place.path, &key)).await?;
-                Ok(Outcome::Exists(found))
+                Ok(StateOutcome::Exists(found))
             }
-            Operation::List(cursor) => {
+            StateOperation::List(cursor) => {
                 let page = self.read(place, true, move |store, place, _| store.keys(&place.path, cursor)).await?;
-                Ok(Outcome::Page(List(page.keys), page.cursor))
+                Ok(StateOutcome::Page(page.keys, page.cursor))
             }
-            Operation::Add(key, delta) => {
+            StateOperation::Add(key, delta) => {
                 let number = self.write(place, move |store, change| store.add(change, &key, delta)).await?;
-                Ok(Outcome::Number(number))
+                Ok(StateOutcome::Number(number))
             }
-            Operation::GetMany(List(keys)) => {
+            StateOperation::GetMany(keys) => {
                 let short = keys.len() <= KEYS_HERE_MAX;
                 let found = self.read(place, short, move |store, place, stop| {
                     store.get_all(&place.path, keys, place.answer_bytes_max(), stop)
                 });
                 let found = found.await?.into_iter().map(|pair| pair.map(|(key, value)| (key, Blob(value))));
-                Ok(Outcome::Values(List(found.collect())))
+                Ok(StateOutcome::Values(found.collect()))
             }
-            Operation::SetMany(List(pairs)) => {
+            StateOperation::SetMany(pairs) => {
                 let pairs: Vec<_> = pairs.into_iter().map(|(key, Blob(value))| (key, value)).collect();
                 let set = move |store: &Store, change: Change<'_>| Ok(((), store.set_all(change, &pairs)?));
-                self.write(place, set).await.map(|()| Outcome::Done)
+                self.write(place, set).await.map(|()| StateOutcome::Done)
             }
-            Operation::DeleteMany(List(keys)) => {
+            StateOperation::DeleteMany(keys) => {
                 let delete = move |store: &Store, change: Change<'_>| Ok(((), store.delete_all(change, &keys)?));
-                self.write(place, delete).await.map(|()| Outcome::Done)
+                self.write(place, delete).await.map(|()| StateOutcome::Done)
             }
         }
     }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::pin::Pin;
 
+use toolcell_wall::doors::state::{StateOperation, StateOutcome};
+
 use super::error::Refusal;
-use super::operations::{Operation, Outcome};
 use super::session::Session;
 use super::store::{Bounds, BucketPath};
 
@@ -28,10 +29,10 @@ impl Place {
 }
 
 /// An operation that is under way. Dropped, it may be done all the same, as a whole.
-pub(super) type Performing<'a> = Pin<Box<dyn Future<Output = Result<Outcome, Refusal>> + Send + 'a>>;
+pub(super) type Performing<'a> = Pin<Box<dyn Future<Output = Result<StateOutcome, Refusal>> + Send + 'a>>;
 
 /// The keeper of a component's state. One suite tests all.
 pub(crate) trait Keeper: fmt::Debug + Send + Sync {
     /// Does one operation: the whole of it, or nothing where it is refused.
-    fn perform<'a>(&'a self, session: &'a mut Session, place: Place, operation: Operation) -> Performing<'a>;
+    fn perform<'a>(&'a self, session: &'a mut Session, place: Place, operation: StateOperation) -> Performing<'a>;
 }

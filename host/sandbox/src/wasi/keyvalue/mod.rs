@@ -10,30 +10,28 @@
 //!   transactions, and nothing else.
 //! - The file is open while calls use it and a moment longer, so that several hosts can take turns
 //!   with it.
+//! - `guest/` is the interface in a guest's process, and `serve` the host's end of its door.
 //! - Not `watch`: no guest runs between calls.
 //!
 //! Must not hold: rights and quotas, which are the policy's.
-mod bindings;
 mod database;
 mod error;
 mod file;
 mod granted;
-mod host;
+pub(crate) mod guest;
 mod in_file;
 mod keeper;
 mod on_server;
 mod operations;
-pub(crate) mod outside;
 mod reading;
+mod serve;
 mod session;
 mod store;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use error::Fault;
 pub(crate) use granted::{GrantedState, StatePlace, prepare};
-pub(crate) use host::{KeyvalueView, add_to_linker};
 pub(crate) use operations::KeptState;
-pub(crate) use outside::OutsideState;
+pub(crate) use serve::{Failed, serve};
 pub(crate) use session::Session;

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use toolcell_shared::{Away, Bucket, Kept, NotKept, Quota};
+use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
 use super::error::Refusal;
 use super::keeper::{Keeper, Performing, Place};
-use super::operations::{Operation, Outcome};
 use super::session::Session;
 use super::store::{CALLERS_MAX, Page, check_value, cut_page, rows_max};
-use crate::wasi::doors::bounded::{Blob, List};
 
 /// A component's state on a server.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl OnServer {
         Self { kept: Arc::clone(kept), component: component.to_owned() }
     }
 
-    async fn perform(&self, place: Place, operation: Operation) -> Result<Outcome, Refusal> {
+    async fn perform(&self, place: Place, operation: StateOperation) -> Result<StateOutcome, Refusal> {
         operation.check()?;
         let Place { bounds, path } = &place;
         let bucket = Bucket { component: &self.component, namespace: &path.namespace, name: &path.bucket };
@@ -38,45 +38,47 @@ impl OnServer {
         };
         let refused = |why: NotKept| refusal(why, &place);
         match operation {
-            Operation::Open => Ok(Outcome::Done),
-            Operation::Get(key) => {
+            StateOperation::Open => Ok(StateOutcome::Done),
+            StateOperation::Get(key) => {
                 let value = self.kept.get(bucket, &key, bounds.value_bytes).await.map_err(unread)?;
-                Ok(Outcome::Value(value.map(Blob)))
+                Ok(StateOutcome::Value(value.map(Blob)))
             }
-            Operation::Exists(key) => Ok(Outcome::Exists(self.kept.exists(bucket, &key).await.map_err(unread)?)),
-            Operation::List(cursor) => {
+            StateOperation::Exists(key) => {
+                Ok(StateOutcome::Exists(self.kept.exists(bucket, &key).await.map_err(unread)?))
+            }
+            StateOperation::List(cursor) => {
                 let rows = self.kept.keys_after(bucket, cursor.unwrap_or(0), rows_max()).await.map_err(unread)?;
                 let Page { keys, cursor } = cut_page(rows.into_iter().map(Ok))?;
-                Ok(Outcome::Page(List(keys), cursor))
+                Ok(StateOutcome::Page(keys, cursor))
             }
-            Operation::Add(key, delta) => {
-                Ok(Outcome::Number(self.kept.add(bucket, quota, key, delta).await.map_err(refused)?))
+            StateOperation::Add(key, delta) => {
+                Ok(StateOutcome::Number(self.kept.add(bucket, quota, key, delta).await.map_err(refused)?))
             }
-            Operation::GetMany(List(keys)) => {
+            StateOperation::GetMany(keys) => {
                 let values = match self.kept.get_all(bucket, &keys, place.answer_bytes_max()).await {
                     Err(NotKept::Away(away)) => return Err(unread(away)),
                     values => values.map_err(refused)?,
                 };
                 let pairs = keys.into_iter().zip(values);
                 let pairs = pairs.map(|(key, value)| value.map(|value| (key, Blob(value))));
-                Ok(Outcome::Values(List(pairs.collect())))
+                Ok(StateOutcome::Values(pairs.collect()))
             }
-            Operation::SetMany(List(pairs)) => {
+            StateOperation::SetMany(pairs) => {
                 pairs.iter().try_for_each(|(_, value)| check_value(&value.0, bounds))?;
                 let pairs = pairs.into_iter().map(|(key, Blob(value))| (key, value)).collect();
                 self.kept.set_all(bucket, quota, pairs).await.map_err(refused)?;
-                Ok(Outcome::Done)
+                Ok(StateOutcome::Done)
             }
-            Operation::DeleteMany(List(keys)) => {
+            StateOperation::DeleteMany(keys) => {
                 self.kept.delete_all(bucket, quota, keys).await.map_err(refused)?;
-                Ok(Outcome::Done)
+                Ok(StateOutcome::Done)
             }
         }
     }
 }
 
 impl Keeper for OnServer {
-    fn perform<'a>(&'a self, _: &'a mut Session, place: Place, operation: Operation) -> Performing<'a> {
+    fn perform<'a>(&'a self, _: &'a mut Session, place: Place, operation: StateOperation) -> Performing<'a> {
         Box::pin(self.perform(place, operation))
     }
 }

@@ -1,17 +1,14 @@
-//! The operations on the state that a tool was granted, and the right to it. Must not hold: guests'
+//! Operations on the state that a tool was granted, and the right to it. Must not hold: guests'
 //! handles and fuel, or where the state is kept.
-use serde::{Deserialize, Serialize};
 use toolcell_policy::Grants;
+use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
-use super::bindings::wasi::keyvalue::store::Error;
 use super::error::Refusal;
 use super::granted::GrantedState;
-use super::host::Trouble;
 use super::keeper::Place;
 use super::reading::ChangeNotice;
 use super::session::Session;
-use super::store::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, BucketPath, PAGE_KEYS_MAX, check_key, check_keys};
-use crate::wasi::doors::bounded::{Blob, List};
+use super::store::BucketPath;
 use toolcell_wall::caller::Caller;
 use toolcell_wall::denials::Denials;
 
@@ -20,73 +17,6 @@ const BUCKET_BYTES_MAX: usize = 64;
 
 /// The bucket of guests that name none.
 const DEFAULT_BUCKET: &str = "default";
-
-/// Keys of one operation.
-pub(super) type Keys = List<String, BATCH_KEYS_MAX>;
-
-/// One operation on a bucket.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Operation {
-    /// The guest opens the bucket.
-    Open,
-    /// The value of a key.
-    Get(String),
-    /// True if there is an entry of the key.
-    Exists(String),
-    /// A page of keys, from the cursor on.
-    List(Option<u64>),
-    /// Adds to the number that a key holds.
-    Add(String, u64),
-    /// The entries of keys.
-    GetMany(Keys),
-    /// Sets every key, or none.
-    SetMany(List<(String, Blob), BATCH_KEYS_MAX>),
-    /// Deletes every key, or none.
-    DeleteMany(Keys),
-}
-
-/// The outcome of an operation.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Outcome {
-    Done,
-    Value(Option<Blob>),
-    Exists(bool),
-    Page(List<String, PAGE_KEYS_MAX>, Option<u64>),
-    Number(u64),
-    Values(List<Option<(String, Blob)>, BATCH_KEYS_MAX>),
-}
-
-impl Operation {
-    /// Refuses what no state takes, before anything is done for it: the longest that passes is
-    /// bounded.
-    pub(super) fn check(&self) -> Result<(), Refusal> {
-        match self {
-            Self::Open | Self::List(_) => Ok(()),
-            Self::Get(key) | Self::Exists(key) | Self::Add(key, _) => check_key(key),
-            Self::GetMany(keys) | Self::DeleteMany(keys) => check_keys(keys.0.iter()),
-            Self::SetMany(pairs) => {
-                check_keys(pairs.0.iter().map(|(key, _)| key))?;
-                let bytes = pairs.0.iter().map(|(key, value)| key.len() as u64 + value.0.len() as u64).sum();
-                if bytes > BATCH_BYTES_MAX {
-                    return Err(Refusal::BatchBytes { bytes, max: BATCH_BYTES_MAX });
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl Operation {
-    /// The keys of entries that it changes; `None` if it only reads.
-    pub(super) fn changes(&self) -> Option<Vec<String>> {
-        match self {
-            Self::Open | Self::List(_) | Self::Get(_) | Self::Exists(_) | Self::GetMany(_) => None,
-            Self::Add(key, _) => Some(vec![key.clone()]),
-            Self::DeleteMany(keys) => Some(keys.0.clone()),
-            Self::SetMany(pairs) => Some(pairs.0.iter().map(|(key, _)| key.clone()).collect()),
-        }
-    }
-}
 
 /// A call's share of the state that its tool was granted.
 pub(crate) struct KeptState<'a> {
@@ -99,7 +29,7 @@ pub(crate) struct KeptState<'a> {
 
 impl<'g> KeptState<'g> {
     /// Does one operation on the bucket of this name.
-    pub(super) async fn perform(&mut self, bucket: &str, operation: Operation) -> Result<Outcome, Trouble> {
+    pub(super) async fn perform(&mut self, bucket: &str, operation: StateOperation) -> Result<StateOutcome, Refusal> {
         let (granted, place) = self.place(bucket)?;
         let notice = ChangeNotice::of(&operation, bucket, self.caller);
         let done = granted.keeper().perform(self.session, place, operation).await;
@@ -110,20 +40,20 @@ impl<'g> KeptState<'g> {
             Ok(_) | Err(Refusal::Away { may_be_done: true, .. } | Refusal::Fault(_)) => drop(notice),
             Err(_) => notice.into_iter().for_each(ChangeNotice::cancel),
         }
-        Ok(done?)
+        done
     }
 
     /// Every name of the right form is a bucket; the empty one is that of [`DEFAULT_BUCKET`].
-    fn place(&self, bucket: &str) -> Result<(&'g GrantedState, Place), Trouble> {
+    fn place(&self, bucket: &str) -> Result<(&'g GrantedState, Place), Refusal> {
         let granted = match (self.grants.open_keyvalue(), self.granted) {
             (Ok(_), Some(granted)) => granted,
             (Err(denial), _) => {
                 self.denials.add(denial);
-                return Err(Trouble::Guest(Error::AccessDenied));
+                return Err(Refusal::Denied);
             }
-            (Ok(_), None) => return Err(Trouble::Guest(Error::AccessDenied)),
+            (Ok(_), None) => return Err(Refusal::Denied),
         };
-        let Some(name) = bucket_named(bucket) else { return Err(Trouble::Guest(Error::NoSuchStore)) };
+        let Some(name) = bucket_named(bucket) else { return Err(Refusal::NoSuchStore) };
         let path = BucketPath { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
         Ok((granted, Place { bounds: granted.bounds(), path }))
     }

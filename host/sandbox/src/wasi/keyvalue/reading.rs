@@ -1,7 +1,9 @@
 //! Reading an entry of kept state for the host itself, and telling of entries that calls change.
 //! Must not hold: who may read, or the operations.
+use toolcell_wall::doors::state::{StateOperation, StateOutcome};
+
 use super::keeper::Place;
-use super::operations::{Operation, Outcome, bucket_named};
+use super::operations::bucket_named;
 use super::session::Session;
 use super::store::BucketPath;
 use crate::wasi::capabilities::Capabilities;
@@ -21,7 +23,7 @@ impl Capabilities {
     /// One sentence for the log: it cannot be read now.
     pub async fn kept_value(&self, caller: &str, bucket: &str, key: String) -> Result<Option<Vec<u8>>, String> {
         let Some((granted, bucket)) = self.keyvalue().zip(bucket_named(bucket)) else { return Ok(None) };
-        let operation = Operation::Get(key);
+        let operation = StateOperation::Get(key);
         // No guest could have set it.
         if operation.check().is_err() {
             return Ok(None);
@@ -30,7 +32,7 @@ impl Capabilities {
         let place = Place { bounds: granted.bounds(), path };
         let mut session = Session::default();
         let value = match granted.keeper().perform(&mut session, place, operation).await {
-            Ok(Outcome::Value(value)) => value.map(|value| value.0),
+            Ok(StateOutcome::Value(value)) => value.map(|value| value.0),
             Ok(_) => return Err("the state answered another operation".to_owned()),
             Err(refusal) => return Err(refusal.to_string()),
         };
@@ -48,7 +50,7 @@ pub(super) struct ChangeNotice<'c> {
 
 impl<'c> ChangeNotice<'c> {
     /// `None` where nothing changes, or where the caller does not want to know.
-    pub(super) fn of(operation: &Operation, bucket: &'c str, caller: &'c dyn Caller) -> Option<Self> {
+    pub(super) fn of(operation: &StateOperation, bucket: &'c str, caller: &'c dyn Caller) -> Option<Self> {
         let keys = operation.changes().filter(|_| caller.notes_state())?;
         Some(Self { caller, bucket: bucket_named(bucket)?, keys })
     }

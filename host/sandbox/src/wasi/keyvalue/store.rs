@@ -7,15 +7,12 @@ use std::time::Duration;
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolcell_wall::doors::state::{BATCH_BYTES_MAX, UnfitOperation, check_key, check_keys};
 
 use super::database::{Mark, StateFile, Visit};
 use super::error::{Fault, OpenError, Refusal};
 use super::file;
 use super::tables::{self, ENTRIES, ORDER, USAGE};
-
-/// Bytes of a key. Twice the need of file names and most identifiers, and still far below a page of
-/// the file.
-pub(crate) const KEY_BYTES_MAX: usize = 512;
 
 /// Callers whose state one component keeps at once, where each has its own: bounds the file at this
 /// many quotas.
@@ -27,14 +24,6 @@ pub(crate) const PAGE_KEYS_MAX: usize = 1_000;
 /// Bytes of keys in one answer to a listing: a small guest takes as much into its memory without
 /// noticing.
 pub(crate) const PAGE_BYTES_MAX: usize = 64 * 1024;
-
-/// Keys in one operation. Ten times as many as a component keeps by default; writing them takes a
-/// tenth of a second.
-pub(crate) const BATCH_KEYS_MAX: usize = 10_000;
-
-/// Bytes of keys and values that one operation writes: twice the largest value there can be. Others
-/// who write wait as long.
-pub(crate) const BATCH_BYTES_MAX: u64 = 32 << 20;
 
 /// Digits of a number that is counted up: those of 2^64. A text of a million zeros is none.
 const NUMBER_DIGITS_MAX: usize = 20;
@@ -214,7 +203,7 @@ impl Store {
             bytes = bytes.saturating_add(size(key, value));
         }
         if bytes > BATCH_BYTES_MAX {
-            return Err(Refusal::BatchBytes { bytes, max: BATCH_BYTES_MAX });
+            return Err(UnfitOperation::Bytes { bytes, max: BATCH_BYTES_MAX }.into());
         }
         let ((), mark) = self.file.write(bytes, |transaction| {
             let mut writer = Writer::begin(transaction, change)?;
@@ -424,26 +413,6 @@ pub(super) const fn rows_max() -> usize {
 /// Bytes of an entry that count towards the quota: its key and its value.
 fn size(key: &str, value: &[u8]) -> u64 {
     (key.len() as u64).saturating_add(value.len() as u64)
-}
-
-/// Refuses a list of keys with one that no entry has.
-pub(super) fn check_keys<'k>(keys: impl ExactSizeIterator<Item = &'k String>) -> Result<(), Refusal> {
-    check_count(keys.len())?;
-    let mut keys = keys;
-    keys.try_for_each(|key| check_key(key))
-}
-
-/// Refuses more keys than one operation may have, before anything is done for any of them.
-pub(super) fn check_count(keys: usize) -> Result<(), Refusal> {
-    if keys > BATCH_KEYS_MAX { Err(Refusal::Batch { keys, max: BATCH_KEYS_MAX }) } else { Ok(()) }
-}
-
-/// Refuses a key that no entry has.
-pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
-    if key.is_empty() || key.len() > KEY_BYTES_MAX {
-        return Err(Refusal::Key { bytes: key.len(), max: KEY_BYTES_MAX });
-    }
-    Ok(())
 }
 
 pub(super) fn check_value(value: &[u8], bounds: &Bounds) -> Result<(), Refusal> {

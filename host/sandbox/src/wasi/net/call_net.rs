@@ -3,44 +3,14 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use toolcell_policy::{Askable, Grants, Limits, Network, Resolved};
+use toolcell_policy::{Askable, Grants, Network, Resolved};
+use toolcell_wall::doors::net_limits::NetLimits;
 
 /// Refused requests of one call that are remembered: as many as a call may ever ask about.
 const REFUSED_MAX: usize = 64;
-
-/// Look-ups that a sandbox process has the host do at once: as many as requests that wait.
-pub(crate) const LOOKUPS_AT_ONCE: usize = 16;
-
-/// The limits of one call's network use.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NetLimits {
-    /// HTTP requests.
-    pub(crate) requests: u64,
-    /// HTTP requests at once.
-    pub(crate) concurrency: usize,
-    /// Bytes of requests, bodies and headers.
-    pub(crate) egress_bytes: u64,
-    /// Bytes of responses, bodies and headers.
-    pub(crate) ingress_bytes: u64,
-    /// Until a connection is made: turn, name look-up, TCP, proxy and TLS together.
-    pub(crate) connect: Duration,
-    /// From there to the response's headers.
-    pub(crate) first_byte: Duration,
-    /// One request in all, to the last byte of its response.
-    pub(crate) total: Duration,
-    /// Header fields of one message; trailers are counted alike.
-    pub(crate) headers: usize,
-    /// Bytes of one message's header fields.
-    pub(crate) header_bytes: usize,
-    /// TCP and UDP sockets that a call opens.
-    pub(crate) sockets: u64,
-    /// Names that a call looks up by itself.
-    pub(crate) lookups: u64,
-}
 
 /// The direction that ran over its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +34,7 @@ pub(crate) struct CallNet {
     ingress: Meter,
     sockets: Meter,
     lookups: Meter,
-    wishes: Meter,
     turns: Arc<Semaphore>,
-    lookup_turns: Arc<Semaphore>,
     resolved: Mutex<Resolved>,
     consents: Mutex<Consents>,
     tasks: Mutex<JoinSet<()>>,
@@ -166,8 +134,6 @@ impl CallNet {
             ingress: Meter::default(),
             sockets: Meter::default(),
             lookups: Meter::default(),
-            wishes: Meter::default(),
-            lookup_turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
             turns: Arc::new(Semaphore::new(limits.concurrency)),
             resolved: Mutex::default(),
             consents: Mutex::default(),
@@ -194,18 +160,6 @@ impl CallNet {
     /// Counts a name look-up; false: one too many.
     pub(crate) fn lookup(&self) -> bool {
         self.lookups.take(1, self.limits.lookups) == 1
-    }
-
-    /// Counts a question to the host if a person must be asked; false: there were as many as there
-    /// may be operations.
-    pub(crate) fn wish(&self) -> bool {
-        self.wishes.take(1, self.limits.operations()) == 1
-    }
-
-    /// Waits for the turn of one look-up of the host among those at once. `None`: the call has
-    /// ended.
-    pub(crate) async fn lookup_turn(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.lookup_turns).acquire_owned().await.ok()
     }
 
     /// Takes bytes to send; fewer than wanted: there is no more.
@@ -265,7 +219,6 @@ impl CallNet {
     pub(crate) fn end(&self) {
         self.ended.send_replace(true);
         self.turns.close();
-        self.lookup_turns.close();
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
@@ -274,30 +227,5 @@ impl CallNet {
         let mut ended = self.ended.subscribe();
         // The sender lives as long as `self`, which is borrowed here.
         let _ = ended.wait_for(|ended| *ended).await;
-    }
-}
-
-impl NetLimits {
-    /// Requests, look-ups and sockets together.
-    pub(crate) fn operations(&self) -> u64 {
-        self.requests.saturating_add(self.lookups).saturating_add(self.sockets)
-    }
-}
-
-impl From<&Limits> for NetLimits {
-    fn from(limits: &Limits) -> Self {
-        Self {
-            requests: u64::try_from(limits.http_requests()).unwrap_or(u64::MAX),
-            concurrency: limits.http_concurrency(),
-            egress_bytes: limits.egress_bytes(),
-            ingress_bytes: limits.ingress_bytes(),
-            connect: limits.http_connect(),
-            first_byte: limits.http_first_byte(),
-            total: limits.http_time(),
-            headers: limits.http_headers(),
-            header_bytes: usize::try_from(limits.http_header_bytes()).unwrap_or(usize::MAX),
-            sockets: u64::try_from(limits.sockets()).unwrap_or(u64::MAX),
-            lookups: u64::try_from(limits.lookups()).unwrap_or(u64::MAX),
-        }
     }
 }

@@ -7,10 +7,12 @@
 //!   and to nothing else.
 //! - [`CallNet`] holds one call's counters and background tasks. When it ends, connections end with
 //!   it.
+//! - [`guest`] counts in the guest's process what goes to the host.
 //! - [`Metered`] charges a connection's bytes to its call.
 
 mod call_net;
 mod dialer;
+pub(crate) mod guest;
 mod metered;
 mod resolver;
 #[cfg(test)]
@@ -18,7 +20,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use call_net::{CallNet, LOOKUPS_AT_ONCE, NetGuard, NetLimits, OverDirection};
+pub(crate) use call_net::{CallNet, NetGuard, OverDirection};
 pub(crate) use dialer::dial;
 pub(crate) use metered::Metered;
-pub(crate) use resolver::{ADDRESSES_MAX, LookupError, Resolver};
+pub(crate) use resolver::{LookupError, Resolver};

@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::testing::NameServer;
-use super::{CallNet, LookupError, Metered, NetGuard, NetLimits, OverDirection, Resolver};
+use super::{CallNet, LookupError, Metered, NetGuard, OverDirection, Resolver};
+use toolcell_wall::doors::net_limits::NetLimits;
 
 const WAIT: Duration = Duration::from_secs(5);
 

@@ -1,68 +1,15 @@
-//! `wasi:sockets/ip-name-lookup`: the names that the rules name, looked up by the host's resolver.
-//! An answer is checked before the guest is told, and remembered: only these addresses can be
+//! Names that the rules name, looked up by the host's resolver for `wasi:sockets/ip-name-lookup`.
+//! An answer is checked before the guest gets it, and remembered: only these addresses can be
 //! connected to by their name.
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use toolcell_policy::{Capability, Denial, Host as Named, LookupPermit};
-use wasmtime::component::Resource;
-use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress};
-use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketResult, subscribe};
-use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
+use toolcell_policy::{Capability, Denial, Host, LookupPermit};
+use toolcell_wall::doors::sockets::{Addresses, SocketCode};
 
-use super::bindings::wasi::sockets::ip_name_lookup::{Host, HostResolveAddressStream};
-use super::message::{Addresses, Code};
 use crate::wasi::capabilities::Capabilities;
-use crate::wasi::doors::bounded::List;
-use crate::wasi::doors::frame::HOST_BYTES_MAX;
-use crate::wasi::doors::{Door, Opening};
 use crate::wasi::net::{CallNet, LookupError, Resolver};
-use crate::wasi::state::CallState;
-use toolcell_wall::caller::Outside;
 use toolcell_wall::denials::Denials;
-
-/// Bytes of a name that the host is asked for: more than any name has.
-const NAME_BYTES_MAX: usize = 1 << 10;
-
-type Found = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
-
-/// A look-up under way, or its result. Dropping it gives the look-up up.
-pub enum Answers {
-    /// Nothing yet.
-    Waiting(AbortOnDropJoinHandle<Found>),
-    /// The addresses that it found.
-    Ready(Found),
-}
-
-impl Answers {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Self::Waiting(task) = self {
-            match Pin::new(task).poll(context) {
-                Poll::Ready(found) => *self = Self::Ready(found),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        Poll::Ready(())
-    }
-
-    fn next(&mut self) -> Result<Option<IpAddr>, ErrorCode> {
-        let _ = self.poll(&mut Context::from_waker(Waker::noop()));
-        match self {
-            Self::Waiting(_) => Err(ErrorCode::WouldBlock),
-            Self::Ready(Ok(addresses)) => Ok(addresses.next()),
-            Self::Ready(Err(code)) => Err(*code),
-        }
-    }
-}
-
-#[wasmtime_wasi::async_trait]
-impl Pollable for Answers {
-    async fn ready(&mut self) {
-        std::future::poll_fn(|context| self.poll(context)).await;
-    }
-}
 
 /// The parts of one look-up, which runs anywhere.
 struct Lookup {
@@ -73,10 +20,10 @@ struct Lookup {
 }
 
 impl Lookup {
-    async fn run(self) -> Found {
+    async fn run(self) -> Addresses {
         let addresses = match self.permit.host() {
-            Named::Addr(address) => vec![*address],
-            Named::Name(name) => {
+            Host::Addr(address) => vec![*address],
+            Host::Name(name) => {
                 let found = self.resolver.addresses(name.as_str(), self.net.limits().connect).await;
                 found.map_err(|error| code(&error))?
             }
@@ -84,10 +31,10 @@ impl Lookup {
         let (told, refused) = sorted(&self.permit, addresses);
         if let (true, Some(denial)) = (told.is_empty(), refused) {
             self.denials.add(denial);
-            return Err(ErrorCode::AccessDenied);
+            return Err(SocketCode::AccessDenied);
         }
         self.net.resolved().note(&self.permit, &told);
-        Ok(told.into_iter())
+        Ok(told)
     }
 }
 
@@ -121,20 +68,20 @@ enum Begun {
 
 impl Asked<'_> {
     /// Decides on a look-up, and counts it.
-    fn begin(self, name: &str) -> Result<Begun, ErrorCode> {
+    fn begin(self, name: &str) -> Result<Begun, SocketCode> {
         let Asked { capabilities, net, denials } = self;
         match net.decide(capabilities.grants(), |network| network.lookup(name)) {
             Ok(permit) if net.lookup() => {
                 let resolver = Arc::clone(capabilities.http().resolver());
                 Ok(Begun::Looks(Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() }))
             }
-            Ok(_) => Err(ErrorCode::PermanentResolverFailure),
+            Ok(_) => Err(SocketCode::PermanentResolverFailure),
             Err(denial) => {
                 let address = self.placeheld(name);
                 if capabilities.observing() || address.is_none() {
                     denials.add(denial);
                 }
-                address.map(Begun::Placeheld).ok_or(ErrorCode::AccessDenied)
+                address.map(Begun::Placeheld).ok_or(SocketCode::AccessDenied)
             }
         }
     }
@@ -149,40 +96,9 @@ impl Asked<'_> {
 
 /// The host's side of a look-up.
 pub(crate) async fn look_up(asked: Asked<'_>, name: &str) -> Addresses {
-    let found = match asked.begin(name) {
-        Ok(Begun::Looks(lookup)) => lookup.run().await,
-        Ok(Begun::Placeheld(address)) => Ok(vec![address].into_iter()),
-        Err(code) => Err(code),
-    };
-    found.map(|addresses| List(addresses.collect())).map_err(Code::from)
-}
-
-/// Has the host look a name up.
-async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<CallNet>, name: String) -> Found {
-    let _turn = net.lookup_turn().await.ok_or(ErrorCode::TemporaryResolverFailure)?;
-    let door = Door::open(&*outside).await.map_err(|_| ErrorCode::TemporaryResolverFailure)?;
-    let (mut reader, mut writer) = door.split();
-    let said = match writer.message(&Opening::Lookup(name)).await {
-        Ok(()) => reader.message::<Addresses>(HOST_BYTES_MAX).await,
-        Err(error) => Err(error),
-    };
-    let found = said.map_err(|_| ErrorCode::TemporaryResolverFailure)?;
-    found.map(|addresses| addresses.0.into_iter()).map_err(ErrorCode::from)
-}
-
-impl Host for CallState {
-    fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
-        self.table().get(&network)?;
-        if name.len() > NAME_BYTES_MAX {
-            return Err(ErrorCode::InvalidArgument.into());
-        }
-        let outside = self.caller.outside().ok_or_else(super::denied)?;
-        let net = Arc::clone(self.net());
-        if !net.lookup() {
-            return Err(ErrorCode::PermanentResolverFailure.into());
-        }
-        let answers = Answers::Waiting(spawn(look_up_outside(outside, net, name)));
-        Ok(self.table().push(answers)?)
+    match asked.begin(name)? {
+        Begun::Looks(lookup) => lookup.run().await,
+        Begun::Placeheld(address) => Ok(vec![address]),
     }
 }
 
@@ -194,7 +110,7 @@ pub(crate) async fn resolved(asked: Asked<'_>, capability: Capability, name: &st
     let lookup = Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() };
     let addresses = lookup.run().await.ok()?;
     net.decide(capabilities.grants(), |network| {
-        let mut targets = addresses.map(|address| SocketAddr::new(address, port));
+        let mut targets = addresses.into_iter().map(|address| SocketAddr::new(address, port));
         targets.find(|to| {
             // The guest made its socket for the address in the name's place.
             to.is_ipv4()
@@ -206,26 +122,10 @@ pub(crate) async fn resolved(asked: Asked<'_>, capability: Capability, name: &st
     })
 }
 
-impl HostResolveAddressStream for CallState {
-    fn resolve_next_address(&mut self, answers: Resource<Answers>) -> SocketResult<Option<IpAddress>> {
-        let next = self.table().get_mut(&answers)?.next();
-        Ok(next?.map(IpAddress::from))
-    }
-
-    fn subscribe(&mut self, answers: Resource<Answers>) -> wasmtime::Result<Resource<DynPollable>> {
-        subscribe(self.table(), answers)
-    }
-
-    fn drop(&mut self, answers: Resource<Answers>) -> wasmtime::Result<()> {
-        self.table().delete(answers)?;
-        Ok(())
-    }
-}
-
-fn code(error: &LookupError) -> ErrorCode {
+fn code(error: &LookupError) -> SocketCode {
     match error {
-        LookupError::NoName | LookupError::NoAddress => ErrorCode::NameUnresolvable,
-        LookupError::Timeout => ErrorCode::TemporaryResolverFailure,
-        LookupError::Failed(_) => ErrorCode::PermanentResolverFailure,
+        LookupError::NoName | LookupError::NoAddress => SocketCode::NameUnresolvable,
+        LookupError::Timeout => SocketCode::TemporaryResolverFailure,
+        LookupError::Failed(_) => SocketCode::PermanentResolverFailure,
     }
 }

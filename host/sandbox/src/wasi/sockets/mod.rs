@@ -17,77 +17,33 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`message`] | the messages, and wasi:sockets' errors in them |
-//! | [`options`] | options that the guest may set |
-//! | [`tcp`], [`streams`], [`udp`] | sockets in the guest's process |
-//! | [`lookup`] | look-ups, on both sides |
+//! | `guest/` | sockets and look-ups in the guest's process |
+//! | [`lookup`] | the host's side of look-ups |
 //! | [`serve_tcp`], [`serve_udp`] | the host's side of sockets |
+//! | [`applied`] | options that the guest set |
+//! | [`code`] | the system's errors in wasi:sockets' words |
 //!
 //! Must not hold: rules.
-mod bindings;
+mod applied;
+mod code;
+pub(crate) mod guest;
 mod lookup;
-pub(crate) mod message;
-mod options;
 mod serve_tcp;
 mod serve_udp;
-mod streams;
-mod tcp;
 #[cfg(test)]
 mod tests;
-mod udp;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use toolcell_policy::{Capability, Grants};
-use wasmtime::component::{HasSelf, Linker, Resource};
-use wasmtime_wasi::p2::bindings::sockets as wasi;
-use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
-use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult};
-use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
+use toolcell_policy::{AddressPermit, Capability, Denial, Grants};
 
 pub(crate) use lookup::{Asked, look_up, resolved};
-pub(crate) use message::{TcpWanted, UdpWanted};
 pub(crate) use serve_tcp::serve as serve_tcp;
 pub(crate) use serve_udp::serve as serve_udp;
 
 use crate::wasi::net::CallNet;
-use crate::wasi::state::CallState;
-use toolcell_wall::caller::Outside;
 use toolcell_wall::denials::Denials;
-
-/// Everything of `wasi:sockets`.
-pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    use bindings::wasi::sockets as own;
-    type State = CallState;
-    type HasState = HasSelf<CallState>;
-    own::tcp::add_to_linker::<State, HasState>(linker, State::called)?;
-    own::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::called)?;
-    own::udp::add_to_linker::<State, HasState>(linker, State::called)?;
-    own::udp_create_socket::add_to_linker::<State, HasState>(linker, State::called)?;
-    own::ip_name_lookup::add_to_linker::<State, HasState>(linker, State::called)?;
-    wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
-    let options = wasi::network::LinkOptions::default();
-    wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)
-}
-
-/// The part of the network interface that the interfaces here need; guests are linked to
-/// wasmtime-wasi's.
-impl wasi::network::Host for CallState {
-    fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
-        error.downcast()
-    }
-
-    fn network_error_code(&mut self, error: Resource<IoError>) -> wasmtime::Result<Option<ErrorCode>> {
-        wasi::network::Host::network_error_code(&mut self.sockets(), error)
-    }
-}
-
-impl wasi::network::HostNetwork for CallState {
-    fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
-        wasi::network::HostNetwork::drop(&mut self.sockets(), network)
-    }
-}
 
 /// The parts of a call that decide on its sockets, on the host's side.
 #[derive(Clone, Copy)]
@@ -104,31 +60,10 @@ impl Deciding<'_> {
         decision.map_err(|denial| self.denials.add(denial)).is_ok()
     }
 
-    fn decide(
-        &self,
-        capability: Capability,
-        to: SocketAddr,
-    ) -> Result<toolcell_policy::AddressPermit, toolcell_policy::Denial> {
+    fn decide(&self, capability: Capability, to: SocketAddr) -> Result<AddressPermit, Denial> {
         self.net.decide(self.grants, |network| match capability {
             Capability::Udp => network.udp(to, &self.net.resolved()),
             _ => network.tcp(to, &self.net.resolved()),
         })
     }
-}
-
-impl CallState {
-    /// The way out for a new socket, which is counted.
-    fn new_socket(&mut self) -> SocketResult<Arc<dyn Outside>> {
-        let outside = self.caller.outside().ok_or_else(denied)?;
-        if self.net().socket() { Ok(outside) } else { Err(ErrorCode::NewSocketLimit.into()) }
-    }
-}
-
-/// True for the address that the system would bind to by itself.
-fn is_implicit(address: SocketAddr) -> bool {
-    address.ip().is_unspecified() && address.port() == 0
-}
-
-fn denied() -> SocketError {
-    ErrorCode::AccessDenied.into()
 }

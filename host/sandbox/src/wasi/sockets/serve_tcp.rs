@@ -9,13 +9,14 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
 use toolcell_policy::{Capability, Limit};
+use toolcell_wall::doors::decode;
+use toolcell_wall::doors::socket_options::SocketOptions;
+use toolcell_wall::doors::sockets::{SendsNoMore, SocketCode, TcpSaid, TcpWanted, can_connect};
+use toolcell_walls::door::{DATA_BYTES_MAX, DoorError, DoorFrame, FrameReader, FrameWriter};
 
 use super::Deciding;
-use super::message::{Code, SendsNoMore, TcpSaid, TcpWanted};
-use super::options::Options;
-use super::tcp::can_connect;
-use crate::wasi::doors::frame::{DATA_BYTES_MAX, decoded};
-use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter};
+use super::applied::apply;
+use super::code::code_of;
 use crate::wasi::net::{CallNet, Metered, OverDirection};
 
 /// Time in which the last bytes of a call that has ended go out.
@@ -28,18 +29,18 @@ pub(crate) async fn serve(
     (reader, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
     if !deciding.net.socket() {
-        return writer.message(&TcpSaid::Refused(Code::NewSocketLimit)).await;
+        return writer.message(&TcpSaid::Refused(SocketCode::NewSocketLimit)).await;
     }
     if !deciding.permits(Capability::Tcp, to) {
-        return writer.message(&TcpSaid::Refused(Code::AccessDenied)).await;
+        return writer.message(&TcpSaid::Refused(SocketCode::AccessDenied)).await;
     }
     if !can_connect(to, six) {
-        return writer.message(&TcpSaid::Refused(Code::InvalidArgument)).await;
+        return writer.message(&TcpSaid::Refused(SocketCode::InvalidArgument)).await;
     }
     let connected = connect(to, &options).await.and_then(|stream| Ok((stream.local_addr()?, stream)));
     let (local, stream) = match connected {
         Ok(connected) => connected,
-        Err(error) => return writer.message(&TcpSaid::Refused(Code::from(&error))).await,
+        Err(error) => return writer.message(&TcpSaid::Refused(code_of(&error))).await,
     };
     writer.message(&TcpSaid::Connected(local)).await?;
     let (from_server, to_server) = tokio::io::split(Metered::new(stream, Arc::clone(deciding.net)));
@@ -53,9 +54,9 @@ pub(crate) async fn serve(
 }
 
 /// The address that was decided on, and no other, is connected to.
-async fn connect(to: SocketAddr, options: &Options) -> io::Result<TcpStream> {
+async fn connect(to: SocketAddr, options: &SocketOptions) -> io::Result<TcpStream> {
     let socket = if to.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
-    options.apply(&socket, to.is_ipv6());
+    apply(options, &socket, to.is_ipv6());
     socket.connect(to).await
 }
 
@@ -82,13 +83,13 @@ async fn send(
 ) -> Result<(), DoorError> {
     loop {
         match reader.frame(DATA_BYTES_MAX).await? {
-            Some(Frame::Data(data)) => {
+            Some(DoorFrame::Data(data)) => {
                 if let Err(error) = server.write_all(&data).await {
                     return broken(net, &error, writer).await;
                 }
             }
-            Some(Frame::Message(message)) => {
-                let SendsNoMore = decoded(&message)?;
+            Some(DoorFrame::Message(message)) => {
+                let SendsNoMore = decode(&message)?;
                 // A connection that is gone already needs no end.
                 let _ = server.shutdown().await;
                 return Ok(());
@@ -116,7 +117,7 @@ async fn broken(net: &CallNet, error: &io::Error, writer: &Mutex<FrameWriter>) -
     let said = match over {
         Some(OverDirection::Egress) => TcpSaid::Over(Limit::Egress.spec().key.to_owned()),
         Some(OverDirection::Ingress) => TcpSaid::Over(Limit::Ingress.spec().key.to_owned()),
-        None => TcpSaid::Broken(Code::from(error)),
+        None => TcpSaid::Broken(code_of(error)),
     };
     writer.lock().await.message(&said).await?;
     Err(DoorError::Closed)

@@ -4,11 +4,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::net::UdpSocket;
 use toolcell_policy::Capability;
+use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::sockets::{PACKET_BYTES_MAX, SocketCode, UdpSaid, UdpWanted, UdpWants};
+use toolcell_walls::door::{DoorError, FrameReader, FrameWriter};
 
 use super::Deciding;
-use super::message::{Code, PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
-use crate::wasi::doors::bounded::Blob;
-use crate::wasi::doors::{DoorError, FrameReader, FrameWriter};
+use super::applied::apply;
+use super::code::code_of;
 
 /// Bytes of a message about a packet, beside the packet.
 const MESSAGE_BYTES: usize = 128;
@@ -28,14 +30,14 @@ pub(crate) async fn serve(
     (mut reader, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
     if !deciding.net.socket() {
-        return writer.message(&UdpSaid::Done(Err(Code::NewSocketLimit))).await;
+        return writer.message(&UdpSaid::Done(Err(SocketCode::NewSocketLimit))).await;
     }
     let bound = bind(six).await.and_then(|socket| Ok((socket.local_addr()?, socket)));
     let (local, socket) = match bound {
         Ok(bound) => bound,
-        Err(error) => return writer.message(&UdpSaid::Done(Err(Code::from(&error)))).await,
+        Err(error) => return writer.message(&UdpSaid::Done(Err(code_of(&error)))).await,
     };
-    options.apply(&socket, six);
+    apply(&options, &socket, six);
     writer.message(&UdpSaid::Done(Ok(Some(local)))).await?;
     let mut packets = Packets { deciding, socket, connected: None };
     let mut buffer = vec![0; PACKET_BYTES_MAX];
@@ -80,11 +82,11 @@ async fn bind(six: bool) -> io::Result<UdpSocket> {
 }
 
 impl Packets<'_> {
-    async fn done(&mut self, wants: UdpWants) -> Result<(), Code> {
+    async fn done(&mut self, wants: UdpWants) -> Result<(), SocketCode> {
         match wants {
             UdpWants::Connect(to) => {
                 if to.is_some_and(|to| !self.deciding.permits(Capability::Udp, to)) {
-                    return Err(Code::AccessDenied);
+                    return Err(SocketCode::AccessDenied);
                 }
                 self.connected = to;
                 Ok(())
@@ -93,24 +95,24 @@ impl Packets<'_> {
         }
     }
 
-    async fn send(&self, to: Option<SocketAddr>, data: &[u8]) -> Result<(), Code> {
-        let to = to.or(self.connected).ok_or(Code::InvalidArgument)?;
+    async fn send(&self, to: Option<SocketAddr>, data: &[u8]) -> Result<(), SocketCode> {
+        let to = to.or(self.connected).ok_or(SocketCode::InvalidArgument)?;
         if self.connected.is_some_and(|connected| connected != to) {
-            return Err(Code::InvalidArgument);
+            return Err(SocketCode::InvalidArgument);
         }
         if !self.deciding.permits(Capability::Udp, to) {
-            return Err(Code::AccessDenied);
+            return Err(SocketCode::AccessDenied);
         }
         let net = self.deciding.net;
         let bytes = data.len() as u64;
         let taken = net.take_egress(bytes);
         if taken < bytes {
             net.give_back_egress(taken);
-            return Err(Code::OutOfMemory);
+            return Err(SocketCode::OutOfMemory);
         }
         self.socket.send_to(data, to).await.map(drop).map_err(|error| {
             net.give_back_egress(bytes);
-            Code::from(&error)
+            code_of(&error)
         })
     }
 

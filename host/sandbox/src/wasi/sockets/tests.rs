@@ -4,6 +4,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket as Peer};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::socket_options::SocketOptions;
+use toolcell_wall::doors::sockets::{TcpWanted, UdpWanted, UdpWants};
+use toolcell_wall::encoding::encode;
+use toolcell_walls::door::{framed_data, framed_message};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::instance_network;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress, IpAddressFamily, IpSocketAddress};
@@ -12,19 +18,16 @@ use wasmtime_wasi::p2::{
 };
 use wasmtime_wasi::sockets::WasiSocketsView as _;
 
-use super::bindings::wasi::sockets::tcp::{HostTcpSocket as Tcp, ShutdownType};
-use super::bindings::wasi::sockets::udp::{
+use super::guest::bindings::wasi::sockets::tcp::{HostTcpSocket as Tcp, ShutdownType};
+use super::guest::bindings::wasi::sockets::udp::{
     HostIncomingDatagramStream as In, HostOutgoingDatagramStream as Out, HostUdpSocket as Udp, OutgoingDatagram,
 };
-use super::bindings::wasi::sockets::{tcp_create_socket, udp_create_socket};
-use super::message::{TcpWanted, UdpWanted};
-use super::options::Options;
-use super::tcp::TcpSocket;
+use super::guest::bindings::wasi::sockets::{tcp_create_socket, udp_create_socket};
+use super::guest::tcp::TcpSocket;
 use crate::wasi::capabilities::{Capabilities, GrantSources};
-use crate::wasi::doors::Opening;
 use crate::wasi::doors::testing::TestDoors;
 use crate::wasi::net::testing::NameServer;
-use crate::wasi::sockets::bindings::wasi::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream as _};
+use crate::wasi::sockets::guest::bindings::wasi::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream as _};
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Consent;
 
@@ -73,9 +76,18 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
     Call { state: CallState::new(&limits, process, doors.caller()), doors }
 }
 
-fn framed(kind: u8, content: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(content.len() + 1).unwrap().to_le_bytes();
-    [&length[..], &[kind], content].concat()
+/// The frame of a message.
+fn framed(message: &impl serde::Serialize) -> Vec<u8> {
+    framed_message(&encode(message).unwrap())
+}
+
+/// The bytes of the host's next message, without the version.
+async fn said(door: &mut tokio::net::UnixStream) -> Vec<u8> {
+    let mut head = [0; 16];
+    door.read_exact(&mut head).await.unwrap();
+    let mut message = vec![0; usize::from(head[4])];
+    door.read_exact(&mut message).await.unwrap();
+    message.split_off(1)
 }
 
 impl Call {
@@ -315,17 +327,15 @@ async fn a_process_cannot_pass_the_hosts_limits_by_its_own_words() {
     let address = server.local_addr().unwrap();
     let call = call(&to(address), "sockets = 2", &[]);
     let opening = |to| {
-        let wanted = TcpWanted { to, six: to.is_ipv6(), options: Options::default() };
-        framed(0, &postcard::to_stdvec(&Opening::Tcp(wanted)).unwrap())
+        let wanted = TcpWanted { to, six: to.is_ipv6(), options: SocketOptions::default() };
+        framed(&Opening::Tcp(wanted))
     };
     let mut answers = Vec::new();
     let mut held = Vec::new();
     for to in [address, "192.0.2.1:1".parse().unwrap(), address] {
         let mut door = call.doors.knock();
         door.write_all(&opening(to)).await.unwrap();
-        let mut head = [0; 6];
-        door.read_exact(&mut head).await.unwrap();
-        answers.push(head[5]);
+        answers.push(said(&mut door).await[0]);
         held.push(door);
     }
     // Connected, refused by the rules, and refused by the limit.
@@ -335,8 +345,8 @@ async fn a_process_cannot_pass_the_hosts_limits_by_its_own_words() {
     assert_eq!(server.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     // Garbage in the middle ends the connection.
     let mut door = held.remove(0);
-    door.write_all(&framed(1, b"ok")).await.unwrap();
-    door.write_all(&framed(0, &[0xff; 9])).await.unwrap();
+    door.write_all(&framed_data(b"ok")).await.unwrap();
+    door.write_all(&framed_message(&[0xff; 9])).await.unwrap();
     let mut rest = Vec::new();
     let _ = door.read_to_end(&mut rest).await;
     let said = tokio::task::spawn_blocking(move || {
@@ -444,27 +454,18 @@ async fn a_packet_past_the_limit_is_not_sent() {
     let to = friend.local_addr().unwrap();
     let call = call(&format!("udp = [\"{to}\"]\nprivate = [\"127.0.0.1\"]"), "egress = \"5B\"\nsockets = 1", &[]);
     let mut door = call.doors.knock();
-    let opening = Opening::Udp(UdpWanted { six: false, options: Options::default() });
-    door.write_all(&framed(0, &postcard::to_stdvec(&opening).unwrap())).await.unwrap();
-    // A length, a kind, `Done(Ok(Some(address)))` of IPv4. The first has its socket by now.
-    let mut bound = vec![0; 5];
-    door.read_exact(&mut bound).await.unwrap();
-    let mut rest = vec![0; usize::from(bound[0]) - 1];
-    door.read_exact(&mut rest).await.unwrap();
+    let opening = Opening::Udp(UdpWanted { six: false, options: SocketOptions::default() });
+    door.write_all(&framed(&opening)).await.unwrap();
+    // The first has its socket by now.
+    said(&mut door).await;
     let mut second = call.doors.knock();
-    let opening = Opening::Udp(UdpWanted { six: false, options: Options::default() });
-    second.write_all(&framed(0, &postcard::to_stdvec(&opening).unwrap())).await.unwrap();
-    let mut said = Vec::new();
-    second.read_to_end(&mut said).await.unwrap();
-    assert_eq!(said[5..7], [0, 1], "refused: one socket");
+    let opening = Opening::Udp(UdpWanted { six: false, options: SocketOptions::default() });
+    second.write_all(&framed(&opening)).await.unwrap();
+    assert_eq!(said(&mut second).await[..2], [0, 1], "refused: one socket");
     for (packet, done) in [(&b"hello"[..], [0, 0]), (b"!", [0, 1])] {
-        let wants = super::message::UdpWants::Send(Some(to), crate::wasi::doors::bounded::Blob(packet.to_vec()));
-        door.write_all(&framed(0, &postcard::to_stdvec(&wants).unwrap())).await.unwrap();
-        let mut head = vec![0; 5];
-        door.read_exact(&mut head).await.unwrap();
-        let mut rest = vec![0; usize::from(head[0]) - 1];
-        door.read_exact(&mut rest).await.unwrap();
-        assert_eq!(rest[..2], done);
+        let wants = UdpWants::Send(Some(to), Blob(packet.to_vec()));
+        door.write_all(&framed(&wants)).await.unwrap();
+        assert_eq!(said(&mut door).await[..2], done);
     }
     assert_eq!(call.doors.calls.traffic_bytes().0, 5);
 }

@@ -4,20 +4,26 @@ use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
+use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::http::{BodyEnd, RequestHead, RequestWaits};
+use toolcell_wall::encoding::encode;
+use toolcell_walls::door::{framed_data, framed_message};
 
 use super::servers::{Server, read_head};
 use super::support::{Call, Granted, get};
-use crate::wasi::doors::Opening;
 use crate::wasi::doors::testing::TestDoors;
-use crate::wasi::http::outside::RequestHead;
 
 fn doors(call: &Call) -> &TestDoors {
     &call.doors
 }
 
-fn framed(kind: u8, content: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(content.len() + 1).unwrap().to_le_bytes();
-    [&length[..], &[kind], content].concat()
+/// The end of a whole body.
+fn whole() -> Vec<u8> {
+    framed_message(&encode(&BodyEnd::Whole).unwrap())
+}
+
+fn version() -> u8 {
+    encode(&()).unwrap()[0]
 }
 
 /// The first frame of a POST to this address, with a body of this length.
@@ -27,8 +33,8 @@ fn posting(url: &str, fields: &[(&str, &str)], body_bytes: Option<u64>) -> Vec<u
         request = request.header(*name, *value);
     }
     let request = request.body(Empty::<Bytes>::new().boxed()).unwrap();
-    let head = RequestHead::new(&request, None, body_bytes);
-    framed(0, &postcard::to_stdvec(&Opening::Http(Box::new(head))).unwrap())
+    let head = RequestHead::new(&request, RequestWaits::default(), body_bytes);
+    framed_message(&encode(&Opening::Http(Box::new(head))).unwrap())
 }
 
 /// Everything that the host says until it closes the door.
@@ -43,7 +49,7 @@ async fn what_is_no_opening_closes_the_door_and_is_told_once() {
     let server = Server::echo().await;
     let call = Granted::to(server.address).call();
     let garbage: [&[u8]; 5] =
-        [&[0, 0, 0, 0], &[0xff; 64], &framed(0, &[0xee; 100]), &framed(1, b"data"), &framed(7, b"?")];
+        [&[0; 16], &[0xff; 64], &framed_message(&[0xee; 100]), &framed_data(b"data"), b"tw!\0\0\0\0\0\0\0\0\0\0\0\0\0"];
     for bytes in garbage {
         let mut door = doors(&call).knock();
         door.write_all(bytes).await.unwrap();
@@ -75,11 +81,11 @@ async fn a_head_that_wasi_http_never_makes_reaches_no_server() {
 #[tokio::test]
 async fn a_body_that_is_not_what_was_told_is_no_request() {
     let rows: [(&str, Option<u64>, Vec<u8>); 5] = [
-        ("longer", Some(2), [framed(1, b"abc"), framed(0, &[0])].concat()),
-        ("shorter", Some(9), [framed(1, b"abc"), framed(0, &[0])].concat()),
-        ("no end that there is", None, [framed(1, b"abc"), framed(0, &[9])].concat()),
-        ("a frame too long", None, [framed(1, b"abc"), vec![0xff, 0xff, 0xff, 0x7f]].concat()),
-        ("a malformed trailer", None, framed(0, &[1, 1, 2, b':', b' ', 1, b'x'])),
+        ("longer", Some(2), [framed_data(b"abc"), whole()].concat()),
+        ("shorter", Some(9), [framed_data(b"abc"), whole()].concat()),
+        ("no end that there is", None, [framed_data(b"abc"), framed_message(&[version(), 9])].concat()),
+        ("a frame too long", None, [framed_data(b"abc"), b"tw=\0\xff\xff\xff\x7f\0\0\0\0\0\0\0\0".to_vec()].concat()),
+        ("a malformed trailer", None, framed_message(&[version(), 1, 1, 2, b':', b' ', 1, b'x'])),
     ];
     for (name, body_bytes, body) in rows {
         let (told, mut sent) = tokio::sync::mpsc::channel(1);
@@ -197,7 +203,7 @@ async fn a_request_that_is_written_by_hand_is_answered() {
     let call = Granted::to(server.address).call();
     let mut door = doors(&call).knock();
     door.write_all(&posting(&server.url("/hand"), &[], None)).await.unwrap();
-    door.write_all(&[framed(1, b"abc"), framed(0, &[0])].concat()).await.unwrap();
+    door.write_all(&[framed_data(b"abc"), whole()].concat()).await.unwrap();
     let all = rest(door).await;
     assert!(String::from_utf8_lossy(&all).contains("POST /hand "), "{all:?}");
     assert!(doors(&call).misuse().is_empty());

@@ -8,15 +8,16 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use tokio::task::JoinSet;
 use toolcell_policy::{Grants, Limits, SecretSource};
+use toolcell_wall::doors::net_limits::NetLimits;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks as _};
 use zeroize::Zeroizing;
 
 use crate::secrets::{HeldSecret, SecretValue};
 use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::doors::testing::TestDoors;
-use crate::wasi::http::HttpHooks;
-use crate::wasi::http::exchange::Worker;
-use crate::wasi::net::{NetGuard, NetLimits};
+use crate::wasi::http::guest::HttpHooks;
+use crate::wasi::http::guest::outside::Worker;
+use crate::wasi::net::guest::OutsideNetGuard;
 
 /// The grants and limits of a call.
 #[derive(Default)]
@@ -35,7 +36,7 @@ pub(super) struct Granted {
 /// One call.
 pub(super) struct Call {
     hooks: HttpHooks,
-    _guard: NetGuard,
+    _guard: OutsideNetGuard,
     /// The host's side of the call.
     pub(super) doors: TestDoors,
     workers: JoinSet<()>,
@@ -112,7 +113,7 @@ impl Granted {
 impl Call {
     /// A call of a process that has nothing but doors.
     fn new(doors: TestDoors, limits: &Limits) -> Self {
-        let guard = NetGuard::new(NetLimits::from(limits));
+        let guard = OutsideNetGuard::new(NetLimits::from(limits));
         let hooks = HttpHooks::new(Arc::clone(guard.net()), doors.caller().as_ref());
         Self { hooks, _guard: guard, doors, workers: JoinSet::new() }
     }

@@ -8,7 +8,7 @@ fn a_batch_is_bounded_in_keys_and_bytes_before_anything_is_written() {
     let bounds = Bounds { bytes: 1 << 30, entries: 1_000_000, value_bytes: 16 << 20 };
     let pairs = |count: usize| (0..count).map(|n| (format!("k{n}"), Vec::new())).collect::<Vec<_>>();
     let keys = |count: usize| pairs(count).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
-    let refused = |result: Result<(), Refusal>| matches!(result, Err(Refusal::Batch { keys, max }) if keys == max + 1);
+    let refused = |result: Result<(), Refusal>| matches!(result, Err(Refusal::Unfit(UnfitOperation::Keys { keys, max })) if keys == max + 1);
     assert!(refused(store.set_many(&shared(), &bounds, &pairs(BATCH_KEYS_MAX + 1)).map(drop)));
     assert!(refused(store.delete_many(&shared(), &bounds, &keys(BATCH_KEYS_MAX + 1)).map(drop)));
     assert!(refused(store.get_many(&shared(), keys(BATCH_KEYS_MAX + 1), 1000).map(drop)));

@@ -3,12 +3,13 @@ use std::collections::BTreeMap;
 
 use toolcell_shared::{Kept, ValkeyOptions};
 
+use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::state::{StateOperation, StateOutcome};
+
 use super::*;
-use crate::wasi::doors::bounded::{Blob, List};
 use crate::wasi::keyvalue::in_file::InFile;
 use crate::wasi::keyvalue::keeper::{Keeper, Place};
 use crate::wasi::keyvalue::on_server::OnServer;
-use crate::wasi::keyvalue::operations::{Operation, Outcome};
 use crate::wasi::keyvalue::session::Session;
 
 #[path = "../../../../../shared/tests/engine/mod.rs"]
@@ -39,7 +40,7 @@ impl Held<'_> {
         Self { path, ..self.clone() }
     }
 
-    async fn perform(&self, operation: Operation) -> Result<Outcome, Refusal> {
+    async fn perform(&self, operation: StateOperation) -> Result<StateOutcome, Refusal> {
         let mut session = Session::default();
         let place = Place { bounds: self.bounds, path: self.path.clone() };
         let done = self.keeper.perform(&mut session, place, operation).await;
@@ -48,8 +49,8 @@ impl Held<'_> {
     }
 
     async fn get(&self, key: &str) -> Option<String> {
-        match self.perform(Operation::Get(key.to_owned())).await.unwrap() {
-            Outcome::Value(found) => found.map(|Blob(value)| String::from_utf8(value).unwrap()),
+        match self.perform(StateOperation::Get(key.to_owned())).await.unwrap() {
+            StateOutcome::Value(found) => found.map(|Blob(value)| String::from_utf8(value).unwrap()),
             other => panic!("{other:?}"),
         }
     }
@@ -60,24 +61,24 @@ impl Held<'_> {
 
     async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<(), Refusal> {
         let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), Blob(value.as_bytes().to_vec())));
-        self.perform(Operation::SetMany(List(pairs.collect()))).await.map(|done| assert_eq!(done, Outcome::Done))
+        self.perform(StateOperation::SetMany(pairs.collect())).await.map(|done| assert_eq!(done, StateOutcome::Done))
     }
 
     async fn delete(&self, keys: &[&str]) -> Result<(), Refusal> {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        self.perform(Operation::DeleteMany(List(keys))).await.map(|done| assert_eq!(done, Outcome::Done))
+        self.perform(StateOperation::DeleteMany(keys)).await.map(|done| assert_eq!(done, StateOutcome::Done))
     }
 
     async fn add(&self, key: &str, delta: u64) -> Result<u64, Refusal> {
-        match self.perform(Operation::Add(key.to_owned(), delta)).await? {
-            Outcome::Number(number) => Ok(number),
+        match self.perform(StateOperation::Add(key.to_owned(), delta)).await? {
+            StateOutcome::Number(number) => Ok(number),
             other => panic!("{other:?}"),
         }
     }
 
     async fn page(&self, cursor: Option<u64>) -> (Vec<String>, Option<u64>) {
-        match self.perform(Operation::List(cursor)).await.unwrap() {
-            Outcome::Page(List(keys), cursor) => (keys, cursor),
+        match self.perform(StateOperation::List(cursor)).await.unwrap() {
+            StateOutcome::Page(keys, cursor) => (keys, cursor),
             other => panic!("{other:?}"),
         }
     }
@@ -119,12 +120,12 @@ fn entries_are_kept_apart_by_bucket_and_namespace() {
         }
         held.delete(&["k", "never"]).await.unwrap();
         assert_eq!(held.get("k").await, None);
-        assert_eq!(held.perform(Operation::Exists("k".to_owned())).await.unwrap(), Outcome::Exists(false));
+        assert_eq!(held.perform(StateOperation::Exists("k".to_owned())).await.unwrap(), StateOutcome::Exists(false));
         for (number, path) in paths.iter().enumerate().skip(1) {
             let held = held.at(path.clone());
             assert_eq!(held.get("k").await, Some(number.to_string()), "{path:?}");
             assert_eq!(held.keys().await, ["k"], "{path:?}");
-            assert_eq!(held.perform(Operation::Exists("k".to_owned())).await.unwrap(), Outcome::Exists(true));
+            assert_eq!(held.perform(StateOperation::Exists("k".to_owned())).await.unwrap(), StateOutcome::Exists(true));
         }
     });
 }
@@ -152,7 +153,10 @@ fn a_bound_holds_to_the_last_byte_and_entry_in_the_same_words() {
         assert!(matches!(lowered.set("d", "more").await, Err(Refusal::Bytes { held: 3, wanted: 7, max: 1 })));
         lowered.set("d", "").await.unwrap();
         lowered.delete(&["d"]).await.unwrap();
-        assert!(matches!(held.set(&"k".repeat(KEY_BYTES_MAX + 1), "").await, Err(Refusal::Key { .. })));
+        assert!(matches!(
+            held.set(&"k".repeat(KEY_BYTES_MAX + 1), "").await,
+            Err(Refusal::Unfit(UnfitOperation::Key { .. }))
+        ));
     });
 }
 
@@ -173,8 +177,8 @@ fn a_batch_is_whole_or_not_at_all() {
         let names: Vec<String> = (0..BATCH_KEYS_MAX).map(|number| format!("k{number}")).collect();
         let pairs: Vec<_> = names.iter().map(|name| (name.as_str(), "v")).collect();
         held.set_many(&pairs).await.unwrap();
-        let many = held.perform(Operation::GetMany(List(names.clone()))).await.unwrap();
-        let Outcome::Values(List(values)) = many else { panic!("{many:?}") };
+        let many = held.perform(StateOperation::GetMany(names.clone())).await.unwrap();
+        let StateOutcome::Values(values) = many else { panic!("{many:?}") };
         assert!(values.iter().zip(&names).all(|(value, name)| *value == Some((name.clone(), Blob(b"v".to_vec())))));
         assert_eq!(held.keys().await, names);
         held.delete(&names.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
@@ -188,11 +192,11 @@ fn one_large_value_asked_for_many_times_is_refused() {
         let held = held.within(3_000, 10, 1_000);
         held.set("a", &"v".repeat(999)).await.unwrap();
         held.set("empty", "").await.unwrap();
-        let ask = |keys: Vec<&str>| Operation::GetMany(List(keys.into_iter().map(str::to_owned).collect()));
+        let ask = |keys: Vec<&str>| StateOperation::GetMany(keys.into_iter().map(str::to_owned).collect());
         let found = held.perform(ask(vec!["a", "none", "a", "empty"])).await.unwrap();
         let a = || Some(("a".to_owned(), Blob(vec![b'v'; 999])));
         let empty = Some(("empty".to_owned(), Blob(Vec::new())));
-        assert_eq!(found, Outcome::Values(List(vec![a(), None, a(), empty])));
+        assert_eq!(found, StateOutcome::Values(vec![a(), None, a(), empty]));
         held.perform(ask(vec!["a"; 3])).await.unwrap();
         let refused = held.perform(ask(vec!["a", "a", "a", "empty"])).await;
         assert!(matches!(refused, Err(Refusal::Answer { max: 3_000 })), "{refused:?}");
@@ -295,14 +299,14 @@ fn both_keepers_answer_any_operations_alike() {
             let mut key = || format!("k{}", numbers.below(14));
             let keys: Vec<String> = (0..round % 6).map(|_| key()).collect();
             let operation = match round % 7 {
-                0 => Operation::Get(key()),
-                1 => Operation::Add(key(), round as u64),
-                2 => Operation::DeleteMany(List(keys)),
-                3 => Operation::GetMany(List(keys)),
-                4 => Operation::Exists(key()),
+                0 => StateOperation::Get(key()),
+                1 => StateOperation::Add(key(), round as u64),
+                2 => StateOperation::DeleteMany(keys),
+                3 => StateOperation::GetMany(keys),
+                4 => StateOperation::Exists(key()),
                 _ => {
                     let mut value = || Blob(vec![b'1'; numbers.below(45)]);
-                    Operation::SetMany(List(keys.into_iter().map(|key| (key, value())).collect()))
+                    StateOperation::SetMany(keys.into_iter().map(|key| (key, value())).collect())
                 }
             };
             let answer = tight.perform(operation).await.map_err(|refusal| refusal.to_string());

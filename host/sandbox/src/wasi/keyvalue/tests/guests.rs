@@ -2,6 +2,10 @@
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell_shared::Kept;
+use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::state::{StateOperation, StateWanted};
+use toolcell_wall::encoding::encode;
+use toolcell_walls::door::framed_message;
 use wasmtime::component::Resource;
 
 use super::each::engine::Engine;
@@ -9,9 +13,9 @@ use super::each::kept;
 use super::*;
 use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::doors::testing::{TestCaller, TestDoors};
-use crate::wasi::keyvalue::bindings::wasi::keyvalue::store::{Error, Host as _, HostBucket as _};
-use crate::wasi::keyvalue::bindings::wasi::keyvalue::{atomics, batch};
-use crate::wasi::keyvalue::host::{Bucket, Trouble};
+use crate::wasi::keyvalue::guest::bindings::wasi::keyvalue::store::{Error, Host as _, HostBucket as _};
+use crate::wasi::keyvalue::guest::bindings::wasi::keyvalue::{atomics, batch};
+use crate::wasi::keyvalue::guest::host::{Bucket, Trouble};
 use crate::wasi::state::CallState;
 
 /// One call of a tool whose component has these tables.
@@ -224,19 +228,23 @@ async fn callers_have_namespaces_of_their_own_whatever_a_process_says() {
     assert_eq!(store.get(&place("", "b"), "mine").unwrap(), None);
 }
 
-fn framed(content: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(content.len() + 1).unwrap().to_le_bytes();
-    [&length[..], &[0], content].concat()
+/// Deletes as many empty keys.
+fn deleting(keys: usize) -> StateWanted<'static> {
+    StateWanted { bucket: "".into(), operation: StateOperation::DeleteMany(vec![String::new(); keys]) }
+}
+
+/// The frame of a message.
+fn framed(message: &impl serde::Serialize) -> Vec<u8> {
+    framed_message(&encode(message).unwrap())
 }
 
 #[tokio::test]
 async fn a_process_that_speaks_otherwise_is_cut_off_and_its_writes_stay_within_bounds() {
-    let opening = framed(&postcard::to_stdvec(&crate::wasi::doors::Opening::State).unwrap());
+    let opening = framed(&Opening::State);
     let rows: [(&str, Vec<u8>); 4] = [
-        ("garbage", framed(&[0xff; 50])),
-        ("longer than any", vec![0xff, 0xff, 0xff, 0x7f, 0]),
-        // A batch of 10,001 empty keys: bucket "", operation 7.
-        ("too many keys", framed(&[&[0, 7, 0x91, 0x4e][..], &[0; 10_001]].concat())),
+        ("garbage", framed_message(&[0xff; 50])),
+        ("longer than any", b"tw\x01\0\xff\xff\xff\x7f\0\0\0\0\0\0\0\0".to_vec()),
+        ("more keys than any message has", framed(&deleting(100_000))),
         ("an opening again", opening.clone()),
     ];
     for (name, bytes) in rows {
@@ -253,12 +261,25 @@ async fn a_process_that_speaks_otherwise_is_cut_off_and_its_writes_stay_within_b
 }
 
 #[tokio::test]
+async fn a_process_cannot_pass_the_bound_of_a_batch_by_its_own_words() {
+    let folder = TempDir::new().unwrap();
+    let call = Call::new(folder.path(), GRANTED);
+    let mut door = call.doors.knock();
+    door.write_all(&framed(&Opening::State)).await.unwrap();
+    door.write_all(&framed(&deleting(BATCH_KEYS_MAX + 1))).await.unwrap();
+    let mut said = vec![0; 200];
+    let bytes = door.read(&mut said).await.unwrap();
+    let said = String::from_utf8_lossy(&said[..bytes]);
+    assert!(said.contains("one batch has at most 10000 keys"), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_call_has_one_door_to_its_state() {
     let folder = TempDir::new().unwrap();
     let mut call = Call::new(folder.path(), GRANTED);
     let bucket = call.open("b").await;
     let mut second = call.doors.knock();
-    second.write_all(&framed(&postcard::to_stdvec(&crate::wasi::doors::Opening::State).unwrap())).await.unwrap();
+    second.write_all(&framed(&Opening::State)).await.unwrap();
     assert_eq!(second.read(&mut [0]).await.unwrap(), 0);
     assert_eq!(*call.caller.misuse.lock().unwrap(), ["a second door to the call's state was opened"]);
     call.state.keyvalue().set(bucket, "a".to_owned(), Vec::new()).await.unwrap();

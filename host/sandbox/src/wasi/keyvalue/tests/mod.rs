@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use toolcell_wall::doors::state::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, KEY_BYTES_MAX, UnfitOperation};
+
 use super::database::Mark;
 use super::error::{OpenError, Refusal};
-use super::store::{
-    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, BucketPath, CALLERS_MAX, Change, KEY_BYTES_MAX, PAGE_BYTES_MAX,
-    PAGE_KEYS_MAX, Pair, Stop, Store,
-};
+use super::store::{Bounds, BucketPath, CALLERS_MAX, Change, PAGE_BYTES_MAX, PAGE_KEYS_MAX, Pair, Stop, Store};
 
 const ROOMY: Bounds = Bounds { bytes: 64 << 20, entries: 100_000, value_bytes: 1 << 20 };
 

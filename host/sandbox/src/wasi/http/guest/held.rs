@@ -12,9 +12,8 @@ use http::{Request, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
+use toolcell_walls::door::DATA_BYTES_MAX;
 use wasmtime_wasi_http::{Error, WasiBody};
-
-use crate::wasi::doors::frame::DATA_BYTES_MAX;
 
 /// Bytes of a body that are held, to the next write: JSON documents and small files. A larger body
 /// goes out in chunks, unless the guest says its length. A call holds as many as it has requests.

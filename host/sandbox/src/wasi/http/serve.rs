@@ -7,13 +7,14 @@ use bytes::Bytes;
 use http::response::Parts;
 use http_body::{Body, Frame as BodyFrame, SizeHint};
 use http_body_util::BodyExt as _;
-use wasmtime_wasi_http::{Error, WasiBody};
+use toolcell_wall::doors::decode;
+use toolcell_wall::doors::http::{BodyEnd, Fields, HttpSaid, RequestHead, ResponseHead};
+use toolcell_wall::doors::http_fault::HttpFault;
+use toolcell_walls::door::{DoorError, DoorFrame, FrameReader, FrameWriter};
 
-use super::super::exchange::Worker;
-use super::message::{Answer, BodyEnd, RequestHead, ResponseHead, fields, head_bytes_max};
-use crate::wasi::doors::frame::decoded;
-use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter, Misuse};
-use crate::wasi::http::Requests;
+use super::exchange::Worker;
+use super::requests::{HttpBody, Requests};
+use crate::wasi::doors::Misuse;
 use crate::wasi::net::CallNet;
 
 /// Makes the request that a door was opened for, and sends its response back.
@@ -23,12 +24,13 @@ pub(crate) async fn serve(
     head: RequestHead,
     (reader, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
-    let message_bytes_max = head_bytes_max(net.limits());
+    let message_bytes_max = net.limits().head_bytes_max();
     let left_bytes = head.body_bytes;
     let ended = left_bytes == Some(0);
     let body = GuestBody { reader, message_bytes_max, left_bytes, ended, misuse: misuse.clone() };
-    let (request, options) = head.into_request(body.boxed_unsync())?;
-    match Box::into_pin(requests.send(request, Some(options))).await {
+    let request = head.into_request(body.boxed_unsync());
+    let (request, waits) = request.ok_or(DoorError::Wrong("a request's head is malformed"))?;
+    match requests.send(request, waits).await {
         Ok((response, worker)) => {
             let (parts, mut body) = response.into_parts();
             answer(&mut writer, (parts, &mut body), worker).await?;
@@ -37,20 +39,20 @@ pub(crate) async fn serve(
             let _turn = body;
             std::future::pending().await
         }
-        Err(error) => writer.message(&Answer::Failed(error.into())).await,
+        Err(error) => writer.message(&HttpSaid::Failed(error)).await,
     }
 }
 
 /// Sends a response, with the task that runs beside it.
 async fn answer(
     writer: &mut FrameWriter,
-    (parts, body): (Parts, &mut WasiBody),
+    (parts, body): (Parts, &mut HttpBody),
     worker: Worker,
 ) -> Result<(), DoorError> {
     let mut sending = pin!(async {
         let whole = body.is_end_stream();
-        let head = ResponseHead { status: parts.status.as_u16(), fields: fields(&parts.headers), whole };
-        writer.message(&Answer::Head(head)).await?;
+        let head = ResponseHead { status: parts.status.as_u16(), fields: Fields::from(&parts.headers), whole };
+        writer.message(&HttpSaid::Head(head)).await?;
         if whole {
             return Ok(());
         }
@@ -60,21 +62,21 @@ async fn answer(
     tokio::select! {
         biased;
         sent = &mut sending => sent,
-        _ = Box::into_pin(worker) => sending.await,
+        () = worker => sending.await,
     }
 }
 
 /// Sends a response's body, and returns its end.
-async fn rest(writer: &mut FrameWriter, body: &mut WasiBody) -> Result<Answer, DoorError> {
+async fn rest(writer: &mut FrameWriter, body: &mut HttpBody) -> Result<HttpSaid, DoorError> {
     loop {
         match body.frame().await {
             Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
                 Ok(data) => writer.data(data).await?,
-                Err(Ok(trailers)) => return Ok(Answer::Trailers(fields(&trailers))),
+                Err(Ok(trailers)) => return Ok(HttpSaid::Trailers(Fields::from(&trailers))),
                 Err(Err(_)) => {}
             },
-            Some(Err(error)) => return Ok(Answer::Failed(error.into())),
-            None => return Ok(Answer::Whole),
+            Some(Err(error)) => return Ok(HttpSaid::Failed(error)),
+            None => return Ok(HttpSaid::Whole),
         }
     }
 }
@@ -90,16 +92,16 @@ struct GuestBody {
 }
 
 impl GuestBody {
-    fn received(&mut self, frame: Option<Frame>) -> Result<Option<BodyFrame<Bytes>>, DoorError> {
+    fn received(&mut self, frame: Option<DoorFrame>) -> Result<Option<BodyFrame<Bytes>>, DoorError> {
         const LENGTH: DoorError = DoorError::Wrong("a request's body has not the length that was told");
         let end = match frame {
-            Some(Frame::Data(data)) => {
+            Some(DoorFrame::Data(data)) => {
                 if let Some(left) = &mut self.left_bytes {
                     *left = u64::try_from(data.len()).ok().and_then(|bytes| left.checked_sub(bytes)).ok_or(LENGTH)?;
                 }
                 return Ok(Some(BodyFrame::data(data)));
             }
-            Some(Frame::Message(message)) => decoded(&message)?,
+            Some(DoorFrame::Message(message)) => decode(&message)?,
             None => return Err(DoorError::Closed),
         };
         let is_whole = self.left_bytes.is_none_or(|left| left == 0);
@@ -118,12 +120,12 @@ impl GuestBody {
 
 impl Body for GuestBody {
     type Data = Bytes;
-    type Error = Error;
+    type Error = HttpFault;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<BodyFrame<Bytes>, Error>>> {
+    ) -> Poll<Option<Result<BodyFrame<Bytes>, HttpFault>>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -138,7 +140,7 @@ impl Body for GuestBody {
             Err(error) => {
                 self.ended = true;
                 self.misuse.found(&error);
-                Some(Err(Error::HttpProtocolError))
+                Some(Err(HttpFault::HttpProtocolError))
             }
         })
     }

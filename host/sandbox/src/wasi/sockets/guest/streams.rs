@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
+use toolcell_wall::doors::decode;
+use toolcell_wall::doors::sockets::{SendsNoMore, TcpSaid};
+use toolcell_walls::door::{DATA_BYTES_MAX, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime_wasi::async_trait;
-use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
-use super::message::{SendsNoMore, TcpSaid};
-use crate::wasi::doors::frame::{DATA_BYTES_MAX, HOST_BYTES_MAX, decoded};
-use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter};
+use super::error_code;
 
 /// The incoming direction. Its socket holds it as well, to shut it down.
 #[derive(Clone)]
@@ -52,18 +52,18 @@ impl Reading {
         let Self::Open(reader, bytes) = self else { return Poll::Ready(()) };
         while bytes.is_empty() {
             let said = match ready!(reader.poll_frame(context, HOST_BYTES_MAX)) {
-                Ok(Some(Frame::Data(data))) => {
+                Ok(Some(DoorFrame::Data(data))) => {
                     *bytes = data;
                     continue;
                 }
-                Ok(Some(Frame::Message(message))) => decoded(&message),
+                Ok(Some(DoorFrame::Message(message))) => decode(&message).map_err(DoorError::from),
                 Ok(None) => Err(DoorError::Closed),
                 Err(error) => Err(error),
             };
             *self = match said {
                 Ok(TcpSaid::Ended) => Self::Closed,
                 Ok(TcpSaid::Over(limit)) => Self::Broken(format!("the call has used its whole limit \"{limit}\"")),
-                Ok(TcpSaid::Broken(code)) => Self::Broken(ErrorCode::from(code).to_string()),
+                Ok(TcpSaid::Broken(code)) => Self::Broken(error_code(code).to_string()),
                 // An end that nobody told is none of the server's.
                 Ok(TcpSaid::Connected(_) | TcpSaid::Refused(_)) | Err(_) => {
                     Self::Broken("the host closed the connection".to_owned())

@@ -1,15 +1,13 @@
-//! The host's side of `wasi:keyvalue`: the guest's functions, its handles and its fuel. Must not
-//! hold: the operations.
+//! `wasi:keyvalue` for a guest: its functions, its handles and its fuel. Must not hold: the
+//! operations.
+use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::state::{StateOperation, StateOutcome, UnfitOperation, check_count};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use super::bindings::wasi::keyvalue::store::{self, Error, KeyResponse};
 use super::bindings::wasi::keyvalue::{atomics, batch};
-use super::error::Refusal;
-use super::operations::{Operation, Outcome};
 use super::outside::OutsideState;
-use super::store::check_count;
 use crate::engine::fuel::HostFuel;
-use crate::wasi::doors::bounded::{Blob, List};
 
 /// A bucket that a guest opened.
 #[derive(Clone, Debug)]
@@ -26,12 +24,9 @@ pub enum Trouble {
     Trap(wasmtime::Error),
 }
 
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Fault(fault) => Self::Trap(fault.into()),
-            other => Self::Guest(Error::Other(other.to_string())),
-        }
+impl From<UnfitOperation> for Trouble {
+    fn from(unfit: UnfitOperation) -> Self {
+        Self::Guest(Error::Other(unfit.to_string()))
     }
 }
 
@@ -92,7 +87,7 @@ impl WriteCost {
 
 impl KeyvalueView<'_> {
     /// Does an operation on the bucket of this name.
-    async fn perform(&mut self, bucket: &str, operation: Operation) -> Result<Outcome, Trouble> {
+    async fn perform(&mut self, bucket: &str, operation: StateOperation) -> Result<StateOutcome, Trouble> {
         match &mut self.state {
             Some(state) => state.perform(bucket, operation).await,
             None => Err(Trouble::Guest(Error::AccessDenied)),
@@ -100,7 +95,7 @@ impl KeyvalueView<'_> {
     }
 
     /// As [`KeyvalueView::perform`], on a bucket that the guest opened.
-    async fn on(&mut self, bucket: &Resource<Bucket>, operation: Operation) -> Result<Outcome, Trouble> {
+    async fn on(&mut self, bucket: &Resource<Bucket>, operation: StateOperation) -> Result<StateOutcome, Trouble> {
         let name = self.table.get(bucket)?.name.clone();
         self.perform(&name, operation).await
     }
@@ -110,8 +105,8 @@ impl KeyvalueView<'_> {
         &mut self,
         bucket: &Resource<Bucket>,
         cost: WriteCost,
-        operation: Operation,
-    ) -> Result<Outcome, Trouble> {
+        operation: StateOperation,
+    ) -> Result<StateOutcome, Trouble> {
         self.fuel.spend(cost.fuel()).map_err(Trouble::Trap)?;
         self.on(bucket, operation).await
     }
@@ -129,7 +124,7 @@ fn mismatched() -> Trouble {
 
 impl store::Host for KeyvalueView<'_> {
     async fn open(&mut self, identifier: String) -> Result<Resource<Bucket>, Trouble> {
-        self.perform(&identifier, Operation::Open).await?;
+        self.perform(&identifier, StateOperation::Open).await?;
         Ok(self.table.push(Bucket { name: identifier })?)
     }
 
@@ -144,7 +139,9 @@ impl store::Host for KeyvalueView<'_> {
 impl store::HostBucket for KeyvalueView<'_> {
     async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Result<Option<Vec<u8>>, Trouble> {
         self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
-        let Outcome::Value(found) = self.on(&bucket, Operation::Get(key)).await? else { return Err(mismatched()) };
+        let StateOutcome::Value(found) = self.on(&bucket, StateOperation::Get(key)).await? else {
+            return Err(mismatched());
+        };
         self.spend_read(found.as_ref().map_or(0, |value| value.0.len()));
         Ok(found.map(|value| value.0))
     }
@@ -159,16 +156,16 @@ impl store::HostBucket for KeyvalueView<'_> {
 
     async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Result<bool, Trouble> {
         self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
-        match self.on(&bucket, Operation::Exists(key)).await? {
-            Outcome::Exists(found) => Ok(found),
+        match self.on(&bucket, StateOperation::Exists(key)).await? {
+            StateOutcome::Exists(found) => Ok(found),
             _ => Err(mismatched()),
         }
     }
 
     async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Result<KeyResponse, Trouble> {
         self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
-        let page = self.on(&bucket, Operation::List(cursor)).await?;
-        let Outcome::Page(List(keys), cursor) = page else { return Err(mismatched()) };
+        let page = self.on(&bucket, StateOperation::List(cursor)).await?;
+        let StateOutcome::Page(keys, cursor) = page else { return Err(mismatched()) };
         // Past the budget, the next tick ends the call.
         let _ = self.fuel.spend((keys.len() as u64).saturating_mul(LIST_FUEL));
         Ok(KeyResponse { keys, cursor })
@@ -183,8 +180,8 @@ impl store::HostBucket for KeyvalueView<'_> {
 impl atomics::Host for KeyvalueView<'_> {
     async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Result<u64, Trouble> {
         let cost = WriteCost { keys: 1, bytes: key.len() };
-        match self.write(&bucket, cost, Operation::Add(key, delta)).await? {
-            Outcome::Number(number) => Ok(number),
+        match self.write(&bucket, cost, StateOperation::Add(key, delta)).await? {
+            StateOutcome::Number(number) => Ok(number),
             _ => Err(mismatched()),
         }
     }
@@ -198,8 +195,8 @@ impl batch::Host for KeyvalueView<'_> {
     ) -> Result<Vec<Option<(String, Vec<u8>)>>, Trouble> {
         check_count(keys.len())?;
         self.fuel.spend((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
-        let found = self.on(&bucket, Operation::GetMany(List(keys))).await?;
-        let Outcome::Values(List(found)) = found else { return Err(mismatched()) };
+        let found = self.on(&bucket, StateOperation::GetMany(keys)).await?;
+        let StateOutcome::Values(found) = found else { return Err(mismatched()) };
         self.spend_read(found.iter().flatten().map(|(_, value)| value.0.len()).sum());
         Ok(found.into_iter().map(|pair| pair.map(|(key, Blob(value))| (key, value))).collect())
     }
@@ -209,12 +206,12 @@ impl batch::Host for KeyvalueView<'_> {
         let bytes = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
         let cost = WriteCost { keys: pairs.len(), bytes };
         let pairs = pairs.into_iter().map(|(key, value)| (key, Blob(value))).collect();
-        self.write(&bucket, cost, Operation::SetMany(List(pairs))).await.map(drop)
+        self.write(&bucket, cost, StateOperation::SetMany(pairs)).await.map(drop)
     }
 
     async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Result<(), Trouble> {
         check_count(keys.len())?;
         let cost = WriteCost { keys: keys.len(), bytes: keys.iter().map(String::len).sum() };
-        self.write(&bucket, cost, Operation::DeleteMany(List(keys))).await.map(drop)
+        self.write(&bucket, cost, StateOperation::DeleteMany(keys)).await.map(drop)
     }
 }

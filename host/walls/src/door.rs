@@ -1,41 +1,40 @@
-//! Frames on a door. Must not hold: the meaning of messages.
+//! A door: one end of a stream socket, over which the host does one operation for a sandbox
+//! process. Must not hold: the meaning of messages.
 //!
-//! | bytes | hold |
-//! |---|---|
-//! | 4 | the length of the rest, lowest byte first |
-//! | 1 | 0: a message, 1: data |
-//! | the rest | the message in postcard's encoding, or the data as they are |
+//! Frames are those of a link (`link/frame.rs`), and hold a message or data as they are. They come
+//! without descriptors, and in no shared memory.
 use std::future::Future as _;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use toolcell_wall::doors::decode;
+use toolcell_wall::encoding::{EncodingError, encode};
 
-use toolcell_wall::caller::Outside;
+use crate::link::frame::{DoorHeader, HEADER_BYTES};
 
 /// Bytes of one frame of data: what a guest hands over at once.
-pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;
+pub const DATA_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of one frame that the host sends: it keeps the limits of the call, which are far below.
-pub(crate) const HOST_BYTES_MAX: usize = 64 << 20;
+pub const HOST_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes that are read at once.
+/// Bytes that are read at once, at the most.
 const READ_BYTES: usize = 16 << 10;
 
-const LENGTH_BYTES: usize = size_of::<u32>();
-const MESSAGE: u8 = 0;
-const DATA: u8 = 1;
+/// Room that a read has at least: most messages fit, and come with one system call.
+const READ_BYTES_MIN: usize = 1 << 10;
 
 /// One frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub enum DoorFrame {
     /// A message, still encoded.
     Message(Bytes),
     /// A piece of a body or stream.
@@ -44,7 +43,7 @@ pub(crate) enum Frame {
 
 /// Why a door is of no more use. For the operator.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DoorError {
+pub enum DoorError {
     /// The system's words.
     #[error("the socket failed: {0}")]
     Socket(#[from] io::Error),
@@ -64,7 +63,7 @@ pub(crate) enum DoorError {
     Kind,
     /// A message that cannot be read.
     #[error("a message cannot be read: {0}")]
-    Malformed(#[from] postcard::Error),
+    Malformed(#[from] EncodingError),
     /// A message that is not allowed here, or says what cannot be.
     #[error("{0}")]
     Wrong(&'static str),
@@ -72,56 +71,61 @@ pub(crate) enum DoorError {
 
 impl DoorError {
     /// True if no honest process causes it.
-    pub(crate) const fn is_misuse(&self) -> bool {
+    pub const fn is_misuse(&self) -> bool {
         !matches!(self, Self::Socket(_) | Self::Closed)
     }
 }
 
 /// One end of a door.
-pub(crate) struct Door {
+pub struct Door {
     stream: UnixStream,
 }
 
 /// Reads frames. Nothing is read ahead of the one that is asked for, but for what came with it.
-pub(crate) struct FrameReader {
+pub struct FrameReader {
     stream: OwnedReadHalf,
     buffer: BytesMut,
 }
 
 /// Writes frames. Dropping it tells the other side that nothing more comes.
-pub(crate) struct FrameWriter {
+pub struct FrameWriter {
     stream: OwnedWriteHalf,
 }
 
 /// Sees the other side close the door, without reading from it.
-pub(crate) struct Hangup(UnixStream);
+pub struct Hangup(UnixStream);
 
 impl Door {
-    /// Opens a door to the host.
-    pub(crate) async fn open(outside: &dyn Outside) -> io::Result<Self> {
-        Self::of(outside.open().await?)
-    }
-
     /// Takes the end of a door. Within a tokio runtime.
-    pub(crate) fn of(socket: OwnedFd) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn of(socket: OwnedFd) -> io::Result<Self> {
         let stream = std::os::unix::net::UnixStream::from(socket);
         stream.set_nonblocking(true)?;
         Ok(Self { stream: UnixStream::from_std(stream)? })
     }
 
     /// Lets the kernel keep little of what is sent and not read yet.
-    pub(crate) fn hold_back(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn hold_back(&self) -> io::Result<()> {
         Ok(rustix::net::sockopt::set_socket_send_buffer_size(&self.stream, DATA_BYTES_MAX)?)
     }
 
     /// Both directions.
-    pub(crate) fn split(self) -> (FrameReader, FrameWriter) {
+    #[must_use]
+    pub fn split(self) -> (FrameReader, FrameWriter) {
         let (read, write) = self.stream.into_split();
         (FrameReader { stream: read, buffer: BytesMut::new() }, FrameWriter { stream: write })
     }
 
     /// Sees the other side close it.
-    pub(crate) fn hangup(&self) -> io::Result<Hangup> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn hangup(&self) -> io::Result<Hangup> {
         // Registered on its own: forgetting readiness here must not hide it from the reader.
         let own = self.stream.as_fd().try_clone_to_owned()?;
         Ok(Hangup(UnixStream::from_std(own.into())?))
@@ -130,7 +134,7 @@ impl Door {
 
 impl Hangup {
     /// Returns once the other side has closed the door, or its own direction of it.
-    pub(crate) async fn wait(&self) {
+    pub async fn wait(&self) {
         while let Ok(ready) = self.0.ready(Interest::READABLE).await {
             if ready.is_read_closed() {
                 return;
@@ -145,17 +149,20 @@ impl Hangup {
 impl FrameReader {
     /// The next frame, of at most this many bytes of content; `None` where the other side has ended
     /// it after a whole frame.
-    pub(crate) fn poll_frame(
+    ///
+    /// # Errors
+    /// The socket failed, or a frame is malformed, too long, or cut off.
+    pub fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
         bytes_max: usize,
-    ) -> Poll<Result<Option<Frame>, DoorError>> {
+    ) -> Poll<Result<Option<DoorFrame>, DoorError>> {
         loop {
             let missing_bytes = match self.missing(bytes_max)? {
                 0 => return Poll::Ready(self.take().map(Some)),
                 missing => missing,
             };
-            self.buffer.reserve(missing_bytes.min(READ_BYTES));
+            self.buffer.reserve(missing_bytes.clamp(READ_BYTES_MIN, READ_BYTES));
             let read = pin!(self.stream.read_buf(&mut self.buffer));
             if ready!(read.poll(context))? == 0 {
                 return Poll::Ready(if self.buffer.is_empty() { Ok(None) } else { Err(DoorError::Closed) });
@@ -164,79 +171,97 @@ impl FrameReader {
     }
 
     /// As [`FrameReader::poll_frame`].
-    pub(crate) async fn frame(&mut self, bytes_max: usize) -> Result<Option<Frame>, DoorError> {
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn frame(&mut self, bytes_max: usize) -> Result<Option<DoorFrame>, DoorError> {
         std::future::poll_fn(|context| self.poll_frame(context, bytes_max)).await
     }
 
     /// The next frame, which must be there and be a message.
-    pub(crate) async fn message<M: DeserializeOwned>(&mut self, bytes_max: usize) -> Result<M, DoorError> {
+    ///
+    /// # Errors
+    /// As [`FrameReader::poll_frame`], or it is not this message.
+    pub async fn message<M: DeserializeOwned>(&mut self, bytes_max: usize) -> Result<M, DoorError> {
         match self.frame(bytes_max).await? {
-            Some(Frame::Message(encoded)) => decoded(&encoded),
-            Some(Frame::Data(_)) => Err(DoorError::Wrong("data came where a message was to come")),
+            Some(DoorFrame::Message(encoded)) => Ok(decode(&encoded)?),
+            Some(DoorFrame::Data(_)) => Err(DoorError::Wrong("data came where a message was to come")),
             None => Err(DoorError::Closed),
         }
     }
 
     /// Bytes that are missing of the next frame.
     fn missing(&self, bytes_max: usize) -> Result<usize, DoorError> {
-        let Some(length) = self.buffer.first_chunk::<LENGTH_BYTES>() else {
-            return Ok(LENGTH_BYTES.saturating_sub(self.buffer.len()));
+        let Some(head) = self.buffer.first_chunk() else {
+            return Ok(HEADER_BYTES.saturating_sub(self.buffer.len()));
         };
-        let bytes = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
-        match bytes.checked_sub(1) {
-            None => Err(DoorError::Kind),
-            Some(content) if content > bytes_max => Err(DoorError::TooLong { bytes: content, max: bytes_max }),
-            Some(_) => Ok((LENGTH_BYTES + bytes).saturating_sub(self.buffer.len())),
+        let header = DoorHeader::parse(head).ok_or(DoorError::Kind)?;
+        match usize::try_from(header.bytes).unwrap_or(usize::MAX) {
+            bytes if bytes > bytes_max => Err(DoorError::TooLong { bytes, max: bytes_max }),
+            bytes => Ok(bytes.saturating_add(HEADER_BYTES).saturating_sub(self.buffer.len())),
         }
     }
 
     /// The next frame, which is there.
-    fn take(&mut self) -> Result<Frame, DoorError> {
-        let bytes = usize::try_from(self.buffer.get_u32_le()).unwrap_or(usize::MAX);
-        let mut content = self.buffer.split_to(bytes.min(self.buffer.len())).freeze();
-        match content.try_get_u8() {
-            Ok(MESSAGE) => Ok(Frame::Message(content)),
-            Ok(DATA) => Ok(Frame::Data(content)),
-            _ => Err(DoorError::Kind),
-        }
+    fn take(&mut self) -> Result<DoorFrame, DoorError> {
+        let header = self.buffer.first_chunk().and_then(DoorHeader::parse).ok_or(DoorError::Kind)?;
+        self.buffer.advance(HEADER_BYTES);
+        let bytes = usize::try_from(header.bytes).unwrap_or(usize::MAX);
+        let content = self.buffer.split_to(bytes.min(self.buffer.len())).freeze();
+        Ok(if header.is_data { DoorFrame::Data(content) } else { DoorFrame::Message(content) })
     }
 }
 
 impl FrameWriter {
     /// Sends a message.
-    pub(crate) async fn message<M: Serialize>(&mut self, message: &M) -> Result<(), DoorError> {
-        self.write(MESSAGE, postcard::to_stdvec(message)?.into()).await
+    ///
+    /// # Errors
+    /// The socket failed, or the message is longer than any frame.
+    pub async fn message<M: Serialize>(&mut self, message: &M) -> Result<(), DoorError> {
+        let encoded = encode(message)?;
+        self.write(false, encoded.as_slice()).await
     }
 
     /// Sends a piece of data, as frames of at most [`DATA_BYTES_MAX`].
-    pub(crate) async fn data(&mut self, mut data: Bytes) -> Result<(), DoorError> {
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub async fn data(&mut self, mut data: Bytes) -> Result<(), DoorError> {
         while !data.is_empty() {
-            self.write(DATA, data.split_to(data.len().min(DATA_BYTES_MAX))).await?;
+            self.write(true, data.split_to(data.len().min(DATA_BYTES_MAX))).await?;
         }
         Ok(())
     }
 
     /// Keeps the direction open although nothing more is sent.
-    pub(crate) fn forget(self) {
+    pub fn forget(self) {
         self.stream.forget();
     }
 
-    async fn write(&mut self, kind: u8, content: Bytes) -> Result<(), DoorError> {
-        let Ok(length) = u32::try_from(content.len() + 1) else {
-            return Err(DoorError::TooLong { bytes: content.len(), max: HOST_BYTES_MAX });
+    async fn write(&mut self, is_data: bool, content: impl Buf) -> Result<(), DoorError> {
+        let Ok(bytes) = u32::try_from(content.remaining()) else {
+            return Err(DoorError::TooLong { bytes: content.remaining(), max: HOST_BYTES_MAX });
         };
-        let [a, b, c, d] = length.to_le_bytes();
-        let mut frame = Bytes::copy_from_slice(&[a, b, c, d, kind]).chain(content);
-        Ok(self.stream.write_all_buf(&mut frame).await?)
+        let header = DoorHeader { bytes, is_data }.encoded();
+        Ok(self.stream.write_all_buf(&mut Buf::chain(header.as_slice(), content)).await?)
     }
 }
 
-/// The message that these bytes are, all of them.
-pub(crate) fn decoded<M: DeserializeOwned>(encoded: &[u8]) -> Result<M, DoorError> {
-    match postcard::take_from_bytes(encoded)? {
-        (message, []) => Ok(message),
-        _ => Err(DoorError::Wrong("there are bytes behind a message")),
-    }
+/// The bytes of a frame with a message, for tests and drills of what no honest process sends.
+#[must_use]
+pub fn framed_message(content: &[u8]) -> Vec<u8> {
+    framed(false, content)
+}
+
+/// The bytes of a frame with data.
+#[must_use]
+pub fn framed_data(content: &[u8]) -> Vec<u8> {
+    framed(true, content)
+}
+
+fn framed(is_data: bool, content: &[u8]) -> Vec<u8> {
+    let bytes = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    [&DoorHeader { bytes, is_data }.encoded(), content].concat()
 }
 
 #[cfg(test)]
@@ -250,14 +275,13 @@ mod tests {
         (Door::of(ours.into()).unwrap(), UnixStream::from_std(theirs).unwrap())
     }
 
-    fn framed(kind: u8, content: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(content.len() + 1).unwrap().to_le_bytes();
-        [&length[..], &[kind], content].concat()
+    fn whole(mark: &str, fds: u8, bytes: u32, place: u8) -> Vec<u8> {
+        [mark.as_bytes(), &[fds], &bytes.to_le_bytes(), &[place], &[0; 7]].concat()
     }
 
     #[tokio::test]
     async fn frames_come_as_they_were_sent_however_they_are_cut() {
-        let sent = [framed(DATA, b""), framed(MESSAGE, &[7]), framed(DATA, &[1; 100])].concat();
+        let sent = [framed_data(b""), framed_message(&encode(&7_u8).unwrap()), framed_data(&[1; 100])].concat();
         for piece in [1, 3, 7, sent.len()] {
             let (door, mut peer) = pair();
             let (mut reader, _writer) = door.split();
@@ -268,9 +292,9 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             });
-            assert_eq!(reader.frame(100).await.unwrap(), Some(Frame::Data(Bytes::new())));
+            assert_eq!(reader.frame(100).await.unwrap(), Some(DoorFrame::Data(Bytes::new())));
             assert_eq!(reader.message::<u8>(100).await.unwrap(), 7);
-            assert_eq!(reader.frame(100).await.unwrap(), Some(Frame::Data(vec![1; 100].into())));
+            assert_eq!(reader.frame(100).await.unwrap(), Some(DoorFrame::Data(vec![1; 100].into())));
             assert_eq!(reader.frame(100).await.unwrap(), None);
             sending.await.unwrap();
         }
@@ -278,13 +302,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_frame_is_refused_before_it_is_held() {
-        let rows: [(&str, Vec<u8>, &str); 6] = [
-            ("no content", vec![0, 0, 0, 0], "no known kind"),
-            ("another kind", framed(2, b""), "no known kind"),
-            ("one byte too long", framed(DATA, &[0; 101]), "a frame of 101 bytes"),
-            ("a length alone", vec![0xff; 4], "a frame of 4294967294 bytes"),
-            ("in the middle of a length", vec![1, 0], "closed it"),
-            ("in the middle of a frame", vec![9, 0, 0, 0, 1, 1], "closed it"),
+        let rows: [(&str, Vec<u8>, &str); 8] = [
+            ("what wakes a link", whole("tw!", 0, 0, 0), "no known kind"),
+            ("descriptors", whole("tw=", 1, 0, 0), "no known kind"),
+            ("a place", whole("tw=", 0, 0, 1), "no known kind"),
+            ("another mark", vec![0xff; 16], "no known kind"),
+            ("one byte too long", framed_data(&[0; 101]), "a frame of 101 bytes"),
+            ("a length alone", whole("tw=", 0, u32::MAX, 0), "a frame of 4294967295 bytes"),
+            ("in the middle of a header", b"tw=".to_vec(), "closed it"),
+            ("in the middle of a frame", whole("tw=", 0, 9, 0), "closed it"),
         ];
         for (name, bytes, error) in rows {
             let (door, mut peer) = pair();
@@ -299,8 +325,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_is_read_whole_or_not_at_all() {
-        let rows: [(&str, Vec<u8>); 3] =
-            [("too short", framed(MESSAGE, &[])), ("too long", framed(MESSAGE, &[1, 2])), ("data", framed(DATA, &[1]))];
+        let whole = encode(&7_u8).unwrap();
+        let longer = [whole.as_slice(), &[2]].concat();
+        let rows = [
+            ("nothing", framed_message(&[])),
+            ("too short", framed_message(&whole[..1])),
+            ("too long", framed_message(&longer)),
+            ("another version", framed_message(&[0xff, 7])),
+            ("data", framed_data(&whole)),
+        ];
         for (name, bytes) in rows {
             let (door, mut peer) = pair();
             peer.write_all(&bytes).await.unwrap();

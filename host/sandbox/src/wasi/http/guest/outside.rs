@@ -10,21 +10,25 @@ use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame as BodyFrame};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolcell_wall::doors::http::{BodyEnd, Fields, HttpSaid, RequestHead, RequestWaits, ResponseHead};
+use toolcell_wall::doors::{Opening, decode};
+use toolcell_walls::door::{Door, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::super::exchange::Worker;
-use super::super::held;
-use super::super::requests::Sending;
-use super::message::{Answer, BodyEnd, RequestHead, ResponseHead, fields};
-use crate::wasi::doors::frame::{HOST_BYTES_MAX, decoded};
-use crate::wasi::doors::{Door, DoorError, Frame, FrameReader, FrameWriter, Opening, http_doors_max};
-use crate::wasi::net::CallNet;
+use super::{fault, held};
+use crate::wasi::net::guest::OutsideNet;
 use toolcell_wall::caller::Outside;
+
+/// The task that runs beside a response until its body is dropped.
+pub(crate) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+/// A request under way.
+pub(super) type Sending = Box<dyn Future<Output = Result<(Response<WasiBody>, Worker), Error>> + Send>;
 
 /// The requests of one call, made through its way out.
 pub(crate) struct OutsideRequests {
     outside: Arc<dyn Outside>,
-    net: Arc<CallNet>,
+    net: Arc<OutsideNet>,
     /// As many doors as the host lets the call have for requests.
     places: Arc<Semaphore>,
 }
@@ -32,14 +36,14 @@ pub(crate) struct OutsideRequests {
 /// The parts of a request that is on its way.
 struct Leaving {
     outside: Arc<dyn Outside>,
-    net: Arc<CallNet>,
+    net: Arc<OutsideNet>,
     places: Arc<Semaphore>,
     wait: Duration,
 }
 
 impl OutsideRequests {
-    pub(crate) fn new(outside: Arc<dyn Outside>, net: Arc<CallNet>) -> Self {
-        let places = Arc::new(Semaphore::new(http_doors_max(net.limits())));
+    pub(crate) fn new(outside: Arc<dyn Outside>, net: Arc<OutsideNet>) -> Self {
+        let places = Arc::new(Semaphore::new(net.limits().http_doors_max()));
         Self { outside, net, places }
     }
 
@@ -78,15 +82,15 @@ impl Leaving {
         let place = tokio::time::timeout(self.wait, self.places.acquire_owned()).await;
         let place = place.map_err(|_| Error::ConnectionLimitReached)?.map_err(|_| Error::ConnectionTerminated)?;
         let request = held::hold(request).await;
-        let door = Door::open(&*self.outside).await.map_err(|_| Error::ConnectionTerminated)?;
+        let door = self.outside.open().await.and_then(Door::of).map_err(|_| Error::ConnectionTerminated)?;
         let (mut reader, mut writer) = door.split();
         let body_bytes = if request.body().is_end_stream() { Some(0) } else { request.body().size_hint().exact() };
-        let head = RequestHead::new(&request, options, body_bytes);
+        let head = RequestHead::new(&request, waits(options), body_bytes);
         writer.message(&Opening::Http(Box::new(head))).await.map_err(|_| Error::ConnectionTerminated)?;
         let mut sending = Box::pin(send(writer, request.into_body(), body_bytes));
         let mut is_sent = false;
         let answer = {
-            let mut answer = pin!(reader.message::<Answer>(HOST_BYTES_MAX));
+            let mut answer = pin!(reader.message::<HttpSaid>(HOST_BYTES_MAX));
             loop {
                 tokio::select! {
                     biased;
@@ -96,7 +100,7 @@ impl Leaving {
             }
         };
         match answer {
-            Ok(Answer::Head(head)) => {
+            Ok(HttpSaid::Head(head)) => {
                 let response = response(head, reader, place).ok_or(Error::HttpProtocolError)?;
                 let ready: Worker = Box::new(std::future::ready(Ok(())));
                 let rest = async move {
@@ -105,11 +109,16 @@ impl Leaving {
                 };
                 Ok((response, if is_sent { ready } else { Box::new(rest) }))
             }
-            Ok(Answer::Failed(fault)) => Err(fault.into()),
+            Ok(HttpSaid::Failed(fault)) => Err(fault::error(fault)),
             // A door that is closed before the answer is one that the host does not serve.
             _ => Err(Error::ConnectionTerminated),
         }
     }
+}
+
+fn waits(options: Option<RequestOptions>) -> RequestWaits {
+    let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options.unwrap_or_default();
+    RequestWaits { connect: connect_timeout, first_byte: first_byte_timeout, between_bytes: between_bytes_timeout }
 }
 
 /// Sends the guest's body. Where the host does not take it, its answer says why.
@@ -123,7 +132,7 @@ async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u6
                             break None;
                         }
                     }
-                    Err(Ok(trailers)) => break Some(BodyEnd::Trailers(fields(&trailers))),
+                    Err(Ok(trailers)) => break Some(BodyEnd::Trailers(Fields::from(&trailers))),
                     Err(Err(_)) => {}
                 },
                 Some(Err(_)) => break Some(BodyEnd::Aborted),
@@ -167,19 +176,19 @@ impl Body for OutsideBody {
             return Poll::Ready(None);
         }
         let message = match ready!(self.reader.poll_frame(context, HOST_BYTES_MAX)) {
-            Ok(Some(Frame::Data(data))) => return Poll::Ready(Some(Ok(BodyFrame::data(data)))),
-            Ok(Some(Frame::Message(message))) => decoded(&message),
+            Ok(Some(DoorFrame::Data(data))) => return Poll::Ready(Some(Ok(BodyFrame::data(data)))),
+            Ok(Some(DoorFrame::Message(message))) => decode(&message).map_err(DoorError::from),
             Ok(None) => Err(DoorError::Closed),
             Err(error) => Err(error),
         };
         self.whole = true;
         Poll::Ready(match message {
-            Ok(Answer::Whole) => None,
-            Ok(Answer::Trailers(trailers)) => {
+            Ok(HttpSaid::Whole) => None,
+            Ok(HttpSaid::Trailers(trailers)) => {
                 Some(trailers.into_map().map(BodyFrame::trailers).ok_or(Error::HttpProtocolError))
             }
-            Ok(Answer::Failed(fault)) => Some(Err(fault.into())),
-            Ok(Answer::Head(_)) | Err(_) => Some(Err(Error::ConnectionTerminated)),
+            Ok(HttpSaid::Failed(fault)) => Some(Err(fault::error(fault))),
+            Ok(HttpSaid::Head(_)) | Err(_) => Some(Err(Error::ConnectionTerminated)),
         })
     }
 

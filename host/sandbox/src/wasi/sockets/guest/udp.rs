@@ -5,6 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use toolcell_policy::Capability;
+use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::socket_options::SocketOptions;
+use toolcell_wall::doors::sockets::{self, PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
+use toolcell_wall::doors::{Opening, decode};
+use toolcell_walls::door::{Door, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
 use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketError, SocketResult, subscribe};
@@ -13,12 +18,7 @@ use super::bindings::wasi::sockets::udp::{
     Host, HostIncomingDatagramStream, HostOutgoingDatagramStream, HostUdpSocket, IncomingDatagram, OutgoingDatagram,
 };
 use super::bindings::wasi::sockets::udp_create_socket;
-use super::message::{PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
-use super::options::Options;
-use super::tcp::is_remote;
-use crate::wasi::doors::bounded::Blob;
-use crate::wasi::doors::frame::{HOST_BYTES_MAX, decoded};
-use crate::wasi::doors::{Door, DoorError, Frame, FrameReader, FrameWriter, Opening};
+use super::{error_code, set};
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Outside;
 
@@ -32,7 +32,7 @@ const WAITING_MAX: usize = 64;
 pub struct UdpSocket {
     outside: Arc<dyn Outside>,
     family: IpAddressFamily,
-    options: Options,
+    options: SocketOptions,
     binding: bool,
     local: Option<SocketAddr>,
     remote: Option<SocketAddr>,
@@ -68,12 +68,12 @@ impl Sides {
     /// Takes one message of the host.
     fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let said = match ready!(self.reader.poll_frame(context, HOST_BYTES_MAX)) {
-            Ok(Some(Frame::Message(message))) => decoded(&message),
+            Ok(Some(DoorFrame::Message(message))) => decode(&message).map_err(DoorError::from),
             Ok(_) => Err(DoorError::Closed),
             Err(error) => Err(error),
         };
         match said {
-            Ok(UdpSaid::Done(done)) => self.answer = Some(done.map_err(ErrorCode::from)),
+            Ok(UdpSaid::Done(done)) => self.answer = Some(done.map_err(error_code)),
             Ok(UdpSaid::Received(from, Blob(data))) if self.waiting.len() < WAITING_MAX => {
                 self.waiting.push_back((from, data));
             }
@@ -104,7 +104,7 @@ impl Sides {
 
 impl Link {
     async fn open(outside: &dyn Outside, wanted: UdpWanted) -> Result<(Self, SocketAddr), ErrorCode> {
-        let door = Door::open(outside).await.map_err(|_| ErrorCode::NewSocketLimit)?;
+        let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::NewSocketLimit)?;
         let (reader, mut writer) = door.split();
         writer.message(&Opening::Udp(wanted)).await.map_err(|_| ErrorCode::ConnectionAborted)?;
         let sides = Sides { reader, writer: Some(writer), waiting: VecDeque::new(), answer: None, end: None };
@@ -167,12 +167,17 @@ impl Pollable for Outgoing {
     async fn ready(&mut self) {}
 }
 
+/// True for an address that a socket of this family sends to.
+fn is_remote(to: SocketAddr, family: IpAddressFamily) -> bool {
+    sockets::is_remote(to, family == IpAddressFamily::Ipv6)
+}
+
 impl Host for CallState {}
 
 impl udp_create_socket::Host for CallState {
     fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
         let outside = self.new_socket()?;
-        let options = Options::default();
+        let options = SocketOptions::default();
         let socket = UdpSocket { outside, family, options, binding: false, local: None, remote: None, link: None };
         Ok(self.table().push(socket)?)
     }
@@ -262,7 +267,7 @@ impl HostUdpSocket for CallState {
     }
 
     fn set_unicast_hop_limit(&mut self, socket: Resource<UdpSocket>, value: u8) -> SocketResult<()> {
-        self.udp_socket(&socket)?.options.set_hop_limit(value)
+        set(self.udp_socket(&socket)?.options.set_hop_limit(value))
     }
 
     fn receive_buffer_size(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u64> {
@@ -270,7 +275,7 @@ impl HostUdpSocket for CallState {
     }
 
     fn set_receive_buffer_size(&mut self, socket: Resource<UdpSocket>, value: u64) -> SocketResult<()> {
-        self.udp_socket(&socket)?.options.set_receive_bytes(value)
+        set(self.udp_socket(&socket)?.options.set_receive_bytes(value))
     }
 
     fn send_buffer_size(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u64> {
@@ -278,7 +283,7 @@ impl HostUdpSocket for CallState {
     }
 
     fn set_send_buffer_size(&mut self, socket: Resource<UdpSocket>, value: u64) -> SocketResult<()> {
-        self.udp_socket(&socket)?.options.set_send_bytes(value)
+        set(self.udp_socket(&socket)?.options.set_send_bytes(value))
     }
 
     fn subscribe(&mut self, socket: Resource<UdpSocket>) -> wasmtime::Result<Resource<DynPollable>> {

@@ -1,10 +1,14 @@
 //! TCP sockets of a guest in a sandbox process. Must not hold: decisions on what they connect to.
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use toolcell_policy::Capability;
+use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::socket_options::SocketOptions;
+use toolcell_wall::doors::sockets::{TcpSaid, TcpWanted, can_connect};
+use toolcell_walls::door::{Door, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
 use wasmtime_wasi::p2::{
@@ -14,13 +18,8 @@ use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
 use super::bindings::wasi::sockets::tcp::{Host, HostTcpSocket, ShutdownType};
 use super::bindings::wasi::sockets::tcp_create_socket;
-use super::denied;
-use super::is_implicit;
-use super::message::{TcpSaid, TcpWanted};
-use super::options::Options;
 use super::streams::{Input, Output};
-use crate::wasi::doors::frame::HOST_BYTES_MAX;
-use crate::wasi::doors::{Door, FrameReader, FrameWriter, Opening};
+use super::{denied, error_code, is_implicit, set};
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Outside;
 
@@ -30,7 +29,7 @@ type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
 pub struct TcpSocket {
     outside: Arc<dyn Outside>,
     family: IpAddressFamily,
-    options: Options,
+    options: SocketOptions,
     state: State,
 }
 
@@ -83,32 +82,10 @@ impl TcpSocket {
     }
 }
 
-/// True for an address that a socket of this family can be connected to, as wasmtime-wasi has it.
-pub(super) fn is_remote(to: SocketAddr, family: IpAddressFamily) -> bool {
-    let of_family = match (to.ip(), family) {
-        (IpAddr::V4(_), IpAddressFamily::Ipv4) => true,
-        (IpAddr::V6(six), IpAddressFamily::Ipv6) => {
-            let is_compatible = matches!(six.segments(), [0, 0, 0, 0, 0, 0, a, b] if a != 0 || b > 1);
-            !is_compatible && six.to_ipv4_mapped().is_none()
-        }
-        _ => false,
-    };
-    of_family && !to.ip().is_unspecified() && to.port() != 0
-}
-
-/// True for an address that a TCP socket can be connected to; `six`: a socket of IPv6.
-pub(super) fn can_connect(to: SocketAddr, six: bool) -> bool {
-    is_remote(to, if six { IpAddressFamily::Ipv6 } else { IpAddressFamily::Ipv4 }) && is_unicast(to.ip())
-}
-
-fn is_unicast(to: IpAddr) -> bool {
-    !to.is_multicast() && !matches!(to, IpAddr::V4(four) if four.is_broadcast())
-}
-
 /// Has the host connect.
 async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connected, ErrorCode> {
     let remote = wanted.to;
-    let door = Door::open(&*outside).await.map_err(|_| ErrorCode::NewSocketLimit)?;
+    let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::NewSocketLimit)?;
     let (mut reader, mut writer) = door.split();
     let said = match writer.message(&Opening::Tcp(wanted)).await {
         Ok(()) => reader.message(HOST_BYTES_MAX).await,
@@ -116,7 +93,7 @@ async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connect
     };
     match said {
         Ok(TcpSaid::Connected(local)) => Ok(Connected { local, remote, reader, writer }),
-        Ok(TcpSaid::Refused(code)) => Err(code.into()),
+        Ok(TcpSaid::Refused(code)) => Err(error_code(code)),
         _ => Err(ErrorCode::ConnectionAborted),
     }
 }
@@ -133,7 +110,7 @@ impl Host for CallState {}
 impl tcp_create_socket::Host for CallState {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
         let outside = self.new_socket()?;
-        Ok(self.table().push(TcpSocket { outside, family, options: Options::default(), state: State::New })?)
+        Ok(self.table().push(TcpSocket { outside, family, options: SocketOptions::default(), state: State::New })?)
     }
 }
 
@@ -283,11 +260,11 @@ impl HostTcpSocket for CallState {
     }
 
     fn keep_alive_enabled(&mut self, socket: Resource<TcpSocket>) -> SocketResult<bool> {
-        Ok(self.tcp_socket(&socket)?.options.keep_alive())
+        Ok(self.tcp_socket(&socket)?.options.keep_alive.unwrap_or_default())
     }
 
     fn set_keep_alive_enabled(&mut self, socket: Resource<TcpSocket>, value: bool) -> SocketResult<()> {
-        self.tcp_socket(&socket)?.options.set_keep_alive(value);
+        self.tcp_socket(&socket)?.options.keep_alive = Some(value);
         Ok(())
     }
 
@@ -296,7 +273,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn set_keep_alive_idle_time(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        self.tcp_socket(&socket)?.options.set_keep_alive_idle_nanos(value)
+        set(self.tcp_socket(&socket)?.options.set_keep_alive_idle_nanos(value))
     }
 
     fn keep_alive_interval(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
@@ -304,7 +281,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn set_keep_alive_interval(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        self.tcp_socket(&socket)?.options.set_keep_alive_interval_nanos(value)
+        set(self.tcp_socket(&socket)?.options.set_keep_alive_interval_nanos(value))
     }
 
     fn keep_alive_count(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u32> {
@@ -312,7 +289,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn set_keep_alive_count(&mut self, socket: Resource<TcpSocket>, value: u32) -> SocketResult<()> {
-        self.tcp_socket(&socket)?.options.set_keep_alive_count(value)
+        set(self.tcp_socket(&socket)?.options.set_keep_alive_count(value))
     }
 
     fn hop_limit(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u8> {
@@ -320,7 +297,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn set_hop_limit(&mut self, socket: Resource<TcpSocket>, value: u8) -> SocketResult<()> {
-        self.tcp_socket(&socket)?.options.set_hop_limit(value)
+        set(self.tcp_socket(&socket)?.options.set_hop_limit(value))
     }
 
     fn receive_buffer_size(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
@@ -328,7 +305,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn set_receive_buffer_size(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        self.tcp_socket(&socket)?.options.set_receive_bytes(value)
+        set(self.tcp_socket(&socket)?.options.set_receive_bytes(value))
     }
 
     fn send_buffer_size(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
@@ -336,7 +313,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn set_send_buffer_size(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        self.tcp_socket(&socket)?.options.set_send_bytes(value)
+        set(self.tcp_socket(&socket)?.options.set_send_bytes(value))
     }
 
     fn subscribe(&mut self, socket: Resource<TcpSocket>) -> wasmtime::Result<Resource<DynPollable>> {

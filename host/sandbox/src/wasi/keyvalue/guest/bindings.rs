@@ -5,6 +5,6 @@ wasmtime::component::bindgen!({
     path: "../../wit/deps/keyvalue",
     world: "wasi:keyvalue/imports@0.2.0-draft",
     imports: { default: async | trappable },
-    with: { "wasi:keyvalue/store.bucket": crate::wasi::keyvalue::host::Bucket },
-    trappable_error_type: { "wasi:keyvalue/store.error" => crate::wasi::keyvalue::host::Trouble },
+    with: { "wasi:keyvalue/store.bucket": crate::wasi::keyvalue::guest::host::Bucket },
+    trappable_error_type: { "wasi:keyvalue/store.error" => crate::wasi::keyvalue::guest::host::Trouble },
 });

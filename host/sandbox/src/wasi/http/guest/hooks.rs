@@ -2,8 +2,10 @@
 use std::sync::Arc;
 
 use http::Request;
-use http::header::{HeaderName, HeaderValue};
+use http::header::HeaderName;
 use http::uri::Scheme;
+use toolcell_wall::doors::http::is_forbidden;
+use toolcell_wall::doors::net_limits::NetLimits;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi_http::p2::bindings::http::outgoing_handler;
@@ -13,18 +15,13 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks, WasiHttpView as _,
 };
 
-use super::fields;
-use super::outside::OutsideRequests;
-use super::requests::Sending;
-use crate::wasi::net::{CallNet, NetLimits};
+use super::outside::{OutsideRequests, Sending};
+use crate::wasi::net::guest::OutsideNet;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Caller;
 
 /// Bytes that a guest hands over at once, and that wait for the connection to take them.
 const CHUNK_BYTES: usize = 64 << 10;
-
-/// Bytes that wasi:http counts for a field beside its name and value: those of both in memory.
-const FIELD_HELD_BYTES: usize = size_of::<HeaderName>() + size_of::<HeaderValue>();
 
 /// wasi:http's way to the requests of one call: they are sent to the host. `None` of a guest
 /// without a call, which makes none.
@@ -35,19 +32,13 @@ pub(crate) struct HttpHooks(Option<OutsideRequests>);
 /// it sends.
 pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
     let mut context = WasiHttpCtx::new();
-    context.set_field_size_limit(held_bytes_max(limits));
+    context.set_field_size_limit(limits.held_bytes_max());
     context
-}
-
-/// Bytes of a list of fields that a guest can make, by wasi:http's count.
-pub(super) fn held_bytes_max(limits: &NetLimits) -> usize {
-    let held = limits.headers.saturating_mul(FIELD_HELD_BYTES).saturating_add(limits.header_bytes);
-    held.saturating_add(held / 4)
 }
 
 impl HttpHooks {
     /// The requests of a call.
-    pub(crate) fn new(net: Arc<CallNet>, caller: &dyn Caller) -> Self {
+    pub(crate) fn new(net: Arc<OutsideNet>, caller: &dyn Caller) -> Self {
         Self(caller.outside().map(|outside| OutsideRequests::new(outside, net)))
     }
 }
@@ -74,11 +65,11 @@ pub(crate) fn add_handle(linker: &mut Linker<CallState>) -> wasmtime::Result<()>
 
 impl WasiHttpHooks for HttpHooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
-        Arc::new(fields::is_forbidden)
+        Arc::new(is_forbidden)
     }
 
     fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
-        fields::is_forbidden(name)
+        is_forbidden(name)
     }
 
     /// Every scheme is asked of the policy, which knows two: a denial is said and recorded.

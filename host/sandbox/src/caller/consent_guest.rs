@@ -1,0 +1,102 @@
+//! A guest's way to ask for what no rule allows, before it begins. Must not hold: which operations
+//! those are, or how anybody is asked: the host knows.
+use std::net::SocketAddr;
+
+use toolcell_policy::Capability;
+use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::consent::{ConsentSaid, Wish, WishedRequest};
+use toolcell_walls::door::{Door, DoorError, HOST_BYTES_MAX};
+use wasmtime::component::Resource;
+use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
+use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
+
+use crate::wasi::state::CallState;
+use toolcell_wall::asking::EndedByAsking;
+use toolcell_wall::caller::Outside;
+
+impl CallState {
+    /// Asks about a request that no rule allows, before it is decided on. What is denied then is
+    /// denied as ever.
+    ///
+    /// # Errors
+    /// The call ends where it asks.
+    pub(crate) async fn ask_before_request(&mut self, request: &Resource<HostOutgoingRequest>) -> wasmtime::Result<()> {
+        if !self.capabilities().may_ask() {
+            return Ok(());
+        }
+        let Some(wish) = self.table().get(request).ok().map(wished) else { return Ok(()) };
+        let Some(outside) = self.caller.outside() else { return Ok(()) };
+        self.ask_outside(&*outside, Wish::Request(wish)).await.map(drop)
+    }
+
+    /// The address to connect to: as the guest named it, or one of the name that its address stands
+    /// in for. Asks about a target that no rule allows. What is denied then is denied as ever.
+    ///
+    /// # Errors
+    /// The call ends where it asks.
+    pub(crate) async fn ask_before_socket(
+        &mut self,
+        capability: Capability,
+        to: SocketAddr,
+    ) -> wasmtime::Result<SocketAddr> {
+        if !self.capabilities().may_ask() {
+            return Ok(to);
+        }
+        let Some(outside) = self.caller.outside() else { return Ok(to) };
+        let wish = if capability == Capability::Udp { Wish::Send(to) } else { Wish::Connect(to) };
+        Ok(self.ask_outside(&*outside, wish).await?.unwrap_or(to))
+    }
+
+    /// Has the host ask, where it must, with the call's deadline stopped while a person thinks.
+    async fn ask_outside(&mut self, outside: &dyn Outside, wish: Wish) -> wasmtime::Result<Option<SocketAddr>> {
+        if !self.net().wish() {
+            return Ok(None);
+        }
+        let Ok(said) = self.wish(outside, wish).await else { return Ok(None) };
+        match said {
+            ConsentSaid::Ended(refused) => Err(EndedByAsking { refused }.into()),
+            ConsentSaid::Goes(to) => Ok(to),
+            ConsentSaid::Waits => Ok(None),
+        }
+    }
+
+    async fn wish(&mut self, outside: &dyn Outside, wish: Wish) -> Result<ConsentSaid, DoorError> {
+        let (mut reader, mut writer) = Door::of(outside.open().await?)?.split();
+        writer.message(&Opening::Consent(wish)).await?;
+        match reader.message(HOST_BYTES_MAX).await? {
+            ConsentSaid::Waits => {
+                self.asking.charge_own();
+                let said = self.asking.wait_for(reader.message(HOST_BYTES_MAX)).await;
+                said.unwrap_or(Err(DoorError::Closed))
+            }
+            said => Ok(said),
+        }
+    }
+}
+
+/// The request that a guest is about to send.
+fn wished(request: &HostOutgoingRequest) -> WishedRequest {
+    let method = match &request.method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+        Method::Put => "PUT",
+        Method::Delete => "DELETE",
+        Method::Connect => "CONNECT",
+        Method::Options => "OPTIONS",
+        Method::Trace => "TRACE",
+        Method::Patch => "PATCH",
+        Method::Other(method) => method.as_str(),
+    };
+    let scheme = match &request.scheme {
+        Some(Scheme::Http) => "http",
+        Some(Scheme::Https) | None => "https",
+        Some(Scheme::Other(scheme)) => scheme.as_str(),
+    };
+    WishedRequest {
+        method: method.to_owned(),
+        scheme: scheme.to_owned(),
+        authority: request.authority.clone().unwrap_or_default(),
+        target: request.path_with_query.clone().unwrap_or_else(|| "/".to_owned()),
+    }
+}

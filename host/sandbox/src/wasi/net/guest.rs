@@ -1,0 +1,94 @@
+//! One call's use of the network as its own process counts it. The host counts again, and decides
+//! by its own count: here, a guest at its limit does not reach the host for it.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use toolcell_wall::doors::net_limits::{LOOKUPS_AT_ONCE, NetLimits};
+
+/// One call's counters.
+pub(crate) struct OutsideNet {
+    limits: NetLimits,
+    requests: AtomicU64,
+    sockets: AtomicU64,
+    lookups: AtomicU64,
+    wishes: AtomicU64,
+    lookup_turns: Arc<Semaphore>,
+    ended: watch::Sender<bool>,
+}
+
+/// Ends the network use of a call when it is dropped.
+pub(crate) struct OutsideNetGuard(Arc<OutsideNet>);
+
+impl OutsideNetGuard {
+    /// Nothing used yet.
+    pub(crate) fn new(limits: NetLimits) -> Self {
+        Self(Arc::new(OutsideNet {
+            limits,
+            requests: AtomicU64::new(0),
+            sockets: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
+            wishes: AtomicU64::new(0),
+            lookup_turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
+            ended: watch::Sender::new(false),
+        }))
+    }
+
+    /// To hold while the call lasts.
+    pub(crate) const fn net(&self) -> &Arc<OutsideNet> {
+        &self.0
+    }
+}
+
+impl Drop for OutsideNetGuard {
+    fn drop(&mut self) {
+        self.0.ended.send_replace(true);
+        self.0.lookup_turns.close();
+    }
+}
+
+/// Counts one; false: one too many.
+fn take(used: &AtomicU64, max: u64) -> bool {
+    used.fetch_add(1, Ordering::Relaxed) < max
+}
+
+impl OutsideNet {
+    /// The limits.
+    pub(crate) const fn limits(&self) -> &NetLimits {
+        &self.limits
+    }
+
+    /// Counts an HTTP request; false: one too many.
+    pub(crate) fn request(&self) -> bool {
+        take(&self.requests, self.limits.requests)
+    }
+
+    /// Counts a socket; false: one too many.
+    pub(crate) fn socket(&self) -> bool {
+        take(&self.sockets, self.limits.sockets)
+    }
+
+    /// Counts a name look-up; false: one too many.
+    pub(crate) fn lookup(&self) -> bool {
+        take(&self.lookups, self.limits.lookups)
+    }
+
+    /// Counts a question to the host if a person must be asked; false: there were as many as there
+    /// may be operations.
+    pub(crate) fn wish(&self) -> bool {
+        take(&self.wishes, self.limits.operations())
+    }
+
+    /// Waits for the turn of one look-up of the host among those at once. `None`: the call has
+    /// ended.
+    pub(crate) async fn lookup_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.lookup_turns).acquire_owned().await.ok()
+    }
+
+    /// Resolves once the call has ended.
+    pub(crate) async fn ended(&self) {
+        let mut ended = self.ended.subscribe();
+        // The sender lives as long as `self`, which is borrowed here.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+}

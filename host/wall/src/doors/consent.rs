@@ -1,0 +1,40 @@
+//! Operations that no rule allows, and that a person may allow while the guest waits. Must not
+//! hold: which operations those are, or how anybody is asked.
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// The operation that a guest is about to begin.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Wish {
+    /// An HTTP request.
+    Request(WishedRequest),
+    /// A TCP connection to this address.
+    Connect(SocketAddr),
+    /// Packets to this address.
+    Send(SocketAddr),
+}
+
+/// An HTTP request, as the guest wrote it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WishedRequest {
+    /// Its method.
+    pub method: String,
+    /// Its scheme.
+    pub scheme: String,
+    /// Host and port.
+    pub authority: String,
+    /// Path and query.
+    pub target: String,
+}
+
+/// A message of the host about a wish.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ConsentSaid {
+    /// A person is asked now, and the call waits.
+    Waits,
+    /// The operation can begin, and is decided on then. For a socket, with the address to go to.
+    Goes(Option<SocketAddr>),
+    /// The call ends here; or is refused, for this reason.
+    Ended(Option<String>),
+}

@@ -1,0 +1,35 @@
+//! Why a request has no response, or no more of it. Must not hold: reactions to it.
+use serde::{Deserialize, Serialize};
+
+/// An error of a request, in wasi:http's words: as many of them as the host causes. None names an
+/// address or a path of the host: the guest sees them.
+#[allow(missing_docs, reason = "the words of wasi:http, which has them documented")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HttpFault {
+    DnsTimeout,
+    DnsError { rcode: String },
+    DestinationUnavailable,
+    DestinationIpUnroutable,
+    ConnectionRefused,
+    ConnectionTerminated,
+    ConnectionTimeout,
+    ConnectionReadTimeout,
+    ConnectionLimitReached,
+    TlsProtocolError,
+    TlsCertificateError,
+    TlsAlertReceived { alert_id: u8, alert_message: String },
+    HttpRequestDenied,
+    HttpRequestBodySize(u64),
+    HttpRequestUriInvalid,
+    HttpRequestHeaderSectionSize(u32),
+    HttpRequestTrailerSectionSize(u32),
+    HttpResponseIncomplete,
+    HttpResponseHeaderSectionSize(Option<u32>),
+    HttpResponseBodySize(u64),
+    HttpResponseTrailerSectionSize(u32),
+    HttpResponseContentCoding(String),
+    HttpResponseTimeout,
+    HttpUpgradeFailed,
+    HttpProtocolError,
+    ConfigurationError,
+}

@@ -1,0 +1,120 @@
+//! Sockets and look-ups. Must not hold: making them, or decisions.
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use super::blob::Blob;
+use super::socket_options::SocketOptions;
+
+/// Bytes of a packet: the most that UDP has.
+pub const PACKET_BYTES_MAX: usize = u16::MAX as usize;
+
+/// The connection that a guest wants.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TcpWanted {
+    /// The address to connect to.
+    pub to: SocketAddr,
+    /// True for a socket of IPv6.
+    pub six: bool,
+    /// The options that the guest set.
+    pub options: SocketOptions,
+}
+
+/// A message of the host about a connection. Between the first and the last come frames of data.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum TcpSaid {
+    /// It is there, from this address.
+    Connected(SocketAddr),
+    /// It was not made.
+    Refused(SocketCode),
+    /// The server sends no more.
+    Ended,
+    /// It broke.
+    Broken(SocketCode),
+    /// The call has used a limit, by its key.
+    Over(String),
+}
+
+/// The only message of a guest about its connection: it sends no more.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SendsNoMore;
+
+/// The socket that a guest wants for packets.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct UdpWanted {
+    /// True for IPv6.
+    pub six: bool,
+    /// The options that the guest set.
+    pub options: SocketOptions,
+}
+
+/// A message of a guest about packets.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum UdpWants {
+    /// Packets go to this address and come from it; or, without one, to and from any.
+    Connect(Option<SocketAddr>),
+    /// Sends a packet.
+    Send(Option<SocketAddr>, Blob),
+}
+
+/// A message of the host about packets.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum UdpSaid {
+    /// The answer to a message of the guest; the first one says where the socket is bound.
+    Done(Result<Option<SocketAddr>, SocketCode>),
+    /// A packet came.
+    Received(SocketAddr, Blob),
+    /// The call has used its limit of bytes received.
+    Over,
+}
+
+/// The addresses of a name.
+pub type Addresses = Result<Vec<IpAddr>, SocketCode>;
+
+/// An error of wasi:sockets.
+#[allow(missing_docs, reason = "the words of wasi:sockets, which has them documented")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SocketCode {
+    Unknown,
+    AccessDenied,
+    NotSupported,
+    InvalidArgument,
+    OutOfMemory,
+    Timeout,
+    InvalidState,
+    NewSocketLimit,
+    AddressNotBindable,
+    AddressInUse,
+    RemoteUnreachable,
+    ConnectionRefused,
+    ConnectionReset,
+    ConnectionAborted,
+    DatagramTooLarge,
+    NameUnresolvable,
+    TemporaryResolverFailure,
+    PermanentResolverFailure,
+}
+
+/// True for an address that a socket can be connected to, as wasmtime-wasi has it; `six`: a socket
+/// of IPv6.
+#[must_use]
+pub fn is_remote(to: SocketAddr, six: bool) -> bool {
+    let of_family = match to.ip() {
+        IpAddr::V4(_) => !six,
+        IpAddr::V6(address) => {
+            let is_compatible = matches!(address.segments(), [0, 0, 0, 0, 0, 0, a, b] if a != 0 || b > 1);
+            six && !is_compatible && address.to_ipv4_mapped().is_none()
+        }
+    };
+    of_family && !to.ip().is_unspecified() && to.port() != 0
+}
+
+/// True for an address that a TCP socket can be connected to.
+#[must_use]
+pub fn can_connect(to: SocketAddr, six: bool) -> bool {
+    is_remote(to, six) && is_unicast(to.ip())
+}
+
+fn is_unicast(to: IpAddr) -> bool {
+    !to.is_multicast() && !matches!(to, IpAddr::V4(four) if four.is_broadcast())
+}

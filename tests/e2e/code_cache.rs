@@ -262,7 +262,7 @@ fn facts_and_lists_are_kept_and_mended_where_they_were_tampered_with() {
             let begins = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(begin);
             home.kept(".told").into_iter().filter(begins).collect()
         };
-        for begin in ["facts-", "list-"] {
+        for begin in ["engine-", "facts-", "list-"] {
             let [path] = told(begin).try_into().unwrap();
             let untouched = fs::read(&path).unwrap();
             for place in [0, untouched.len() / 2, untouched.len() - 1] {
@@ -274,6 +274,20 @@ fn facts_and_lists_are_kept_and_mended_where_they_were_tampered_with() {
                 assert_eq!(fs::read(&path).unwrap(), untouched, "{walls}: byte {place} of {begin} was mended");
             }
         }
+    }
+}
+
+#[test]
+fn code_is_found_again_where_the_engine_that_it_is_for_was_forgotten() {
+    for walls in ["none", "best"] {
+        let home = Home::with_manifest(&format!("{MANIFEST}{}", server(walls)));
+        home.compile();
+        let names_engine = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("engine-");
+        let engines: Vec<PathBuf> = home.kept(".told").into_iter().filter(names_engine).collect();
+        assert_eq!(engines.len(), 1, "{walls}: {engines:?}");
+        fs::remove_file(&engines[0]).unwrap();
+        assert_eq!(home.compile(), "good was compiled already\n", "{walls}");
+        assert!(engines[0].exists(), "{walls}: the process that was to compile said its name");
     }
 }
 

@@ -8,11 +8,11 @@ use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Capability, Limit, Limits};
 use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts, sanitize};
 use toolcell_wall::load::facts::CodeFacts;
+use toolcell_wall::load::message::{CompileSettings, LinkSettings};
 use zeroize::Zeroizing;
 
 use crate::run::call::CallReport;
 use crate::secrets::SecretValue;
-use crate::wall::loading::message::{CompileSettings, LinkSettings};
 use crate::wasi::cli::capture::Captured;
 use crate::wasi::files::MountFacts;
 use toolcell_wall::asking::{Asked, Inquiry, Kind};

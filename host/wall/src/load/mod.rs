@@ -1,10 +1,11 @@
-//! Loading a component: what is known of it, and what is found out. Must not hold: reading a
-//! component, or the messages to a loader.
+//! Loading a component: what is known of it, what is found out, and the messages to a loader. Must
+//! not hold: reading a component.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `facts.rs`, `inspection.rs` | facts about a component, its exports and imports |
 //! | `cost.rs` | the host's cost of an instance |
+//! | `message.rs` | the messages between the host and a loader |
 //! | `engine_name.rs` | the engine that code is for |
 //! | `offers.rs` | the interfaces that a component may import |
 //! | `definitions.rs`, `descriptions.rs` | the schemas of its tools, and texts about them |
@@ -14,6 +15,7 @@ pub mod descriptions;
 pub mod engine_name;
 pub mod facts;
 pub mod inspection;
+pub mod message;
 pub mod offers;
 
 /// Bytes of a component file. The largest language runtime measured is 18 MB; compiling takes

@@ -11,7 +11,7 @@ use toolcell_walls::kernel::{self, Access, Entered, Folder, Rights};
 use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
 use wasmtime::Engine;
 
-use super::message::{self, ANSWER_BYTES_MAX, CompileSettings, FromLoader, LinkSettings, Shown, ToLoader, WireListing};
+use super::message::{FromLoader, WireListing};
 use crate::engine;
 use crate::load::compile;
 use crate::load::component::{Mapped, ToolComponent};
@@ -28,6 +28,7 @@ use toolcell_wall::encoding::{decode, encode};
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
+use toolcell_wall::load::message::{self, ANSWER_BYTES_MAX, CompileSettings, LinkSettings, Shown, ToLoader};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_walls::background;
 

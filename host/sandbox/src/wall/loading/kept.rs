@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::KnownEngine;
 use super::listing::ListName;
-use super::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX, WireListing};
+use super::message::WireListing;
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
 use crate::load::told;
@@ -18,6 +18,7 @@ use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
+use toolcell_wall::load::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX};
 
 /// The end of the name of a file of functions.
 const FUNCTIONS: &str = ".made";

@@ -12,10 +12,7 @@ use toolcell_walls::process::{Program, Starter};
 
 use super::kept::{Kept, LIST};
 use super::listing::{ListName, Listing};
-use super::message::{
-    self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, FromLoader, LISTING_BYTES_MAX, LinkSettings, Shown,
-    ToLoader, WireListing,
-};
+use super::message::{FromLoader, WireListing};
 use super::run::{Bounds, Run};
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
@@ -31,6 +28,9 @@ use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
+use toolcell_wall::load::message::{
+    self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, LISTING_BYTES_MAX, LinkSettings, Shown, ToLoader,
+};
 use toolcell_wall::load::{COMPONENT_BYTES_MAX, FUNCTIONS_BYTES_MAX};
 use toolcell_wall::sections::is_module;
 use toolcell_walls::background;

@@ -1,12 +1,11 @@
 //! The messages between the host and a loader. Must not hold: what is done about one.
 use serde::{Deserialize, Serialize};
-use toolcell_policy::{Limit, Limits};
+use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
-use toolcell_wall::load::CODE_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
-use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::engine_name::EngineName;
-use toolcell_wall::load::facts::{CodeFacts, ComponentFacts};
+use toolcell_wall::load::facts::ComponentFacts;
+use toolcell_wall::load::message::{MESSAGE_BYTES_MAX, Shown};
 use toolcell_walls::link::FRAME_BYTES_MAX;
 
 use crate::run::call::{CallReport, ListedBeside, SpentInstance};
@@ -15,61 +14,8 @@ use crate::wasi::cli::capture::Captured;
 use toolcell_wall::contract;
 use toolcell_wall::failure::Failure;
 
-/// Bytes of an answer that holds no list: a refusal, or the walls that are missing.
-pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 10;
-
-/// Bytes of the facts about a component. Names of functions have [at most 4 MiB](LoadError::Names),
-/// and are told up to three times.
-pub(crate) const FACTS_BYTES_MAX: usize = FRAME_BYTES_MAX;
-
-/// Bytes of a list of tools, with all that the component printed.
-pub(crate) const LISTING_BYTES_MAX: usize = FRAME_BYTES_MAX;
-
-/// Bytes of each file that a loader fills, which may take this much memory: files in memory are
-/// memory as well.
-pub(crate) fn file_bytes_max(memory_bytes_max: u64) -> u64 {
-    memory_bytes_max.min(CODE_BYTES_MAX)
-}
-
-/// Settings of a process that compiles.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct CompileSettings {
-    pub(crate) stack_bytes: u64,
-    pub(crate) threads: u32,
-    /// True if every other thread of the machine goes first.
-    pub(crate) gives_way: bool,
-    pub(crate) memory_bytes_max: u64,
-}
-
-/// Settings of a process that lists tools.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct LinkSettings {
-    pub(crate) stack_bytes: u64,
-    pub(crate) memory_bytes_max: u64,
-    /// True if every other thread of the machine goes first.
-    pub(crate) gives_way: bool,
-    pub(crate) facts: CodeFacts,
-}
-
-/// From the host to a loader whose walls stand.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToLoader {
-    /// Compile. The descriptors are the component's bytes, the file for its code, the file for its
-    /// functions, and the functions of earlier loads where there are any.
-    Compile {
-        /// Bytes of the functions of earlier loads.
-        functions_bytes: Option<u64>,
-    },
-    /// Link. The descriptor is the component's bytes.
-    Link,
-    /// List the tools. The descriptor is what is written about them outside of the component.
-    List {
-        /// The limits, by their keys.
-        limits: Vec<(String, u64)>,
-        /// Those on the schemas of the tools.
-        schemas: SchemaLimits,
-    },
-}
+// A frame holds the largest of them.
+const _: () = assert!(MESSAGE_BYTES_MAX <= FRAME_BYTES_MAX);
 
 /// From a loader to the host.
 #[derive(Debug, Serialize, Deserialize)]
@@ -117,13 +63,6 @@ pub(crate) struct WireListing {
     dropped_bytes: u64,
 }
 
-/// The names of a component's exports and imports.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Shown {
-    pub(crate) exports: Vec<String>,
-    pub(crate) imports: Vec<String>,
-}
-
 impl WireListing {
     /// The report on listing, and the findings about the schemas of what was listed.
     pub(crate) fn new(
@@ -164,17 +103,4 @@ impl WireListing {
         };
         (report, beside, schemas)
     }
-}
-
-/// Limits in a message.
-pub(crate) fn told(limits: &Limits) -> Vec<(String, u64)> {
-    limits.entries().map(|(key, value)| (key.to_owned(), value)).collect()
-}
-
-/// Limits of a message of the host's.
-pub(crate) fn limits(told: &[(String, u64)]) -> Limits {
-    told.iter().fold(Limits::default(), |limits, (key, value)| {
-        let limit = Limit::from_key(key);
-        limit.and_then(|limit| limits.with(limit, *value).ok()).unwrap_or(limits)
-    })
 }

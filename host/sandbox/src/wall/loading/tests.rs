@@ -15,7 +15,7 @@ use toolcell_walls::process::{Command, Starter};
 use super::kept::{Kept, LIST};
 use super::listing::{ListName, Listing};
 use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded, source_facts};
-use super::message::{ANSWER_BYTES_MAX, FromLoader, Shown, WireListing, file_bytes_max, limits, told};
+use super::message::{FromLoader, WireListing};
 use super::run::{Bounds, Run};
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
@@ -32,6 +32,7 @@ use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, ShapeName, SourceFacts};
+use toolcell_wall::load::message::{ANSWER_BYTES_MAX, Shown, file_bytes_max, limits, told};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::sections::wishes::CarriedWishes;
 

@@ -1,13 +1,25 @@
 //! Why a call gave no result: one variant per cause, with a text for the model and one for the
 //! operator.
+use serde::{Deserialize, Serialize};
 use toolcell_audit::Outcome;
+use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Limit, Limits};
+
+use crate::message::TAKEN_BYTES;
+use crate::report::{clip, problems};
+
+/// Bytes of a reason or a backtrace that an honest process tells: both fit into a message of a call
+/// that may answer and print nothing.
+const TOLD_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a reason or a backtrace that the host takes from a sandbox process.
+const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Why a call gave no result.
 ///
 /// `Display` is the external text: one clear sentence for the model, without host paths, addresses
 /// or backtraces. [`Failure::detail`] is for the operator's log.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
     /// The tool says the arguments are wrong.
     #[error("{0}")]
@@ -25,6 +37,7 @@ pub enum Failure {
     #[error("{} (limit \"{}\")", over(*.limit, .value), .limit.spec().key)]
     OverLimit {
         /// The limit.
+        #[serde(with = "by_key")]
         limit: Limit,
         /// Its value, as a manifest writes it.
         value: String,
@@ -130,6 +143,51 @@ impl Failure {
         }
     }
 
+    /// The failure, short enough for a message about a call that may say nothing. A guest chooses
+    /// the names in a backtrace.
+    #[must_use]
+    pub fn to_send(mut self) -> Self {
+        match &mut self {
+            Self::Trapped { reason, detail } => {
+                clip(reason, TOLD_BYTES_MAX);
+                clip(detail, TOLD_BYTES_MAX);
+            }
+            Self::Host { detail: text }
+            | Self::SandboxEnded { reason: text }
+            | Self::SandboxNotStarted { detail: text } => {
+                clip(text, TOLD_BYTES_MAX);
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// The failure of a call with these limits, as the host takes it from a process. The value of a
+    /// limit is the host's to say, and so is the end of a process.
+    #[must_use]
+    pub fn taken(self, limits: &Limits) -> Self {
+        match self {
+            // A frame may take less than the limit allows.
+            Self::OverLimit { limit: limit @ Limit::Output, .. } if limits.output_bytes() > TAKEN_BYTES => {
+                Self::OverLimit { limit, value: show_bytes(TAKEN_BYTES) }
+            }
+            Self::OverLimit { limit, .. } => Self::over(limit, limits),
+            Self::Unfit { problems: text } => Self::Unfit { problems: problems(text) },
+            Self::Trapped { reason, detail } => Self::Trapped { reason: clipped(reason), detail: clipped(detail) },
+            Self::Host { detail: text }
+            | Self::SandboxEnded { reason: text }
+            | Self::SandboxNotStarted { detail: text } => Self::Host { detail: clipped(text) },
+            Self::InvalidInput(_)
+            | Self::Failed(_)
+            | Self::StackOverflow
+            | Self::Parts
+            | Self::Exited { .. }
+            | Self::Cancelled
+            | Self::Asked { .. }
+            | Self::Busy => self,
+        }
+    }
+
     /// This limit ended the call.
     #[must_use]
     pub fn over(limit: Limit, limits: &Limits) -> Self {
@@ -141,3 +199,26 @@ impl Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the call has reached its limit \"{}\"", .0.spec().key)]
 pub struct LimitReached(pub Limit);
+
+/// A text of a sandbox process, of a length that the host takes.
+#[must_use]
+pub fn clipped(mut text: String) -> String {
+    clip(&mut text, TEXT_BYTES_MAX);
+    text
+}
+
+/// Limits in messages, by their keys in a manifest.
+mod by_key {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use toolcell_policy::Limit;
+
+    pub(super) fn serialize<S: Serializer>(limit: &Limit, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(limit.spec().key)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Limit, D::Error> {
+        let key = String::deserialize(deserializer)?;
+        Limit::from_key(&key).ok_or_else(|| D::Error::custom("no such limit"))
+    }
+}

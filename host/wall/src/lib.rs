@@ -15,6 +15,7 @@
 //! | `load/` | facts about a component, and what is said to load it |
 //! | `contract.rs`, `weight.rs` | the contract's plain types, and the size of an answer |
 //! | `caller.rs`, `denials.rs`, `asking.rs` | the sender of a call, what it is told and asked |
+//! | `message.rs`, `mounts.rs`, `report.rs` | the messages of a sandbox process, and the report of a call |
 //! | `failure.rs`, `start_call.rs` | why a call gave nothing; why nothing is prewarmed |
 //! | `rate.rs` | the rate at which messages of one call may come |
 
@@ -29,8 +30,11 @@ pub mod encoding;
 pub mod export;
 pub mod failure;
 pub mod load;
+pub mod message;
+pub mod mounts;
 pub mod pool_sizes;
 pub mod rate;
+pub mod report;
 pub mod sections;
 #[cfg(test)]
 mod seeds;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -47,14 +47,14 @@ pub enum Outcome {
 }
 
 /// The resources that a call used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Units of fuel.
     pub fuel: u64,
     /// The most that all memories and tables had together at one time, in bytes.
     pub memory_peak_bytes: u64,
     /// Wall clock; in records whole microseconds, as `duration_us`.
-    #[serde(rename = "duration_us", serialize_with = "as_micros")]
+    #[serde(rename = "duration_us", serialize_with = "as_micros", deserialize_with = "of_micros")]
     pub duration: Duration,
     /// Standard output, standard error and log lines, in bytes.
     pub log_bytes: u64,
@@ -127,4 +127,8 @@ impl Outcome {
 
 fn as_micros<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn of_micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u64::deserialize(deserializer).map(Duration::from_micros)
 }

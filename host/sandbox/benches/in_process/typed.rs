@@ -113,7 +113,7 @@ pub fn measure(criterion: &mut Criterion) {
                     caller,
                     source,
                 };
-                runtime.block_on(component.call_tool(input)).outcome.unwrap()
+                runtime.block_on(component.call_tool(input)).report.outcome.unwrap()
             });
         });
     }

@@ -1,8 +1,6 @@
 //! Messages to the host that no honest process sends, by name. Must not hold: sending them.
 use std::net::SocketAddr;
 
-use crate::run::call::CallReport;
-use crate::wall::message::{CallId, FromSandbox, WireReport};
 use toolcell_wall::asking::{Inquiry, Question};
 use toolcell_wall::caller::LogLevel;
 use toolcell_wall::contract;
@@ -13,6 +11,8 @@ use toolcell_wall::doors::socket_options::SocketOptions;
 use toolcell_wall::doors::sockets::{TcpWanted, UdpWanted};
 use toolcell_wall::encoding::encode;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::message::{CallId, FromSandbox};
+use toolcell_wall::report::CallReport;
 use toolcell_walls::door::framed_message;
 
 /// Bytes of a text that is longer than any limit lets it be.
@@ -55,7 +55,9 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
         "the end" => ended(call, Ok(FORGED.to_owned())),
         "a long end" => ended(call, Ok(long())),
         "a failure that is long" => ended(call, Err(Failure::Failed(long()))),
-        "a trap that is long" => FromSandbox::Ended(call, Box::new(WireReport::trapped(&long()))),
+        "a trap that is long" => {
+            FromSandbox::Ended(call, Box::new(CallReport::not_run(Failure::Trapped { reason: long(), detail: long() })))
+        }
         "an end that is cancelled" => ended(call, Err(Failure::Cancelled)),
         "an end that says the sandbox was ended" => {
             ended(call, Err(Failure::SandboxEnded { reason: "nobody's fault".to_owned() }))
@@ -67,12 +69,12 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
             report.usage.log_bytes = u64::MAX;
             report.usage.denials = u64::MAX;
             report.captured.dropped_bytes = u64::MAX;
-            FromSandbox::Ended(call, Box::new(WireReport::from(report)))
+            FromSandbox::Ended(call, Box::new(report))
         }
         "an end with long prints" => {
             let mut report = answered(FORGED.to_owned());
             report.captured.text = "p".repeat(600_000);
-            FromSandbox::Ended(call, Box::new(WireReport::from(report)))
+            FromSandbox::Ended(call, Box::new(report))
         }
         "it runs" => FromSandbox::Instantiated(call),
         "no call runs" => FromSandbox::Instantiated(u64::MAX),
@@ -142,7 +144,7 @@ fn answered(text: String) -> CallReport<contract::CallResult> {
 
 fn ended(call: CallId, outcome: Result<String, Failure>) -> FromSandbox {
     let report = outcome.map_or_else(CallReport::not_run, answered);
-    FromSandbox::Ended(call, Box::new(WireReport::from(report)))
+    FromSandbox::Ended(call, Box::new(report))
 }
 
 fn progress(call: CallId, progress: f64, text: String) -> FromSandbox {

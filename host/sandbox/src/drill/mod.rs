@@ -22,8 +22,8 @@ use toolcell_walls::link::Sender;
 use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 
-use crate::wall::message::CallId;
 use crate::wasi::state::CallState;
+use toolcell_wall::message::CallId;
 
 /// The link to the host, and its socket.
 static LINK: OnceLock<(Sender, RawFd)> = OnceLock::new();

@@ -9,8 +9,8 @@ use toolcell_walls::drill;
 use toolcell_walls::link::Sender;
 
 use super::{OPEN, forged};
-use crate::wall::message::CallId;
 use toolcell_wall::caller::Outside;
+use toolcell_wall::message::CallId;
 
 /// Bytes of one answer that a guest is told of.
 const TOLD_BYTES_MAX: usize = 16 << 10;

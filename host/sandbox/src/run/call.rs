@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-use toolcell_audit::Usage;
-use toolcell_policy::{Denial, Limit, Limits, Program};
+use toolcell_policy::{Limit, Limits, Program};
 use wasmtime::Store;
 
 use crate::load::component::ToolComponent;
@@ -17,11 +15,11 @@ use crate::run::warm::WarmInstances;
 use crate::shape::typed::Descriptions;
 use crate::shape::{Exports, Shape, ToolCall, dev_source};
 use crate::wasi::capabilities::Capabilities;
-use crate::wasi::cli::capture::Captured;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::{Caller, NoCaller};
 use toolcell_wall::contract;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::report::{CallReport, ListedBeside};
 use toolcell_wall::weight;
 
 /// One call of one tool.
@@ -83,52 +81,21 @@ impl KeptInstance {
     }
 }
 
-/// The outcome of a call. There is always a report, even where the guest fails.
+/// The end of a guest's run.
 #[derive(Debug)]
-pub struct CallReport<T> {
-    /// The answer, or the failure.
-    pub outcome: Result<T, Failure>,
-    /// The resources that it used.
-    pub usage: Usage,
-    /// The guest's prints.
-    pub captured: Captured,
-    /// The first denials of the call.
-    pub denials: Vec<Denial>,
-    /// The problems of its structured result by the tool's output schema, a line each. Found where
-    /// a sandbox process applies the schemas; `None` elsewhere.
-    pub unfit: Option<String>,
+pub struct GuestEnd<T> {
+    /// Its report. There is always one, even where the guest fails.
+    pub report: CallReport<T>,
     /// Its instance, where that is small and no later call has it. Dropping it takes as long as
     /// making it: best done once the answer is out.
     pub spent: SpentInstance,
-    /// True if its instance was kept for its caller's next call.
-    pub(crate) kept: bool,
 }
 
-impl<T> CallReport<T> {
-    /// Nothing ran.
-    fn of(outcome: Result<T, Failure>) -> Self {
-        let (usage, captured, denials) = Default::default();
-        Self { outcome, usage, captured, denials, unfit: None, spent: SpentInstance::default(), kept: false }
+/// No guest ran.
+impl<T> From<CallReport<T>> for GuestEnd<T> {
+    fn from(report: CallReport<T>) -> Self {
+        Self { report, spent: SpentInstance::default() }
     }
-
-    /// A value that is known without running anything.
-    pub(crate) fn without_running(value: T) -> Self {
-        Self::of(Ok(value))
-    }
-
-    /// Nothing runs, and this is why.
-    pub(crate) fn not_run(failure: Failure) -> Self {
-        Self::of(Err(failure))
-    }
-}
-
-/// The entries that a component lists beside its tools.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct ListedBeside {
-    /// Its prompts.
-    pub prompts: Vec<contract::Prompt>,
-    /// Its resources and templates.
-    pub resources: Vec<contract::Resource>,
 }
 
 /// The instance that a call leaves behind. It keeps its memory and its share of the pool until it
@@ -183,6 +150,7 @@ impl ToolComponent {
             }
         })
         .await
+        .report
     }
 
     /// Has a component that `toolcell dev` serves import the project's files, so that what is wrong
@@ -196,10 +164,9 @@ impl ToolComponent {
             Some(instance) => dev_source::load(store, instance, export).await,
             None => Ok(Ok(())),
         })
-        .await;
-        let CallReport { outcome, usage, captured, denials, unfit, spent, kept } = report;
-        let outcome = outcome.and_then(|loaded| loaded.map_err(Failure::Failed));
-        CallReport { outcome, usage, captured, denials, unfit, spent, kept }
+        .await
+        .report;
+        report.and_then(|loaded| loaded.map_err(Failure::Failed))
     }
 
     /// The component's prompts, asked for in the same way. Most components have none, and nothing
@@ -218,6 +185,7 @@ impl ToolComponent {
             Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
         })
         .await
+        .report
     }
 
     /// The component's resources, asked for in the same way.
@@ -235,6 +203,7 @@ impl ToolComponent {
             Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
         })
         .await
+        .report
     }
 
     /// The prompts and the resources of the component, listed with these files of
@@ -249,23 +218,24 @@ impl ToolComponent {
     }
 
     /// Runs one call. Dropping the future stops the guest.
-    pub async fn call_tool(&self, input: CallInput<'_>) -> CallReport<contract::CallResult> {
+    pub async fn call_tool(&self, input: CallInput<'_>) -> GuestEnd<contract::CallResult> {
         call_tool(self, input).await
     }
 }
 
 /// Runs `call-tool` and holds the result to the output limits.
-async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
+async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> GuestEnd<contract::CallResult> {
     let CallInput { tool, arguments_json, program, limits, capabilities, caller, source } = input;
     let ask = ToolCall { tool, arguments_json, program, adapted: component.inspection().is_adapted(), limits };
-    let report = run(component, Terms { limits, capabilities, caller }, source, async |store, exports| {
-        component.tools().call(store, exports, ask).await
-    })
-    .await;
-    let CallReport { outcome, mut usage, captured, denials, unfit, spent, kept } = report;
+    let GuestEnd { report, spent } =
+        run(component, Terms { limits, capabilities, caller }, source, async |store, exports| {
+            component.tools().call(store, exports, ask).await
+        })
+        .await;
+    let mut report = report.and_then(|answer| answer);
     // The host takes secrets out of it (`secrets::answer`), and weighs it again.
-    let outcome = weight::hold(outcome.flatten(), limits, &mut usage);
-    CallReport { outcome, usage, captured, denials, unfit, spent, kept }
+    report.outcome = weight::hold(report.outcome, limits, &mut report.usage);
+    GuestEnd { report, spent }
 }
 
 /// Runs `export` on an instance of the component, under every limit.
@@ -274,10 +244,10 @@ async fn run<T>(
     terms: Terms<'_>,
     source: InstanceSource<'_>,
     export: impl AsyncFnOnce(&mut Store<CallState>, &Exports) -> wasmtime::Result<T>,
-) -> CallReport<T> {
+) -> GuestEnd<T> {
     let (mut instance, back) = match obtain(component, &terms, source).await {
         Ok(obtained) => obtained,
-        Err(failure) => return CallReport::of(Err(failure)),
+        Err(failure) => return CallReport::not_run(failure).into(),
     };
     let Terms { limits, caller, .. } = terms;
     let running = component.sandbox().clock().running();
@@ -336,7 +306,7 @@ async fn run<T>(
         }
         _ => SpentInstance::of(instance),
     };
-    CallReport { outcome, usage, captured, denials, unfit: None, spent, kept }
+    GuestEnd { report: CallReport { outcome, usage, captured, denials, unfit: None, kept }, spent }
 }
 
 /// Takes an instance from where the call gets it, or an empty store for one.

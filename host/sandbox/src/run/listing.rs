@@ -3,12 +3,12 @@
 use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
 
-use super::call::{CallReport, ListedBeside};
 use crate::load::component::ToolComponent;
 use crate::shape::typed::Descriptions;
 use toolcell_wall::contract;
 use toolcell_wall::failure::Failure;
 use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
+use toolcell_wall::report::{CallReport, ListedBeside};
 
 /// The result of listing, before anybody decides on it.
 pub(crate) struct Found {

@@ -30,6 +30,7 @@ async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> Ca
             source,
         })
         .await
+        .report
 }
 
 async fn structured(component: &ToolComponent, tool: &str, arguments_json: &str) -> String {

@@ -12,17 +12,17 @@ use toolcell_policy::{Limits, Quota};
 use super::bound;
 use super::conduct::Standing;
 use super::disk;
-use super::message::{self, Load, ToSandbox, ToolSchemas, WireSecret};
 use super::pool::{SandboxPool, StartedProcess};
 use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxCall, SandboxProcess, State};
 use super::required::RequiredWalls;
 use crate::load::held::HeldComponent;
-use crate::run::call::CallReport;
 use crate::secrets::SecretValue;
 use crate::wall::duties;
 use crate::wasi::files::{GrantedFiles, Identity, ProcessScratch, ScratchHome, WrittenFolder};
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::message::{self, HandedSecret, Load, ToSandbox, ToolSchemas};
+use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
 
 /// Time for a process to start and to load its components: a hundred take a tenth of a second. One
@@ -416,7 +416,11 @@ impl SandboxGroup {
                 facts,
                 variables: member.variables.clone(),
                 dev_source: member.dev_source.as_deref().map(str::to_owned),
-                secrets: member.secrets.iter().map(WireSecret::of).collect(),
+                secrets: member
+                    .secrets
+                    .iter()
+                    .map(|(source, value)| HandedSecret::new(source, value.reveal()))
+                    .collect(),
                 observing: self.options.observing,
             };
             process.say_when_taken(&ToSandbox::Load(Box::new(load)), &[code.as_fd()]).await?;

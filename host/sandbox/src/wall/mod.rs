@@ -4,7 +4,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `message.rs` | every message, its version and its bounds |
 //! | `inside/` | the end in the sandbox process: components loaded, calls run, callers asked |
 //! | `process.rs` | the host's end: one process, its pending calls, its end |
 //! | `address_space.rs` | the address space of a process, tried before the first one starts |
@@ -29,7 +28,6 @@ pub(crate) mod duties;
 pub(crate) mod group;
 pub(crate) mod inside;
 pub(crate) mod loading;
-pub(crate) mod message;
 pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod required;

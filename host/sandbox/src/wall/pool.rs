@@ -15,9 +15,9 @@ use toolcell_walls::process::{Process, Program, Starter};
 
 use super::conduct::{Conduct, SharedEnds, Standing};
 use super::disk::Disks;
-use super::message::{Settings, ToSandbox};
 use super::process::{NotStarted, end_at_start};
 use toolcell_wall::encoding;
+use toolcell_wall::message::{Settings, ToSandbox};
 
 /// Processes that wait. One is enough for groups that begin one after the other; each takes some
 /// megabytes.

@@ -13,18 +13,17 @@ use toolcell_walls::process::{Command, Starter};
 
 use super::conduct::Standing;
 use super::group::{GroupOptions, SandboxGroup};
-use super::message::{self, FromSandbox, ToSandbox, WireReport};
 use super::pool::{PoolNotices, PoolOptions, SandboxPool};
 use super::process::{Bounds, CalledComponent, SandboxCall, SandboxProcess, State};
 use super::required::RequiredWalls;
-use crate::run::call::CallReport;
-use crate::secrets::SecretValue;
 use crate::wasi::capabilities::Capabilities;
 use toolcell_wall::asking::{Inquiry, Question};
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::contract;
 use toolcell_wall::encoding;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::message::{self, FromSandbox, ToSandbox};
+use toolcell_wall::report::CallReport;
 
 /// A process that does nothing, and its link, whose other end the test has.
 struct Hostile {
@@ -237,11 +236,11 @@ async fn a_call_whose_processes_are_ended_while_they_start_is_told_so_and_why_is
     }
 }
 
-fn answer(text: &str) -> WireReport {
+fn answer(text: &str) -> CallReport<contract::CallResult> {
     let text = contract::TextContent { text: text.to_owned(), annotations: None, meta_json: None };
     let content = vec![contract::Content::Text(text)];
     let result = contract::CallResult { content, structured_json: None, is_error: false, meta_json: None };
-    CallReport::without_running(result).into()
+    CallReport::without_running(result)
 }
 
 #[tokio::test]
@@ -337,16 +336,6 @@ async fn an_idle_process_ends_unless_a_call_goes_to_it_or_an_instance_is_kept_in
     assert_eq!(process.end_if_idle(none, "idle"), None);
     assert!(process.is_ended() && process.claim().is_none());
     hostile.ends().await;
-}
-
-#[test]
-fn a_load_shows_no_secret_and_carries_its_value() {
-    let value = SecretValue::new("s3cr3t-8d1f7c2a94".to_owned().into()).unwrap();
-    let secret = message::WireSecret::of(&("env:KEY".to_owned(), value.clone()));
-    assert_eq!(format!("{secret:?}"), "WireSecret(\"env:KEY\")");
-    let bytes = encoding::encode(&secret).unwrap();
-    let read: message::WireSecret = encoding::decode(&bytes).unwrap();
-    assert_eq!((read.source.as_str(), read.value()), ("env:KEY", Ok(value)));
 }
 
 #[tokio::test]
@@ -457,51 +446,7 @@ async fn problems_of_values_are_bounded_and_cleaned_like_all_that_a_process_says
     let (id, running) = hostile.call(Limits::default()).await;
     let result = contract::CallResult { content: Vec::new(), structured_json: None, is_error: false, meta_json: None };
     let unfit = CallReport { unfit: Some(problems), ..CallReport::without_running(result) };
-    hostile.say(&FromSandbox::Ended(id, Box::new(unfit.into())));
+    hostile.say(&FromSandbox::Ended(id, Box::new(unfit)));
     assert_eq!(running.await.unwrap().unfit, Some(told));
     assert!(!hostile.process.is_ended());
-}
-
-/// Calls `look` with these bytes, changed at random in up to four places, `times` times. The same
-/// bytes each run.
-pub(super) fn each_changed(seed: &[u8], times: usize, look: impl Fn(&[u8])) {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut roll = move || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
-    for _ in 0..times {
-        let mut bytes = seed.to_vec();
-        for _ in 0..=roll() % 4 {
-            let at = usize::try_from(roll()).unwrap() % bytes.len();
-            match roll() % 3 {
-                0 => bytes[at] = roll().to_le_bytes()[0],
-                1 => bytes.insert(at, 0xff),
-                _ => bytes.truncate(at.max(1)),
-            }
-        }
-        look(&bytes);
-    }
-}
-
-/// The fuzz target of this name begins with these inputs and no others. Each is a message as it is
-/// today: `UPDATE_GOLDEN=1` writes them anew.
-pub(crate) fn are_seeds(target: &str, seeds: &[(&str, Vec<u8>)]) {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds").join(target);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(&folder).unwrap();
-        seeds.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
-    }
-    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
-    let mut found: Vec<_> = std::fs::read_dir(&folder).unwrap().map(name).collect();
-    let mut names: Vec<_> = seeds.iter().map(|(name, _)| (*name).to_owned()).collect();
-    found.sort_unstable();
-    names.sort_unstable();
-    assert_eq!(found, names, "UPDATE_GOLDEN=1 accepts");
-    for (name, bytes) in seeds {
-        assert_eq!(std::fs::read(folder.join(name)).unwrap(), *bytes, "{target}/{name}: UPDATE_GOLDEN=1 accepts");
-    }
 }

@@ -1,10 +1,16 @@
 //! The messages between the host and a loader. Must not hold: what is done about one.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Limit, Limits};
+use toolcell_schema::SchemaFindings;
 
 use super::CODE_BYTES_MAX;
+use super::cost::InstanceCost;
 use super::definitions::SchemaLimits;
-use super::facts::CodeFacts;
+use super::engine_name::EngineName;
+use super::facts::{CodeFacts, ComponentFacts};
+use crate::contract::Tool;
+use crate::failure::Failure;
+use crate::report::{CallReport, ListedBeside};
 
 /// Bytes of a message with a list of tools, or with facts: as many as of one about a call.
 pub const MESSAGE_BYTES_MAX: usize = (16 << 20) + (64 << 10);
@@ -72,6 +78,80 @@ pub enum ToLoader {
     },
 }
 
+/// From a loader to the host.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromLoader {
+    /// The walls are up.
+    Ready {
+        /// Those that do not stand, by name, each with the reason.
+        missing: Vec<(String, String)>,
+        /// The engine of a process that compiles. It has read nothing of a component yet; of any
+        /// other process, which has, there is none.
+        engine: Option<EngineName>,
+    },
+    /// The component is refused.
+    Refused {
+        /// Why.
+        message: String,
+        /// Advice.
+        hint: String,
+        /// Its exports and imports, where it is a component that compiles.
+        shown: Option<Box<Shown>>,
+    },
+    /// It is compiled, and its code is written.
+    Compiled {
+        /// The host's cost of an instance.
+        cost: InstanceCost,
+        /// True if functions are written.
+        functions: bool,
+    },
+    /// It is linked.
+    Linked(Box<ComponentFacts>),
+    /// A text about it is no WIT.
+    NotWit(String),
+    /// Its tools are listed.
+    Listed(Box<Listed>),
+    /// The loader itself failed.
+    Failed(String),
+}
+
+/// The report on listing tools.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Listed {
+    /// The tools, or why there are none.
+    pub report: CallReport<Vec<Tool>>,
+    /// The entries beside them.
+    pub beside: ListedBeside,
+    /// Problems of their schemas.
+    pub schemas: SchemaFindings,
+}
+
+impl Listed {
+    /// The report on listing, and the findings about the schemas of what was listed.
+    #[must_use]
+    pub fn new(report: CallReport<Vec<Tool>>, beside: Result<ListedBeside, Failure>, schemas: SchemaFindings) -> Self {
+        let captured = report.captured;
+        let (outcome, beside) = match (report.outcome, beside) {
+            (Ok(tools), Ok(beside)) => (Ok(tools), beside),
+            (Err(failure), _) | (_, Err(failure)) => (Err(failure), ListedBeside::default()),
+        };
+        let report = outcome.map_or_else(CallReport::not_run, CallReport::without_running);
+        Self { report: CallReport { captured, ..report }.to_send(), beside, schemas }
+    }
+
+    /// True if tools were listed, and all of them looked at: another load would find no more.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.report.outcome.is_ok() && !self.schemas.too_late
+    }
+
+    /// As the host takes it under these limits from a process, or from a file.
+    #[must_use]
+    pub fn taken(self, limits: &Limits) -> Self {
+        Self { report: self.report.taken(limits), ..self }
+    }
+}
+
 /// The names of a component's exports and imports.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Shown {
@@ -94,4 +174,124 @@ pub fn limits(told: &[(String, u64)]) -> Limits {
         let limit = Limit::from_key(key);
         limit.and_then(|limit| limits.with(limit, *value).ok()).unwrap_or(limits)
     })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use toolcell_schema::DefinitionProblem;
+
+    use super::*;
+    use crate::contract;
+    use crate::encoding::{decode, encode};
+    use crate::load::facts::ShapeName;
+    use crate::sections::wishes::CarriedWishes;
+    use crate::seeds::are_seeds;
+
+    /// Calls `look` with these bytes, changed at random in up to four places, `times` times. The
+    /// same bytes each run.
+    pub(crate) fn each_changed(seed: &[u8], times: usize, look: impl Fn(&[u8])) {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut roll = move || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        };
+        for _ in 0..times {
+            let mut bytes = seed.to_vec();
+            for _ in 0..=roll() % 4 {
+                let at = usize::try_from(roll()).unwrap() % bytes.len();
+                match roll() % 3 {
+                    0 => bytes[at] = roll().to_le_bytes()[0],
+                    1 => bytes.insert(at, 0xff),
+                    _ => bytes.truncate(at.max(1)),
+                }
+            }
+            look(&bytes);
+        }
+    }
+
+    #[test]
+    fn changed_answers_are_decoded_or_refused_and_nothing_else() {
+        let tool = contract::Tool {
+            name: "add".to_owned(),
+            title: None,
+            description: "adds".to_owned(),
+            input_schema_json: "{}".to_owned(),
+            output_schema_json: None,
+            hints: None,
+            icons: Vec::new(),
+            meta_json: None,
+        };
+        let facts = ComponentFacts {
+            exports: vec!["add()".to_owned()],
+            imports: Vec::new(),
+            shape: ShapeName::Typed,
+            is_program: false,
+            left_out: Vec::new(),
+            functions: Some(vec!["add".to_owned()]),
+            describable: Some(["add", "add.a", "add.b"].map(str::to_owned).to_vec()),
+            wishes: CarriedWishes::None,
+        };
+        let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
+        let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");
+        let found = SchemaFindings { tools: vec![vec![problem], Vec::new()], too_late: false };
+        let shown = Shown { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
+        let (message, hint) = ("the file is too large".to_owned(), "build it smaller".to_owned());
+        let refused = FromLoader::Refused { message, hint, shown: Some(Box::new(shown)) };
+        let argument = contract::Argument {
+            name: "code".to_owned(),
+            title: None,
+            description: None,
+            required: true,
+            values: vec!["a".to_owned()],
+        };
+        let prompt = contract::Prompt {
+            name: "review".to_owned(),
+            title: None,
+            description: None,
+            arguments: vec![argument],
+            icons: Vec::new(),
+            meta_json: None,
+        };
+        let resource = contract::Resource {
+            uri: "note:///{topic}".to_owned(),
+            name: "note".to_owned(),
+            title: None,
+            description: None,
+            mime_type: Some("text/plain".to_owned()),
+            size: None,
+            annotations: None,
+            icons: Vec::new(),
+            meta_json: Some("{}".to_owned()),
+            variables: vec![contract::Variable { name: "topic".to_owned(), values: vec!["disk".to_owned()] }],
+        };
+        let tools = CallReport::without_running(vec![tool.clone(), tool]);
+        let beside = ListedBeside { prompts: vec![prompt], resources: vec![resource] };
+        let seeds = [
+            (
+                "ready",
+                FromLoader::Ready {
+                    missing: vec![("landlock".to_owned(), "none".to_owned())],
+                    engine: Some(EngineName::new([7; 32])),
+                },
+            ),
+            ("refused", refused),
+            ("compiled", FromLoader::Compiled { cost, functions: true }),
+            ("linked", FromLoader::Linked(Box::new(facts))),
+            ("not_wit", FromLoader::NotWit("an interface is missing".to_owned())),
+            ("listed", FromLoader::Listed(Box::new(Listed::new(tools, Ok(beside), found)))),
+            ("failed", FromLoader::Failed("no room".to_owned())),
+        ];
+        let seeds = seeds.map(|(name, seed)| (name, encode(&seed).unwrap()));
+        are_seeds("loaders", &seeds);
+        for (_, seed) in seeds {
+            assert!(decode::<FromLoader>(&seed).is_ok());
+            each_changed(&seed, 20_000, |bytes| {
+                if let Ok(FromLoader::Listed(listing)) = decode::<FromLoader>(bytes) {
+                    let _ = listing.taken(&Limits::default());
+                }
+            });
+        }
+    }
 }

@@ -13,17 +13,18 @@ use tokio::sync::{oneshot, watch};
 use toolcell_policy::{Denial, Limit, Limits};
 use toolcell_walls::link::{SendError, Sender};
 
-use crate::run::call::CallReport;
-use crate::wall::message::{
-    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, WireReport, capability_number,
-};
+use crate::run::call::GuestEnd;
 use toolcell_wall::asking::{Asked, Inquiry, Kind};
 use toolcell_wall::caller::Outside;
 use toolcell_wall::caller::{Caller, LogLevel, Trace};
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::encoding;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::message::{
+    self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, capability_number,
+};
 use toolcell_wall::rate::Rate;
+use toolcell_wall::report::CallReport;
 
 /// Progress reports, log lines, changes and denials of one call that are told at once, beside what
 /// it may log, and then a second: half of what the host takes. Long ones count as several.
@@ -112,9 +113,8 @@ impl RemoteCaller {
 
     /// Tells the host how the call ended. Without that the call would hang. Where the host cannot
     /// be told, the link ends, which the host sees.
-    pub(super) async fn end(&self, report: CallReport<CallResult>) {
-        let mut report = report;
-        let spent = std::mem::take(&mut report.spent);
+    pub(super) async fn end(&self, end: GuestEnd<CallResult>) {
+        let GuestEnd { report, spent } = end;
         let (usage, kept) = (report.usage, report.kept);
         let mut given = self.give(report).await;
         if matches!(given, Err(NotGiven::TooMuch)) {
@@ -131,7 +131,7 @@ impl RemoteCaller {
 
     /// Gives a report to the host, once it has taken enough of what was said before.
     async fn give(&self, report: CallReport<CallResult>) -> Result<(), NotGiven> {
-        let ended = FromSandbox::Ended(self.call, Box::new(WireReport::from(report)));
+        let ended = FromSandbox::Ended(self.call, Box::new(report.to_send()));
         let bytes = self.taken(&ended).ok_or(NotGiven::TooMuch)?;
         loop {
             match self.link.send(&bytes, &[]) {

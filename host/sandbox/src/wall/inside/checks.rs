@@ -12,10 +12,10 @@ use toolcell_schema::{ArgumentProblems, GivenUp, Patience, Schema, SchemaBudget,
 
 use super::caller::RemoteCaller;
 use super::check_thread::CheckThread;
-use crate::run::call::CallReport;
 use toolcell_wall::caller::Caller as _;
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::report::CallReport;
 
 /// Least time to check arguments, turns of the thread included, where a call waits no longer than
 /// this for its turn. A check takes about a tenth of it at most. The host ends a process for it
@@ -261,7 +261,7 @@ mod tests {
     use toolcell_walls::link::{self, Receiver};
 
     use super::*;
-    use crate::wall::message::CallerFacts;
+    use toolcell_wall::message::CallerFacts;
 
     /// An automaton that takes long for each byte.
     const SLOW: &str = r#"{"type":"object","properties":{"bits":{"pattern":"^[01]*1[01]{1900}2"}}}"#;

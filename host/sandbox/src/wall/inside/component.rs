@@ -12,14 +12,15 @@ use super::check_thread::CheckThread;
 use super::checks::{Budget, ToolChecks};
 use crate::load::component::ToolComponent;
 use crate::load::sandbox::Sandbox;
-use crate::run::call::{CallReport, InstanceSource};
+use crate::run::call::InstanceSource;
 use crate::run::warm::{WarmInstances, WarmSetup, WarmTool};
 use crate::secrets::{HeldSecret, SecretValue};
-use crate::wall::message::{Load, ToolSchemas, WireSecret};
 use crate::wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 use crate::wasi::files::HandedFiles;
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::message::{HandedSecret, Load, ToolSchemas};
+use toolcell_wall::report::CallReport;
 
 /// A component that is ready for calls.
 pub(super) struct Loaded {
@@ -69,7 +70,7 @@ impl Loaded {
             first.unwrap_or_else(|| "its manifest is not valid".to_owned())
         })?;
         let policy = manifest.manifest.components().first().cloned().ok_or("its manifest names no component")?;
-        let secret = |secret: &WireSecret| Ok((secret.source.clone(), secret.value()?));
+        let secret = |secret: &HandedSecret| Ok((secret.source.clone(), SecretValue::new(secret.value())?));
         let secrets: Result<_, &str> = load.secrets.iter().map(secret).collect();
         let component = ToolComponent::handed(sandbox, code, &load.facts).map_err(|error| error.to_string())?;
         Ok(Self {

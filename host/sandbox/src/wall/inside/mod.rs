@@ -22,11 +22,10 @@ use toolcell_walls::kernel::{self, Entered, Folder, Rights};
 use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 
 use super::loading::inside::{self as loading, Link};
-use super::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
 use crate::load::sandbox::{Sandbox, SandboxError};
-use crate::run::call::{CallInput, CallReport, InstanceSource, KeptInstance};
+use crate::run::call::{CallInput, GuestEnd, InstanceSource, KeptInstance};
 use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
-use crate::wasi::files::{HandedFiles, MountFacts, ScratchHome};
+use crate::wasi::files::{HandedFiles, ScratchHome};
 use caller::RemoteCaller;
 use check_thread::CheckThread;
 use component::{Loaded, Tool};
@@ -34,7 +33,10 @@ pub(crate) use place::Place;
 pub use place::{run_sandbox_process, sandbox_threads};
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::encoding::{self, EncodingError};
+use toolcell_wall::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
+use toolcell_wall::mounts::MountFacts;
 use toolcell_wall::pool_sizes::SandboxOptions;
+use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
 
 /// Why a sandbox process ends before the host lets it go.
@@ -330,15 +332,15 @@ impl Inside {
         self.calls.lock().insert(id, Arc::clone(&caller));
         let calls = Arc::clone(&self.calls);
         let mut work = Box::pin(async move {
-            let report = match &tool {
+            let end = match &tool {
                 Some((Ok(tool), loaded)) => {
                     run(loaded, (tool, kept.as_deref()), (arguments_json, deadline), &caller).await
                 }
-                Some((Err(problem), _)) => component::not_run(problem),
-                None => component::not_run("the component is not loaded"),
+                Some((Err(problem), _)) => component::not_run(problem).into(),
+                None => component::not_run("the component is not loaded").into(),
             };
             calls.lock().remove(&id);
-            caller.end(report).await;
+            caller.end(end).await;
         });
         let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_ready()));
         // However many calls were run before this one.
@@ -359,13 +361,14 @@ async fn run(
     (tool, kept): (&Tool, Option<&KeptInstance>),
     (arguments, deadline): (String, Duration),
     caller: &Arc<RemoteCaller>,
-) -> CallReport<CallResult> {
+) -> GuestEnd<CallResult> {
     let limits = &tool.limits().within(deadline);
     let arguments = match tool.checks().arguments(arguments, limits, caller).await {
         Ok(arguments) => arguments,
         // Its instance is as it was.
         Err(failure) => {
-            return CallReport { kept: kept.is_some_and(KeptInstance::has_one), ..CallReport::not_run(failure) };
+            let kept = kept.is_some_and(KeptInstance::has_one);
+            return CallReport { kept, ..CallReport::not_run(failure) }.into();
         }
     };
     #[cfg(feature = "drill")]
@@ -381,7 +384,7 @@ async fn run(
         caller: Arc::<RemoteCaller>::clone(caller),
         source: kept.map_or_else(|| tool.source(), InstanceSource::Reused),
     };
-    let mut report = loaded.component().call_tool(input).await;
-    tool.checks().result(&mut report, limits, caller).await;
-    report
+    let mut end = loaded.component().call_tool(input).await;
+    tool.checks().result(&mut end.report, limits, caller).await;
+    end
 }

@@ -11,7 +11,6 @@ use toolcell_walls::kernel::{self, Access, Entered, Folder, Rights};
 use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
 use wasmtime::Engine;
 
-use super::message::{FromLoader, WireListing};
 use crate::engine;
 use crate::load::compile;
 use crate::load::component::{Mapped, ToolComponent};
@@ -23,12 +22,13 @@ use crate::load::sandbox::SandboxError;
 use crate::run::listing::Found;
 use crate::shape::typed::Descriptions;
 use crate::wall::inside::{InsideError, Place, closed, missing};
-use crate::wall::message::clipped;
 use toolcell_wall::encoding::{decode, encode};
+use toolcell_wall::failure::clipped;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::message::{self, ANSWER_BYTES_MAX, CompileSettings, LinkSettings, Shown, ToLoader};
+use toolcell_wall::load::message::{FromLoader, Listed};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_walls::background;
 
@@ -222,7 +222,7 @@ async fn listed(
         Ok(descriptions) => {
             let found = component.look(&message::limits(limits), &descriptions, &schemas).await;
             let Found { report, beside, schemas } = found;
-            FromLoader::Listed(Box::new(WireListing::new(report, beside, schemas)))
+            FromLoader::Listed(Box::new(Listed::new(report, beside, schemas)))
         }
         Err(error) => FromLoader::NotWit(error.to_string()),
     }

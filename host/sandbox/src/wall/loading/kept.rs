@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::KnownEngine;
 use super::listing::ListName;
-use super::message::WireListing;
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
 use crate::load::told;
@@ -18,6 +17,7 @@ use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
+use toolcell_wall::load::message::Listed;
 use toolcell_wall::load::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX};
 
 /// The end of the name of a file of functions.
@@ -86,11 +86,11 @@ impl Kept {
     }
 
     /// The tools that a component listed under these limits, with these texts.
-    pub(super) fn listing(&self, list: &ListName) -> Option<WireListing> {
-        told::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(WireListing::is_whole)
+    pub(super) fn listing(&self, list: &ListName) -> Option<Listed> {
+        told::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(Listed::is_whole)
     }
 
-    pub(super) fn keep_listing(&self, list: &ListName, listing: &WireListing) {
+    pub(super) fn keep_listing(&self, list: &ListName, listing: &Listed) {
         told::keep(&self.cache, list.as_str(), listing, LISTING_BYTES_MAX as u64);
     }
 

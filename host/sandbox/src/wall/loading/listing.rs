@@ -6,8 +6,8 @@ use toolcell_wall::encoding::encode;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 
-use crate::run::call::{CallReport, ListedBeside};
 use toolcell_wall::contract;
+use toolcell_wall::report::{CallReport, ListedBeside};
 
 /// A list, or why there is none.
 pub enum Listing {

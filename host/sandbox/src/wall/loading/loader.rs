@@ -12,16 +12,14 @@ use toolcell_walls::process::{Program, Starter};
 
 use super::kept::{Kept, LIST};
 use super::listing::{ListName, Listing};
-use super::message::{FromLoader, WireListing};
 use super::run::{Bounds, Run};
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
-use crate::run::call::{CallReport, ListedBeside};
-use crate::wall::message::{ToSandbox, clipped};
 use crate::wall::required::RequiredWalls;
 use toolcell_wall::digest::Digest;
 use toolcell_wall::encoding::encode;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::clipped;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
@@ -31,9 +29,13 @@ use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::load::message::{
     self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, LISTING_BYTES_MAX, LinkSettings, Shown, ToLoader,
 };
+use toolcell_wall::load::message::{FromLoader, Listed, MESSAGE_BYTES_MAX};
 use toolcell_wall::load::{COMPONENT_BYTES_MAX, FUNCTIONS_BYTES_MAX};
+use toolcell_wall::message::ToSandbox;
+use toolcell_wall::report::{CallReport, ListedBeside};
 use toolcell_wall::sections::is_module;
 use toolcell_walls::background;
+use toolcell_walls::link::FRAME_BYTES_MAX;
 
 /// Time past the deadline of listing that a loader has to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -139,9 +141,12 @@ struct StartedCompiler {
     is_news: bool,
 }
 
+// A frame holds the largest message of a loader.
+const _: () = assert!(MESSAGE_BYTES_MAX <= FRAME_BYTES_MAX);
+
 /// The list of this loader, or of an earlier one.
-fn listing_of(listing: WireListing, limits: &Limits) -> Listing {
-    let (report, beside, schemas) = listing.into_report(limits);
+fn listing_of(listing: Listed, limits: &Limits) -> Listing {
+    let Listed { report, beside, schemas } = listing.taken(limits);
     Listing::Report(Box::new(report), beside, schemas)
 }
 

@@ -7,7 +7,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `message.rs` | what is said to a loader, and by it |
 //! | `loader.rs` | the host's end: the two processes of a load, one after the other |
 //! | `run.rs` | the host's end of one process: its answers, its time and memory, its end |
 //! | `engine.rs` | the engine that kept code is for, by its name |
@@ -19,7 +18,6 @@ pub(crate) mod inside;
 pub(crate) mod kept;
 pub(crate) mod listing;
 pub(crate) mod loader;
-pub(crate) mod message;
 mod run;
 #[cfg(test)]
 mod tests;

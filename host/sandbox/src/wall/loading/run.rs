@@ -9,9 +9,9 @@ use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::process::{End, Process, Program, Starter};
 
 use super::loader::NotLoaded;
-use super::message::FromLoader;
-use crate::wall::message::ToSandbox;
 use toolcell_wall::encoding::{decode, encode};
+use toolcell_wall::load::message::FromLoader;
+use toolcell_wall::message::ToSandbox;
 
 /// Interval at which the host looks at the memory of a loader, and at the files that it writes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolcell_policy::{Limits, LoadLimit, LoadLimits};
-use toolcell_schema::{DefinitionProblem, SchemaFindings};
+use toolcell_schema::SchemaFindings;
 use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::memory_file;
 use toolcell_walls::process::{Command, Starter};
@@ -15,25 +15,22 @@ use toolcell_walls::process::{Command, Starter};
 use super::kept::{Kept, LIST};
 use super::listing::{ListName, Listing};
 use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded, source_facts};
-use super::message::{FromLoader, WireListing};
 use super::run::{Bounds, Run};
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
-use crate::run::call::{CallReport, ListedBeside};
-use crate::wall::message::ToSandbox;
 use crate::wall::required::RequiredWalls;
-use crate::wall::tests::{are_seeds, each_changed};
-use toolcell_wall::contract;
 use toolcell_wall::digest::Digest;
-use toolcell_wall::encoding::{decode, encode};
+use toolcell_wall::encoding::encode;
 use toolcell_wall::failure::Failure;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, ShapeName, SourceFacts};
-use toolcell_wall::load::message::{ANSWER_BYTES_MAX, Shown, file_bytes_max, limits, told};
+use toolcell_wall::load::message::{ANSWER_BYTES_MAX, FromLoader, Listed, file_bytes_max, limits, told};
+use toolcell_wall::message::ToSandbox;
 use toolcell_wall::pool_sizes::SandboxOptions;
+use toolcell_wall::report::{CallReport, ListedBeside};
 use toolcell_wall::sections::wishes::CarriedWishes;
 
 const ADDS: &str = r#"(component
@@ -264,11 +261,8 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
         ListName::of((LIST, "name"), limits, (written, &schemas(load))).unwrap()
     };
     let list = |limits: &Limits, written: &WrittenDescriptions| named(limits, written, LoadLimits::default());
-    let listing = WireListing::new(
-        CallReport::without_running(Vec::new()),
-        Ok(ListedBeside::default()),
-        SchemaFindings::default(),
-    );
+    let listing =
+        Listed::new(CallReport::without_running(Vec::new()), Ok(ListedBeside::default()), SchemaFindings::default());
     kept.keep_listing(&list(&Limits::default(), &written), &listing);
     assert!(kept.listing(&list(&Limits::default(), &written)).is_some());
     assert!(kept.listing(&list(&Limits::default(), &other)).is_none());
@@ -277,75 +271,4 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     let larger = LoadLimits::default().with(LoadLimit::Definition, 1 << 20).unwrap();
     assert!(kept.listing(&named(&Limits::default(), &written, larger)).is_none());
     assert_eq!(limits(&told(&less)), less);
-}
-
-#[test]
-fn changed_answers_are_decoded_or_refused_and_nothing_else() {
-    let tool = contract::Tool {
-        name: "add".to_owned(),
-        title: None,
-        description: "adds".to_owned(),
-        input_schema_json: "{}".to_owned(),
-        output_schema_json: None,
-        hints: None,
-        icons: Vec::new(),
-        meta_json: None,
-    };
-    let (_, facts, code) = held(None);
-    let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");
-    let found = SchemaFindings { tools: vec![vec![problem], Vec::new()], too_late: false };
-    let shown = Shown { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
-    let (message, hint) = ("the file is too large".to_owned(), "build it smaller".to_owned());
-    let refused = FromLoader::Refused { message, hint, shown: Some(Box::new(shown)) };
-    let argument = contract::Argument {
-        name: "code".to_owned(),
-        title: None,
-        description: None,
-        required: true,
-        values: vec!["a".to_owned()],
-    };
-    let prompt = contract::Prompt {
-        name: "review".to_owned(),
-        title: None,
-        description: None,
-        arguments: vec![argument],
-        icons: Vec::new(),
-        meta_json: None,
-    };
-    let resource = contract::Resource {
-        uri: "note:///{topic}".to_owned(),
-        name: "note".to_owned(),
-        title: None,
-        description: None,
-        mime_type: Some("text/plain".to_owned()),
-        size: None,
-        annotations: None,
-        icons: Vec::new(),
-        meta_json: Some("{}".to_owned()),
-        variables: vec![contract::Variable { name: "topic".to_owned(), values: vec!["disk".to_owned()] }],
-    };
-    let tools = CallReport::without_running(vec![tool.clone(), tool]);
-    let beside = ListedBeside { prompts: vec![prompt], resources: vec![resource] };
-    let seeds = [
-        (
-            "ready",
-            FromLoader::Ready { missing: vec![("landlock".to_owned(), "none".to_owned())], engine: Some(ENGINE) },
-        ),
-        ("refused", refused),
-        ("compiled", FromLoader::Compiled { cost: code.cost, functions: true }),
-        ("linked", FromLoader::Linked(Box::new(facts))),
-        ("not_wit", FromLoader::NotWit("an interface is missing".to_owned())),
-        ("listed", FromLoader::Listed(Box::new(WireListing::new(tools, Ok(beside), found)))),
-        ("failed", FromLoader::Failed("no room".to_owned())),
-    ];
-    let seeds = seeds.map(|(name, seed)| (name, encode(&seed).unwrap()));
-    are_seeds("loaders", &seeds);
-    for (_, seed) in seeds {
-        assert!(decode::<FromLoader>(&seed).is_ok());
-        each_changed(&seed, 20_000, |bytes| {
-            if let Ok(FromLoader::Listed(listing)) = decode::<FromLoader>(bytes) {
-                let _ = listing.into_report(&Limits::default());
-            }
-        });
-    }
 }

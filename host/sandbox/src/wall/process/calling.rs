@@ -11,16 +11,16 @@ use toolcell_walls::link::{LOOK_TIME_MAX, SendError};
 
 use super::pending::{GIVES_BACK_WITHIN, PendingCall, Returned, finished};
 use super::{RemoteInstance, SandboxProcess};
-use crate::run::call::CallReport;
 use crate::wall::attention;
 use crate::wall::duties;
-use crate::wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox};
 use crate::wall::reuse::ReusedInstance;
 use crate::wasi::capabilities::Capabilities;
 use toolcell_wall::caller::Caller;
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::encoding;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox};
+use toolcell_wall::report::CallReport;
 
 /// The component of a call.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,10 @@ use toolcell_walls::link::{self, Frame};
 use super::pending::PendingCall;
 use super::{SandboxProcess, State};
 use crate::secrets::answer;
-use crate::wall::message::{self, CallId, FromSandbox, ToSandbox, clipped};
 use toolcell_wall::asking::Inquiry;
 use toolcell_wall::encoding;
+use toolcell_wall::failure::clipped;
+use toolcell_wall::message::{self, CallId, FromSandbox, ToSandbox};
 use toolcell_wall::start_call::StartCall;
 
 /// Messages about calls that have ended. An honest process sends none behind the end of a call.

@@ -26,9 +26,9 @@ use toolcell_walls::process::{End, Process};
 use zeroize::Zeroizing;
 
 use super::group::ComponentNotice;
-use super::message::{CallId, InstanceId, ToSandbox};
 use crate::wasi::files::ProcessScratch;
 use toolcell_wall::encoding;
+use toolcell_wall::message::{CallId, InstanceId, ToSandbox};
 
 pub(crate) use calling::CalledComponent;
 pub use calling::SandboxCall;

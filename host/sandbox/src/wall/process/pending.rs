@@ -8,17 +8,17 @@ use tokio::task::JoinHandle;
 use toolcell_policy::{Denial, Limits};
 
 use super::starved::STARVED_MAX;
-use crate::run::call::CallReport;
 use crate::secrets::{Redactor, answer};
-use crate::wall::message::{self, WireReport};
 use crate::wasi::capabilities::Capabilities;
-use crate::wasi::cli::capture::LINE_BYTES;
 use crate::wasi::doors::CallDoors;
 use toolcell_wall::caller::{Caller, LogLevel};
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::denials::Denials;
 use toolcell_wall::failure::Failure;
+use toolcell_wall::message;
 use toolcell_wall::rate::Rate;
+use toolcell_wall::report::CallReport;
+use toolcell_wall::report::LINE_BYTES;
 use toolcell_wall::weight;
 
 /// Messages about one call that the host takes a second, once those of [`MESSAGES_AT_ONCE`] are
@@ -36,7 +36,7 @@ const MESSAGES_AT_ONCE: u64 = 100_000;
 pub(super) const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
 
 /// The report of a call, or why its process gives none.
-pub(super) type Returned = Result<Box<WireReport>, String>;
+pub(super) type Returned = Result<Box<CallReport<CallResult>>, String>;
 
 /// A call that a process runs.
 pub(super) struct PendingCall {
@@ -182,7 +182,7 @@ pub(super) fn finished(
     let limits = &call.limits;
     let (mut denials, mut count): (Vec<Denial>, u64) = call.denials.take();
     let mut report = match report {
-        Ok(report) => report.into_report(limits),
+        Ok(report) => report.taken(limits),
         Err(reason) => CallReport::not_run(Failure::SandboxEnded { reason }),
     };
     clean(call.capabilities.redactor(), &mut report);

@@ -2,20 +2,9 @@
 //! terminal or the wire.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use toolcell_wall::report::{Captured, LINE_BYTES};
+
 use crate::wasi::cli::printing::Print;
-
-/// The guest's prints and log lines of one call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
-    /// Standard output and standard error in the order written, as far as the limit reached.
-    pub text: String,
-    /// Bytes printed or logged past the limit, and dropped.
-    pub dropped_bytes: u64,
-}
-
-/// Bytes that a log line counts for beside its text. A line without text takes more than that in
-/// the host's log and in a notification.
-pub(crate) const LINE_BYTES: u64 = 32;
 
 #[derive(Debug, Default)]
 struct Log {

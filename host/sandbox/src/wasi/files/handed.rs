@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
 use toolcell_policy::{Access, Quota};
+use toolcell_wall::mounts::{HandedKind, MountFacts};
 use toolcell_walls::link::Numbers;
 
 use super::bindings::types::ErrorCode;
@@ -57,31 +57,6 @@ struct GrantedScratch {
     home: Arc<ScratchHome>,
     /// The most that one call has, in all of its mounts.
     quota: Quota,
-}
-
-/// A mount that is handed over.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MountFacts {
-    guest: String,
-    writes: bool,
-    kind: HandedKind,
-    hidden: Vec<Vec<String>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum HandedKind {
-    Folder,
-    File,
-    /// A file that is gone. Its descriptor is of nothing in particular.
-    NoFile,
-}
-
-impl MountFacts {
-    /// The folder that may be opened, with what is in it. A single file is open already.
-    pub(crate) fn folder_rights(&self) -> Option<Access> {
-        let access = if self.writes { Access::Write } else { Access::Read };
-        (self.kind == HandedKind::Folder).then_some(access)
-    }
 }
 
 impl PartialEq for GrantedFiles {

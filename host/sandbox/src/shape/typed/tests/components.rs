@@ -165,7 +165,7 @@ impl Loaded {
         let program = None;
         let input =
             CallInput { tool, arguments_json, program, limits: &limits, capabilities: &capabilities, caller, source };
-        self.component.call_tool(input).await.outcome.map(|result| result.structured_json.unwrap())
+        self.component.call_tool(input).await.report.outcome.map(|result| result.structured_json.unwrap())
     }
 }
 

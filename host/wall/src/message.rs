@@ -1,51 +1,44 @@
 //! The messages between the host and a sandbox process: one frame each, in postcard's format. Both
 //! ends are the same program, so there is one version. Must not hold: what is done about one.
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
-use toolcell_audit::Usage;
-use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Capability, Limit, Limits};
-use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts, sanitize};
-use toolcell_wall::load::facts::CodeFacts;
-use toolcell_wall::load::message::{CompileSettings, LinkSettings};
+use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts};
 use zeroize::Zeroizing;
 
-use crate::run::call::CallReport;
-use crate::secrets::SecretValue;
-use crate::wasi::cli::capture::Captured;
-use crate::wasi::files::MountFacts;
-use toolcell_wall::asking::{Asked, Inquiry, Kind};
-use toolcell_wall::caller::{LogLevel, Trace};
-use toolcell_wall::contract;
-use toolcell_wall::failure::Failure;
-use toolcell_wall::weight::weigh;
+use crate::asking::{Asked, Inquiry, Kind};
+use crate::caller::{LogLevel, Trace};
+use crate::contract::CallResult;
+use crate::load::facts::CodeFacts;
+use crate::load::message::{CompileSettings, LinkSettings};
+use crate::mounts::MountFacts;
+use crate::report::CallReport;
 
 /// Names one call on a link. Numbers are not used again.
-pub(crate) type CallId = u64;
+pub type CallId = u64;
 
 /// Names a component that a process has loaded: its place in the order of loading.
-pub(crate) type ComponentId = u32;
+pub type ComponentId = u32;
 
 /// Names an instance that a process keeps for one caller. Numbers are not used again.
-pub(crate) type InstanceId = u64;
+pub type InstanceId = u64;
 
 /// Bytes of a message beside its texts, and of one that is about no call.
-pub(crate) const BYTES_MIN: u64 = 64 << 10;
+pub const BYTES_MIN: u64 = 64 << 10;
 
 /// Bytes of a message beside its texts, with the problems of a value.
 const MESSAGE_HEAD_BYTES: u64 = BYTES_MIN + PROBLEMS_BYTES_MAX as u64;
 
 /// Bytes of arguments, or of a result with all that was printed, that one frame always takes. What
 /// is larger ends its call, whatever its limits are.
-pub(crate) const TAKEN_BYTES: u64 = 16 << 20;
+pub const TAKEN_BYTES: u64 = 16 << 20;
 
 /// Bytes of one item of an answer beside its texts.
 const ITEM_BYTES: u64 = 64;
 
 /// The most bytes of a message about a call with these limits: its answer with all that it printed,
 /// or all of its questions at once.
-pub(crate) fn bytes_max(limits: &Limits) -> u64 {
+#[must_use]
+pub fn bytes_max(limits: &Limits) -> u64 {
     let items = u64::try_from(limits.output_items()).unwrap_or(u64::MAX).saturating_mul(ITEM_BYTES);
     // Bytes that are no text become three times as many.
     let printed = limits.log_bytes().saturating_mul(3);
@@ -56,19 +49,20 @@ pub(crate) fn bytes_max(limits: &Limits) -> u64 {
 
 /// Bytes of the message of a progress report. Clients are shown a fifth of it, once secrets are
 /// taken out; a longer one is cut before it is sent.
-pub(crate) const PROGRESS_TEXT_BYTES_MAX: usize = 16 << 10;
+pub const PROGRESS_TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes of a message that count as another message: looking at them costs as much.
 const COUNTED_BYTES: u64 = 256;
 
 /// The number of messages that one of so many bytes counts as.
-pub(crate) const fn counted(bytes: u64) -> u64 {
+#[must_use]
+pub const fn counted(bytes: u64) -> u64 {
     1 + bytes / COUNTED_BYTES
 }
 
 /// From the host to a sandbox process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToSandbox {
+pub enum ToSandbox {
     /// The first message: settings of the engine.
     Begin(Settings),
     /// A component. The descriptor is its code.
@@ -102,36 +96,40 @@ pub(crate) enum ToSandbox {
 
 /// Settings of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Settings {
-    pub(crate) stack_bytes: u64,
-    pub(crate) calls_max: u64,
+pub struct Settings {
+    /// Bytes of WebAssembly stack per call.
+    pub stack_bytes: u64,
+    /// Calls at once.
+    pub calls_max: u64,
     /// Bytes of all instances made ahead in this process.
-    pub(crate) prewarm_bytes: u64,
+    pub prewarm_bytes: u64,
 }
 
 /// The bound of a process, which depends on its components.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Bound {
+pub struct Bound {
     /// Bytes that become writable once the walls stand: memories of guests, and all beside them.
-    pub(crate) writable_bytes_max: u64,
+    pub writable_bytes_max: u64,
     /// Bytes that a file may grow to.
-    pub(crate) file_bytes_max: Option<u64>,
+    pub file_bytes_max: Option<u64>,
 }
 
 /// A component to load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Load {
+pub struct Load {
     /// The manifest of this component alone.
-    pub(crate) manifest: String,
-    pub(crate) facts: CodeFacts,
+    pub manifest: String,
+    /// The code that comes with it.
+    pub facts: CodeFacts,
     /// Values of variables that the manifest takes from the host's environment, by their names
     /// there.
-    pub(crate) variables: Vec<(String, String)>,
-    /// As in [`GroupMember`](super::GroupMember).
-    pub(crate) dev_source: Option<String>,
+    pub variables: Vec<(String, String)>,
+    /// The files of a project that `toolcell dev` serves.
+    pub dev_source: Option<String>,
     /// The secrets that its guests hold, and no others.
-    pub(crate) secrets: Vec<WireSecret>,
-    pub(crate) observing: bool,
+    pub secrets: Vec<HandedSecret>,
+    /// True while denied requests are let through and noted.
+    pub observing: bool,
 }
 
 /// The schemas of a tool.
@@ -145,80 +143,90 @@ pub struct ToolSchemas {
 
 /// A secret whose value a component's guests hold. Shown by no formatter.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct WireSecret {
+pub struct HandedSecret {
     /// Its source, as the manifest has it.
-    pub(crate) source: String,
-    value: WireValue,
+    pub source: String,
+    #[serde(with = "text")]
+    value: Zeroizing<String>,
 }
 
-/// Wiped from memory when dropped.
-#[derive(Clone)]
-struct WireValue(Zeroizing<String>);
-
-impl WireSecret {
+impl HandedSecret {
     /// The secret of this source.
-    pub(crate) fn of((source, value): &(String, SecretValue)) -> Self {
-        Self { source: source.clone(), value: WireValue(Zeroizing::new(value.reveal().to_owned())) }
+    #[must_use]
+    pub fn new(source: &str, value: &str) -> Self {
+        Self { source: source.to_owned(), value: Zeroizing::new(value.to_owned()) }
     }
 
     /// Its value.
-    pub(crate) fn value(&self) -> Result<SecretValue, &'static str> {
-        SecretValue::new(self.value.0.clone())
+    #[must_use]
+    pub fn value(&self) -> Zeroizing<String> {
+        self.value.clone()
     }
 }
 
-impl std::fmt::Debug for WireSecret {
+impl std::fmt::Debug for HandedSecret {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("WireSecret").field(&self.source).finish()
+        formatter.debug_tuple("HandedSecret").field(&self.source).finish()
     }
 }
 
-impl Serialize for WireValue {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
+/// Texts that are wiped from memory when dropped.
+mod text {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use zeroize::Zeroizing;
 
-impl<'de> Deserialize<'de> for WireValue {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|value| Self(Zeroizing::new(value)))
+    pub(super) fn serialize<S: Serializer>(text: &Zeroizing<String>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Zeroizing<String>, D::Error> {
+        String::deserialize(deserializer).map(Zeroizing::new)
     }
 }
 
 /// A call to run.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Call {
-    pub(crate) id: CallId,
-    pub(crate) component: ComponentId,
-    pub(crate) tool: String,
-    pub(crate) arguments_json: String,
-    pub(crate) caller: CallerFacts,
+pub struct Call {
+    /// Its number.
+    pub id: CallId,
+    /// The component that has the tool.
+    pub component: ComponentId,
+    /// The tool, or the path of another export.
+    pub tool: String,
+    /// A JSON object.
+    pub arguments_json: String,
+    /// Its sender.
+    pub caller: CallerFacts,
     /// Its deadline, in milliseconds: that of its tool, or of a task.
-    pub(crate) deadline_ms: u64,
+    pub deadline_ms: u64,
     /// The instance that runs it, kept from an earlier call or made now; none: one for this call.
-    pub(crate) instance: Option<InstanceId>,
+    pub instance: Option<InstanceId>,
 }
 
 /// Facts about a caller that do not change during its call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct CallerFacts {
-    pub(crate) name: String,
+pub struct CallerFacts {
+    /// Its name.
+    pub name: String,
     /// A bit for each level of the contract's, the first the lowest.
-    pub(crate) log_levels: u8,
+    pub log_levels: u8,
     /// True if the caller measures the parts of its call.
-    pub(crate) times: bool,
+    pub times: bool,
     /// A bit for each kind of question.
-    pub(crate) asks: u8,
+    pub asks: u8,
     /// True if its model may be given tools.
-    pub(crate) sampling_tools: bool,
-    pub(crate) trace: Option<Trace>,
-    pub(crate) meta_json: String,
-    pub(crate) extensions_json: String,
+    pub sampling_tools: bool,
+    /// Its trace context.
+    pub trace: Option<Trace>,
+    /// The `_meta` of its request.
+    pub meta_json: String,
+    /// The extensions that its program declares.
+    pub extensions_json: String,
 }
 
 /// From a sandbox process to the host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum FromSandbox {
+pub enum FromSandbox {
     /// The component in the order of loading cannot be used.
     NotLoaded(ComponentId, String),
     /// The walls are up, and calls may come.
@@ -227,26 +235,38 @@ pub(crate) enum FromSandbox {
         missing: Vec<(String, String)>,
     },
     /// A call has ended.
-    Ended(CallId, Box<WireReport>),
+    Ended(CallId, Box<CallReport<CallResult>>),
     /// The guest's instance runs.
     Instantiated(CallId),
+    /// The guest reports its progress.
     Progress {
+        /// Its call.
         call: CallId,
+        /// Grows with each report.
         progress: f64,
+        /// The end of it, where that is known.
         total: Option<f64>,
+        /// For the person who waits.
         message: Option<String>,
     },
+    /// A line of the guest's log.
     Log {
+        /// Its call.
         call: CallId,
+        /// Its level.
         level: LogLevel,
+        /// Its text.
         message: String,
     },
     /// The content at this address has changed.
     Updated(CallId, String),
     /// The guest asked for what it is not granted.
     Denied {
+        /// Its call.
         call: CallId,
+        /// [By its number](capability).
         capability: u8,
+        /// As the guest named it.
         asked: String,
     },
     /// Questions to the caller.
@@ -260,15 +280,19 @@ pub(crate) enum FromSandbox {
     OpenDoor(CallId, u32),
     /// The call computes, and has used so much so far.
     Used {
+        /// Its number.
         call: CallId,
+        /// Units of fuel.
         fuel: u64,
+        /// The most bytes of memories and tables.
         memory_bytes: u64,
     },
 }
 
 impl FromSandbox {
     /// The call that it is about.
-    pub(crate) fn call(&self) -> Option<CallId> {
+    #[must_use]
+    pub fn call(&self) -> Option<CallId> {
         match self {
             Self::NotLoaded(..) | Self::Sealed { .. } | Self::NotAhead(..) => None,
             Self::Ended(call, _)
@@ -285,197 +309,21 @@ impl FromSandbox {
     }
 }
 
-/// Bytes of texts that take tens of microseconds to look through.
-const LONG_BYTES: u64 = 16 << 10;
-
-/// [`CallReport`], in a message.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WireReport {
-    outcome: Result<contract::CallResult, WireFailure>,
-    usage: WireUsage,
-    printed: String,
-    dropped_bytes: u64,
-    unfit: Option<String>,
-    kept: bool,
-}
-
-/// [`Failure`], in a message.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum WireFailure {
-    InvalidInput(String),
-    Unfit(String),
-    Failed(String),
-    /// The limit by its key: its value is the host's to say.
-    OverLimit(String),
-    StackOverflow,
-    Parts,
-    Trapped {
-        reason: String,
-        detail: String,
-    },
-    Exited(i32),
-    Cancelled,
-    Asked(Option<String>),
-    Busy,
-    Host(String),
-    Ended(String),
-}
-
-/// [`Usage`], in a message; the host counts the rest itself.
-#[derive(Debug, Serialize, Deserialize)]
-struct WireUsage {
-    fuel: u64,
-    memory_peak_bytes: u64,
-    duration: Duration,
-    log_bytes: u64,
-    output_bytes: u64,
-    denials: u64,
-}
-
-/// Bytes of a reason or a backtrace that an honest process tells: both fit into a message of a call
-/// that may answer and print nothing.
-const TOLD_BYTES_MAX: usize = 16 << 10;
-
-/// Bytes of a reason or a backtrace that the host takes from a sandbox process.
-const TEXT_BYTES_MAX: usize = 64 << 10;
-
-impl From<CallReport<contract::CallResult>> for WireReport {
-    fn from(report: CallReport<contract::CallResult>) -> Self {
-        let CallReport { outcome, usage, captured, unfit, kept, .. } = report;
-        let Usage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials, .. } = usage;
-        Self {
-            outcome: outcome.map_err(WireFailure::from),
-            usage: WireUsage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials },
-            printed: captured.text,
-            dropped_bytes: captured.dropped_bytes,
-            unfit,
-            kept,
-        }
-    }
-}
-
-impl WireReport {
-    /// The report of a call that trapped, with texts that no honest process would tell whole.
-    #[cfg(feature = "drill")]
-    pub(crate) fn trapped(text: &str) -> Self {
-        let told = WireFailure::Trapped { reason: text.to_owned(), detail: text.to_owned() };
-        Self { outcome: Err(told), ..Self::from(CallReport::not_run(Failure::Cancelled)) }
-    }
-
-    /// True if the texts of the report are long.
-    pub(crate) fn is_long(&self) -> bool {
-        let answer = match &self.outcome {
-            Ok(result) => weigh(result).0,
-            Err(_) => 0,
-        };
-        answer.saturating_add(self.printed.len() as u64) > LONG_BYTES
-    }
-
-    /// The report of a call with these limits. Amounts beyond a limit are cut to it, or are the
-    /// limit's failure.
-    pub(crate) fn into_report(self, limits: &Limits) -> CallReport<contract::CallResult> {
-        let WireUsage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials } = self.usage;
-        let usage = Usage {
-            fuel: fuel.min(limits.fuel()),
-            memory_peak_bytes,
-            duration,
-            log_bytes: log_bytes.min(limits.log_bytes()),
-            output_bytes,
-            denials,
-            ..Usage::default()
-        };
-        let mut printed = self.printed;
-        let room = usize::try_from(limits.log_bytes()).unwrap_or(usize::MAX);
-        // Bytes that were no text have become longer.
-        printed.truncate(printed.floor_char_boundary(room.saturating_mul(3)));
-        let captured = Captured { text: printed, dropped_bytes: self.dropped_bytes };
-        let outcome = self.outcome.map_err(|failure| failure.into_failure(limits));
-        let unfit = self.unfit.map(problems);
-        let (denials, spent) = Default::default();
-        CallReport { outcome, usage, captured, denials, unfit, spent, kept: self.kept }
-    }
-}
-
-impl From<Failure> for WireFailure {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::InvalidInput(text) => Self::InvalidInput(text),
-            Failure::Unfit { problems } => Self::Unfit(problems),
-            Failure::Failed(text) => Self::Failed(text),
-            Failure::OverLimit { limit, .. } => Self::OverLimit(limit.spec().key.to_owned()),
-            Failure::StackOverflow => Self::StackOverflow,
-            Failure::Parts => Self::Parts,
-            Failure::Trapped { reason, detail } => Self::Trapped { reason: told(reason), detail: told(detail) },
-            Failure::Exited { status } => Self::Exited(status),
-            Failure::Cancelled => Self::Cancelled,
-            Failure::Asked { refused } => Self::Asked(refused),
-            Failure::Busy => Self::Busy,
-            Failure::Host { detail } => Self::Host(told(detail)),
-            Failure::SandboxEnded { reason } | Failure::SandboxNotStarted { detail: reason } => {
-                Self::Ended(told(reason))
-            }
-        }
-    }
-}
-
-impl WireFailure {
-    pub(crate) fn into_failure(self, limits: &Limits) -> Failure {
-        match self {
-            Self::InvalidInput(text) => Failure::InvalidInput(text),
-            Self::Unfit(text) => Failure::Unfit { problems: problems(text) },
-            Self::Failed(text) => Failure::Failed(text),
-            Self::OverLimit(key) => match Limit::from_key(&key) {
-                // A frame may take less than the limit allows.
-                Some(limit @ Limit::Output) if limits.output_bytes() > TAKEN_BYTES => {
-                    Failure::OverLimit { limit, value: show_bytes(TAKEN_BYTES) }
-                }
-                Some(limit) => Failure::over(limit, limits),
-                None => Failure::Host { detail: "the sandbox process names a limit that there is not".to_owned() },
-            },
-            Self::StackOverflow => Failure::StackOverflow,
-            Self::Parts => Failure::Parts,
-            Self::Trapped { reason, detail } => Failure::Trapped { reason: clipped(reason), detail: clipped(detail) },
-            Self::Exited(status) => Failure::Exited { status },
-            Self::Cancelled => Failure::Cancelled,
-            Self::Asked(refused) => Failure::Asked { refused },
-            Self::Busy => Failure::Busy,
-            Self::Host(detail) | Self::Ended(detail) => Failure::Host { detail: clipped(detail) },
-        }
-    }
-}
-
-/// A reason or a backtrace, as a process tells it. A guest chooses the names in a backtrace.
-fn told(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(TOLD_BYTES_MAX));
-    text
-}
-
-/// A text of a sandbox process, of a length that the host takes.
-pub(crate) fn clipped(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
-    text
-}
-
-/// Problems of a value, as no honest process changes them: of bounded length, and without what
-/// misleads a reader.
-fn problems(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(PROBLEMS_BYTES_MAX));
-    sanitize::text(&text).into_owned()
-}
-
 /// The number of a capability in a message.
-pub(crate) fn capability_number(capability: Capability) -> u8 {
+#[must_use]
+pub fn capability_number(capability: Capability) -> u8 {
     let place = Capability::ALL.iter().position(|other| *other == capability);
     place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX)
 }
 
 /// The capability of this number.
-pub(crate) fn capability(number: u8) -> Option<Capability> {
+#[must_use]
+pub fn capability(number: u8) -> Option<Capability> {
     Capability::ALL.get(usize::from(number)).copied()
 }
 
 /// The levels of log lines, the lowest first.
-pub(crate) const LEVELS: [LogLevel; 8] = [
+pub const LEVELS: [LogLevel; 8] = [
     LogLevel::Debug,
     LogLevel::Info,
     LogLevel::Notice,
@@ -487,15 +335,17 @@ pub(crate) const LEVELS: [LogLevel; 8] = [
 ];
 
 /// The kinds of questions.
-pub(crate) const KINDS: [Kind; 4] = [Kind::Form, Kind::Page, Kind::Sampling, Kind::Roots];
+pub const KINDS: [Kind; 4] = [Kind::Form, Kind::Page, Kind::Sampling, Kind::Roots];
 
 /// A set as bits, in the order of a list of at most eight.
-pub(crate) fn bits<T: Copy>(all: &[T], has: impl Fn(T) -> bool) -> u8 {
+#[must_use]
+pub fn bits<T: Copy>(all: &[T], has: impl Fn(T) -> bool) -> u8 {
     all.iter().rev().fold(0, |bits, item| bits << 1 | u8::from(has(*item)))
 }
 
 /// True if the set has this member of the list.
-pub(crate) fn has_bit<T: PartialEq>(bits: u8, all: &[T], item: &T) -> bool {
+#[must_use]
+pub fn has_bit<T: PartialEq>(bits: u8, all: &[T], item: &T) -> bool {
     let place = all.iter().position(|other| other == item);
     place.and_then(|place| u32::try_from(place).ok()).is_some_and(|place| bits.wrapping_shr(place) & 1 == 1)
 }
@@ -503,8 +353,13 @@ pub(crate) fn has_bit<T: PartialEq>(bits: u8, all: &[T], item: &T) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wall::tests::{are_seeds, each_changed};
-    use toolcell_wall::encoding::{EncodingError, decode, encode};
+    use crate::asking::Question;
+    use crate::contract;
+    use crate::encoding::{EncodingError, decode, encode, encode_fitting};
+    use crate::failure::Failure;
+    use crate::load::message::tests::each_changed;
+    use crate::seeds::are_seeds;
+    use crate::weight::weigh;
 
     #[test]
     fn a_message_is_whole_or_none() {
@@ -529,16 +384,16 @@ mod tests {
         let content = vec![text("an answer"); texts];
         let result = contract::CallResult { content, structured_json: None, is_error: false, meta_json: None };
         let report = CallReport::without_running(result);
-        FromSandbox::Ended(1, Box::new(WireReport::from(report)))
+        FromSandbox::Ended(1, Box::new(report))
     }
 
     fn failed(failure: Failure) -> FromSandbox {
-        FromSandbox::Ended(1, Box::new(CallReport::not_run(failure).into()))
+        FromSandbox::Ended(1, Box::new(CallReport::not_run(failure).to_send()))
     }
 
     /// Messages out of a process, of each kind.
     fn said() -> Vec<(&'static str, FromSandbox)> {
-        let asked = Inquiry { key: "k".to_owned(), question: toolcell_wall::asking::Question::Roots };
+        let asked = Inquiry { key: "k".to_owned(), question: Question::Roots };
         let trapped = Failure::Trapped { reason: "unreachable".to_owned(), detail: "backtrace".to_owned() };
         let half = Some("half".to_owned());
         vec![
@@ -623,7 +478,7 @@ mod tests {
 
     #[test]
     fn lists_of_items_without_bytes_take_no_more_memory_than_a_small_multiple_of_their_message() {
-        let asked = |key: &str| Inquiry { key: key.to_owned(), question: toolcell_wall::asking::Question::Roots };
+        let asked = |key: &str| Inquiry { key: key.to_owned(), question: Question::Roots };
         let hostile = [answer(2_000_000), FromSandbox::Ask(1, (0..2_000_000).map(|_| asked("")).collect())];
         for message in hostile {
             let refused = decode::<FromSandbox>(&encode(&message).unwrap()).unwrap_err().to_string();
@@ -666,11 +521,11 @@ mod tests {
         ] {
             let result = with_sizes(sizes);
             assert_eq!(weigh(&result).0 <= limits.output_bytes(), is_within, "{sizes}");
-            let report = WireReport::from(CallReport::without_running(result));
+            let report = CallReport::without_running(result);
             let message = FromSandbox::Ended(1, Box::new(report));
             let decoded = decode::<FromSandbox>(&encode(&message).unwrap());
             assert_eq!(decoded.is_ok(), is_sent, "{sizes}");
-            let sent = toolcell_wall::encoding::encode_fitting(&message);
+            let sent = encode_fitting(&message);
             assert_eq!(sent.is_ok_and(|bytes| bytes.len() as u64 <= bytes_max(&limits)), is_sent, "{sizes}");
         }
     }
@@ -688,6 +543,14 @@ mod tests {
             let bytes = encode(&failed(failure)).unwrap();
             assert!(bytes.len() as u64 <= bytes_max(&limits), "{} bytes", bytes.len());
         }
+    }
+
+    #[test]
+    fn a_load_shows_no_secret_and_carries_its_value() {
+        let secret = HandedSecret::new("env:KEY", "s3cr3t-8d1f7c2a94");
+        assert_eq!(format!("{secret:?}"), "HandedSecret(\"env:KEY\")");
+        let read: HandedSecret = decode(&encode(&secret).unwrap()).unwrap();
+        assert_eq!((read.source.as_str(), read.value().as_str()), ("env:KEY", "s3cr3t-8d1f7c2a94"));
     }
 
     #[test]

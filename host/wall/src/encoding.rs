@@ -9,7 +9,7 @@ use crate::counted::Counted;
 
 /// The version of all messages and of all that is kept: the first byte of each. Bump it with every
 /// change of them, and with every change of what a component is found to list.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 /// Bytes of memory that the items of a message's lists may take for each of its bytes. A name of
 /// four letters is 5 bytes of a message, and 24 in memory.

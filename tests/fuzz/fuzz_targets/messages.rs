@@ -2,24 +2,23 @@
 //! whatever comes is a message or is refused. A message that is read means the same once it is
 //! written and read again. The report of a call keeps the limits of the call, whatever it says. An
 //! answer within these limits is one that the process's side sends and the host's side decodes.
-//!
-//! The messages are included by their files, without the crate that runs guests.
 #![no_main]
-#![allow(dead_code, reason = "what the crate of these files uses besides")]
 
 use libfuzzer_sys::fuzz_target;
 use toolcell_policy::Limits;
 
-use around::{bindings, caller, failure, load, loading, means_the_same, message, run, secrets, wall, wasi};
-use bindings::contract::{CallResult, Content};
-use message::{FromSandbox, ToSandbox, WireReport};
-use run::call::CallReport;
-use run::weight::weigh_result;
+use toolcell_wall::contract::{CallResult, Content};
+use toolcell_wall::encoding::{decode, encode_fitting};
+use toolcell_wall::message::{self, FromSandbox, ToSandbox};
+use toolcell_wall::report::CallReport;
+use toolcell_wall::weight::weigh;
 
-#[path = "around_messages.rs"]
-mod around;
+use again::means_the_same;
 
-/// Bytes of a reason or a backtrace that the host takes, as `message.rs` has them.
+#[path = "again.rs"]
+mod again;
+
+/// Bytes of a reason or a backtrace that the host takes, as `failure.rs` has them.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Most empty sizes that are added to the icons of an answer: more than any limit allows.
@@ -39,23 +38,14 @@ fn is_sent_and_decoded(data: &[u8]) {
         icon.sizes.resize(sizes, String::new());
     }
     let limits = Limits::default();
-    let (bytes, items) = weigh_result(&result);
+    let (bytes, items) = weigh(&result);
     if bytes > limits.output_bytes() || items > limits.output_items() {
         return;
     }
-    let report = CallReport {
-        outcome: Ok(result),
-        usage: toolcell_audit::Usage::default(),
-        captured: wasi::cli::capture::Captured { text: String::new(), dropped_bytes: 0 },
-        denials: Vec::new(),
-        unfit: None,
-        spent: run::call::SpentInstance,
-        kept: false,
-    };
-    let message = FromSandbox::Ended(1, Box::new(WireReport::from(report)));
-    let bytes = around::encoding::encode_fitting(&message).expect("an answer within its limits is sent");
+    let message = FromSandbox::Ended(1, Box::new(CallReport::without_running(result).to_send()));
+    let bytes = encode_fitting(&message).expect("an answer within its limits is sent");
     assert!(bytes.len() as u64 <= message::bytes_max(&limits), "{} bytes", bytes.len());
-    around::encoding::decode::<FromSandbox>(&bytes).expect("what is sent is decoded");
+    decode::<FromSandbox>(&bytes).expect("what is sent is decoded");
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -65,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = said.call();
     if let FromSandbox::Ended(_, report) = said {
         let limits = Limits::default();
-        let report = report.into_report(&limits);
+        let report = report.taken(&limits);
         assert!(report.usage.fuel <= limits.fuel(), "more fuel than the call had");
         assert!(report.usage.log_bytes <= limits.log_bytes(), "more log than the call had");
         assert!(report.captured.text.len() as u64 <= limits.log_bytes() * 3, "more prints than the call had");

@@ -53,12 +53,12 @@ impl Place {
     }
 
     /// As [`sandbox`](Self::sandbox), with the clock of the engine going.
-    pub(in crate::wall) fn started(&self, options: SandboxOptions) -> Result<Sandbox, SandboxError> {
+    pub(crate) fn started(&self, options: SandboxOptions) -> Result<Sandbox, SandboxError> {
         self.sandbox(options)?.start()
     }
 
     /// True if walls are put up before a component is looked at.
-    pub(in crate::wall) fn has_walls(&self) -> bool {
+    pub(crate) fn has_walls(&self) -> bool {
         matches!(self, Self::Process)
     }
 }

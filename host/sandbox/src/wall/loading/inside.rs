@@ -40,11 +40,11 @@ const SHOWN_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
 const FILES_MAX: u64 = 128;
 
 /// The link to the host.
-pub(in crate::wall) struct Link<'p> {
-    pub(in crate::wall) peer: OwnedFd,
-    pub(in crate::wall) sender: Sender,
-    pub(in crate::wall) frames: Receiver,
-    pub(in crate::wall) place: &'p Place,
+pub(crate) struct Link<'p> {
+    pub(crate) peer: OwnedFd,
+    pub(crate) sender: Sender,
+    pub(crate) frames: Receiver,
+    pub(crate) place: &'p Place,
 }
 
 impl Link<'_> {
@@ -80,7 +80,7 @@ impl Link<'_> {
 }
 
 /// Compiles one component. The process is sealed before it is handed a byte of it.
-pub(in crate::wall) async fn compile(settings: CompileSettings, mut link: Link<'_>) -> Result<(), InsideError> {
+pub(crate) async fn compile(settings: CompileSettings, mut link: Link<'_>) -> Result<(), InsideError> {
     give_way(settings.gives_way);
     let entered = link.enter(settings.memory_bytes_max, message::file_bytes_max(settings.memory_bytes_max), None);
     let threads = threads(&settings)?;
@@ -154,11 +154,7 @@ fn compiled(
 }
 
 /// Links one component and lists its tools. Its code is mapped before the seal, and runs behind it.
-pub(in crate::wall) async fn list(
-    settings: LinkSettings,
-    fds: Vec<OwnedFd>,
-    mut link: Link<'_>,
-) -> Result<(), InsideError> {
+pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Link<'_>) -> Result<(), InsideError> {
     give_way(settings.gives_way);
     let code = fds.into_iter().next().map(File::from);
     let code = code.ok_or_else(|| InsideError::Message("its code did not come with it".to_owned()))?;

@@ -224,6 +224,8 @@ async fn callers_have_namespaces_of_their_own_whatever_a_process_says() {
     drop(call);
     // The host knows the caller as "tester", and the process knows no name.
     let store = Store::open(&folder.path().join("state"), "it", Duration::from_secs(60)).unwrap();
+    // Without it, the file may be closed between the opening and the reading.
+    let _visit = store.enter().unwrap();
     assert_eq!(store.get(&place("caller:tester", "b"), "mine").unwrap().unwrap(), b"1");
     assert_eq!(store.get(&place("", "b"), "mine").unwrap(), None);
 }

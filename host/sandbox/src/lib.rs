@@ -23,6 +23,7 @@
 //! | `secrets/` | secret values, and their redaction |
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine |
+//! | `files/` | the files that tools are granted: opened, counted, handed to sandbox processes |
 //! | `owned.rs` | folders that are made where they are missing, and their owner |
 //! | `bindings.rs` | the contract's generated types |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
@@ -32,6 +33,7 @@ mod caller;
 #[cfg(feature = "drill")]
 mod drill;
 mod engine;
+mod files;
 mod load;
 mod owned;
 mod run;
@@ -40,6 +42,7 @@ mod shape;
 mod wall;
 mod wasi;
 
+pub use files::{GrantedFiles, Identity};
 pub use load::cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
 pub use load::component::ToolComponent;
 pub use load::drafts::remove_abandoned as remove_abandoned_drafts;
@@ -66,6 +69,7 @@ pub use toolcell_wall::load::descriptions::{WitFile, WrittenDescriptions};
 pub use toolcell_wall::load::facts::{LeftOut, ShapeName};
 pub use toolcell_wall::load::inspection::Inspection;
 pub use toolcell_wall::message::ToolSchemas;
+pub use toolcell_wall::mounts::DEV_SOURCE;
 pub use toolcell_wall::pool_sizes::{AddressSpace, SLOT_RESETS, SandboxOptions};
 pub use toolcell_wall::report::{CallReport, Captured, ListedBeside};
 pub use toolcell_wall::sections::SectionDamage;
@@ -86,7 +90,7 @@ pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wall::process::{RemoteInstance, SandboxCall};
 pub use wall::required::RequiredWalls;
 pub use wall::reuse::ReusedInstance;
-pub use wasi::capabilities::{Capabilities, DEV_SOURCE, GrantSources, SecretProblem};
+pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::doors::CallDoors;
-pub use wasi::files::{GrantedFiles, HandedFiles, Identity};
 pub use wasi::grant_problem::{GrantNote, GrantProblem};
+pub use wasi::guest_grants::GuestGrants;

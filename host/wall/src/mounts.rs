@@ -3,6 +3,10 @@
 use serde::{Deserialize, Serialize};
 use toolcell_policy::Access;
 
+/// The variable in which a component that `toolcell dev` serves finds the project's files: JSON, an
+/// object of texts by path. The content of a file that is not UTF-8 is an array of its Base64.
+pub const DEV_SOURCE: &str = "TOOLCELL_DEV_SOURCE";
+
 /// A mount that is handed over.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MountFacts {

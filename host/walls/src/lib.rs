@@ -8,6 +8,7 @@
 //! | `background.rs` | threads that give way to others |
 //! | `door.rs` | frames for one operation that the host does for such a process |
 //! | `drill.rs` | the power of native code, in builds for tests |
+//! | `folder/` | folders that are handed over, counted by both sides |
 //! | `kernel/` | the walls a process puts around itself, and which of them a machine gives |
 //! | `link/` | frames and descriptors between two processes |
 //! | `memory_file.rs` | files in memory that one process writes and others read |
@@ -17,6 +18,7 @@ pub mod background;
 pub mod door;
 #[cfg(all(feature = "drill", target_os = "linux"))]
 pub mod drill;
+pub mod folder;
 pub mod kernel;
 pub mod link;
 pub mod memory_file;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use criterion::Criterion;
 use toolcell_policy::Limits;
-use toolcell_sandbox::{CallInput, Capabilities, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
+use toolcell_sandbox::{CallInput, GuestGrants, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
 
 use crate::guest::{ARGUMENTS, built, runtime};
 
@@ -12,7 +12,7 @@ use crate::guest::{ARGUMENTS, built, runtime};
 /// standard library.
 pub fn measure(criterion: &mut Criterion) {
     let (sandbox, limits, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), Limits::default(), runtime());
-    let capabilities = Capabilities::sealed("bench");
+    let capabilities = GuestGrants::sealed("bench");
     let mut group = criterion.benchmark_group("call on a fresh instance");
     for tool in ["tiny", "echo"] {
         let component = ToolComponent::load(&sandbox, &built(tool)).unwrap();

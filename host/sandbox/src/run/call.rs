@@ -14,7 +14,7 @@ use crate::run::store::Terms;
 use crate::run::warm::WarmInstances;
 use crate::shape::typed::Descriptions;
 use crate::shape::{Exports, Shape, ToolCall, dev_source};
-use crate::wasi::capabilities::Capabilities;
+use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::{Caller, NoCaller};
 use toolcell_wall::contract;
@@ -35,7 +35,7 @@ pub struct CallInput<'a> {
     pub limits: &'a Limits,
     /// The capabilities of this tool. An instance that was made ahead or is used again was made
     /// with them.
-    pub capabilities: &'a Arc<Capabilities>,
+    pub capabilities: &'a Arc<GuestGrants>,
     /// The sender of the call.
     pub caller: Arc<dyn Caller>,
     /// The source of its instance.
@@ -141,7 +141,7 @@ impl ToolComponent {
         if let Shape::Program(_) = self.tools() {
             return CallReport::without_running(Vec::new());
         }
-        let capabilities = Capabilities::sealed_with("", descriptions.dev_source.as_deref());
+        let capabilities = GuestGrants::sealed_with("", descriptions.dev_source.as_deref());
         let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
             Exports::Contract(functions) => functions.list_tools(store).await,
@@ -158,7 +158,7 @@ impl ToolComponent {
     pub(crate) async fn import_dev_source(&self, limits: &Limits, source: Option<&str>) -> CallReport<()> {
         let export = dev_source::export(self.inspection().exports());
         let Some((source, export)) = source.zip(export) else { return CallReport::without_running(()) };
-        let capabilities = Capabilities::sealed_with("", Some(source));
+        let capabilities = GuestGrants::sealed_with("", Some(source));
         let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         let report = run(self, terms, InstanceSource::Fresh, async |store, exports| match exports.instance() {
             Some(instance) => dev_source::load(store, instance, export).await,
@@ -178,7 +178,7 @@ impl ToolComponent {
                 return CallReport::without_running(Vec::new());
             }
         }
-        let capabilities = Capabilities::sealed_with("", dev_source);
+        let capabilities = GuestGrants::sealed_with("", dev_source);
         let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
             Exports::Contract(functions) => functions.list_prompts(store).await,
@@ -196,7 +196,7 @@ impl ToolComponent {
                 return CallReport::without_running(Vec::new());
             }
         }
-        let capabilities = Capabilities::sealed_with("", dev_source);
+        let capabilities = GuestGrants::sealed_with("", dev_source);
         let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
         run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
             Exports::Contract(functions) => functions.list_resources(store).await,

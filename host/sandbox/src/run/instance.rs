@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
     use crate::load::sandbox::Sandbox;
-    use crate::wasi::capabilities::Capabilities;
+    use crate::wasi::guest_grants::GuestGrants;
     use toolcell_wall::pool_sizes::SandboxOptions;
 
     /// A component of this number of core instances.
@@ -153,7 +153,7 @@ mod tests {
         for (instances, at_once) in [(1, true), (16, true), (17, false), (60, false)] {
             let component = component(&sandbox, instances);
             let slot = sandbox.slots().take_warm(component.slot_units()).unwrap();
-            let (limits, capabilities) = (Limits::default(), Capabilities::sealed("tool"));
+            let (limits, capabilities) = (Limits::default(), GuestGrants::sealed("tool"));
             let terms = Terms { limits: &limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
             let mut instance = Instance::empty(&component, &terms, slot).unwrap();
             {

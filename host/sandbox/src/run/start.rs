@@ -8,7 +8,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{InstancePre, Linker, LinkerInstance, ResourceType};
 
 use crate::run::store::{self, Terms};
-use crate::wasi::capabilities::Capabilities;
+use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::start_call::StartCall;
@@ -30,7 +30,7 @@ pub(crate) async fn try_alone(
     }
     let mut store = store::fresh(
         pre.engine(),
-        &Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) },
+        &Terms { limits, capabilities: &GuestGrants::sealed(""), caller: Arc::new(NoCaller) },
     )?;
     match linker.instantiate_async(&mut store, component).await {
         Ok(_) => Ok(Ok(())),
@@ -137,7 +137,7 @@ mod tests {
         let limits = Limits::default();
         for (parts, alone) in [(NOW, false), (ALONE, true)] {
             let component = component(parts);
-            let granted = Capabilities::sealed("granted");
+            let granted = GuestGrants::sealed("granted");
             let terms = Terms { limits: &limits, capabilities: &granted, caller: Arc::new(NoCaller) };
             let slot = SANDBOX.slots().take_warm(component.slot_units()).unwrap();
             let mut instance = Instance::empty(&component, &terms, slot).unwrap();
@@ -168,7 +168,7 @@ mod tests {
         };
         let budget = Arc::clone(&ahead.budget);
         let warm = WarmInstances::new(
-            WarmTool { component, limits: Limits::default(), capabilities: Capabilities::sealed("tool"), count: 2 },
+            WarmTool { component, limits: Limits::default(), capabilities: GuestGrants::sealed("tool"), count: 2 },
             ahead,
         );
         for _ in 0..100 {

@@ -5,14 +5,14 @@ use toolcell_policy::Limits;
 use wasmtime::{Engine, Store, Trap, UpdateDeadline};
 
 use crate::engine::fuel::HostFuel;
-use crate::wasi::capabilities::Capabilities;
+use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Caller;
 
 /// The terms that a guest runs on: limits, capabilities, and the caller that it runs for.
 pub(crate) struct Terms<'a> {
     pub(crate) limits: &'a Limits,
-    pub(crate) capabilities: &'a Arc<Capabilities>,
+    pub(crate) capabilities: &'a Arc<GuestGrants>,
     pub(crate) caller: Arc<dyn Caller>,
 }
 

@@ -12,7 +12,7 @@ use crate::load::component::ToolComponent;
 use crate::run::instance::Instance;
 use crate::run::start;
 use crate::run::store::Terms;
-use crate::wasi::capabilities::Capabilities;
+use crate::wasi::guest_grants::GuestGrants;
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::start_call::StartCall;
 
@@ -86,7 +86,7 @@ pub struct WarmTool {
     /// Its limits.
     pub limits: Limits,
     /// Its capabilities.
-    pub capabilities: Arc<Capabilities>,
+    pub capabilities: Arc<GuestGrants>,
     /// Instances that are kept ready.
     pub count: usize,
 }

@@ -95,12 +95,6 @@ impl Secrets {
         self.held.iter().map(|(secret, value)| (secret, value))
     }
 
-    /// Those that the guest gets, by name.
-    pub(crate) fn exposed(&self) -> impl Iterator<Item = (&str, &str)> {
-        let exposed = self.iter().filter(|(secret, _)| matches!(secret.delivery(), Delivery::Expose));
-        exposed.filter_map(|(secret, value)| Some((secret.name(), value.fixed()?.reveal())))
-    }
-
     /// Those that cannot be told from other text wherever they appear.
     pub(crate) fn short(&self) -> impl Iterator<Item = &Secret> {
         let is_short = |value: &HeldSecret| value.fixed().is_some_and(SecretValue::is_short);

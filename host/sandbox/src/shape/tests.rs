@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use toolcell_policy::{Limit, Limits};
 
 use crate::{
-    CallInput, CallReport, Capabilities, Descriptions, Failure, InstanceSource, LoadError, NoCaller, Sandbox,
+    CallInput, CallReport, Descriptions, Failure, GuestGrants, InstanceSource, LoadError, NoCaller, Sandbox,
     SandboxOptions, ShapeName, ToolComponent, contract,
 };
 
@@ -17,7 +17,7 @@ fn load(text: &str) -> Result<ToolComponent, LoadError> {
 }
 
 async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::CallResult> {
-    let (limits, capabilities) = (Limits::default(), Capabilities::sealed(""));
+    let (limits, capabilities) = (Limits::default(), GuestGrants::sealed(""));
     let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
     component
         .call_tool(CallInput {

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::quantity::show_bytes;
+use toolcell_walls::folder::{Amount, Counted};
 
 use super::process::SandboxProcess;
-use crate::wasi::files::{Amount, Counted, WrittenFolder};
+use crate::files::WrittenFolder;
 
 /// Interval at which the host counts, while calls run.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

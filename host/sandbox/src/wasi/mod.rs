@@ -15,7 +15,8 @@
 //!
 //! `doors/` is the way of these to the host, for a guest in a sandbox process.
 //!
-//! `capabilities.rs` makes a tool's grants ready at load; `state.rs` is the data of a call's store.
+//! `capabilities.rs` makes a tool's grants ready at load, and `guest_grants.rs` its guests' part of
+//! them; `state.rs` is the data of a call's store.
 //! A new interface has a file or a folder here, with its own `bindings.rs`, and two lines in
 //! `load/imports.rs`.
 pub(crate) mod capabilities;
@@ -24,6 +25,7 @@ pub(crate) mod config;
 pub(crate) mod doors;
 pub(crate) mod files;
 pub(crate) mod grant_problem;
+pub(crate) mod guest_grants;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod logging;

@@ -15,11 +15,11 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use crate::engine::fuel::HostFuel;
 use crate::engine::limiter::MemoryLimiter;
 use crate::run::asking::CallQuestions;
-use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Printer;
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
+use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::http::guest::{self as http, HttpHooks};
 use crate::wasi::keyvalue::guest::{KeyvalueView, OutsideState};
 use crate::wasi::net::guest::{OutsideNet, OutsideNetGuard};
@@ -38,7 +38,7 @@ pub(crate) struct CallState {
     /// The way to the state that the host keeps.
     outside_state: Option<OutsideState>,
     pub(crate) asking: CallQuestions,
-    capabilities: Arc<Capabilities>,
+    capabilities: Arc<GuestGrants>,
     /// Fuel of the host functions that were called.
     pub(crate) fuel: HostFuel,
     /// Random bytes of one request.
@@ -57,7 +57,7 @@ pub(crate) struct CallState {
 impl CallState {
     /// Anything that the grants do not name is absent: arguments, environment, preopens, sockets,
     /// name look-ups. Standard input is closed. Standard output and error go to the call's log.
-    pub(crate) fn new(limits: &Limits, capabilities: Arc<Capabilities>, caller: Arc<dyn Caller>) -> Self {
+    pub(crate) fn new(limits: &Limits, capabilities: Arc<GuestGrants>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
         let wasi = wasi_context(limits, &capabilities, &log);
         let mut table = ResourceTable::new();
@@ -123,7 +123,7 @@ impl CallState {
         if self.fuel.calls() == 0 {
             self.fuel.count_call();
         }
-        let (limits, sealed) = (Limits::default(), Capabilities::sealed(""));
+        let (limits, sealed) = (Limits::default(), GuestGrants::sealed(""));
         self.files = Files::new(Arc::clone(sealed.files()));
         self.wasi = wasi_context(&limits, &sealed, &self.log);
         (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
@@ -202,7 +202,7 @@ impl CallState {
     }
 
     /// A call of another tool begins, which reaches the same.
-    pub(crate) fn set_capabilities(&mut self, capabilities: &Arc<Capabilities>) {
+    pub(crate) fn set_capabilities(&mut self, capabilities: &Arc<GuestGrants>) {
         self.files.set_prepared(capabilities.files());
         self.capabilities = Arc::clone(capabilities);
         self.http = None;
@@ -229,12 +229,12 @@ impl CallState {
     }
 
     /// The capabilities of the tool.
-    pub(crate) fn capabilities(&self) -> &Arc<Capabilities> {
+    pub(crate) fn capabilities(&self) -> &Arc<GuestGrants> {
         &self.capabilities
     }
 }
 
-fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -> WasiCtx {
+fn wasi_context(limits: &Limits, capabilities: &GuestGrants, log: &LogBudget) -> WasiCtx {
     let mut builder = context_of(limits);
     builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
     for (name, value) in capabilities.environment() {
@@ -252,7 +252,7 @@ fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -
 
 /// The context of one run of a program: the component's fixed arguments and variables, and the
 /// run's own.
-fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunStreams) -> WasiCtx {
+fn program_context(limits: &Limits, capabilities: &GuestGrants, standard: RunStreams) -> WasiCtx {
     let RunStreams { invocation, printed } = standard;
     let mut builder = context_of(limits);
     builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));

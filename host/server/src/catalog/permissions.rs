@@ -53,9 +53,7 @@ impl<'a> ToolCapabilities<'a> {
             state_folder: &state,
             shared_state: None,
             name_servers: server.dns(),
-            behind_wall: None,
             observing: *observing,
-            dev_source: None,
         };
         // Tools that inherit a grant have the same problem.
         let mut add = |problem: Diagnostic| {

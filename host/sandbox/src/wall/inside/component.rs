@@ -1,10 +1,9 @@
 //! A component in a sandbox process, with the policy of its tools. Must not hold: calls.
 use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolcell_policy::{ComponentPolicy, Limits, Program, SecretSource, Source, parse};
+use toolcell_policy::{ComponentPolicy, Limits, Program, Source, parse};
 use toolcell_schema::SchemaTexts;
 use toolcell_wall::load::facts::ShapeName;
 
@@ -14,9 +13,8 @@ use crate::load::component::ToolComponent;
 use crate::load::sandbox::Sandbox;
 use crate::run::call::InstanceSource;
 use crate::run::warm::{WarmInstances, WarmSetup, WarmTool};
-use crate::secrets::{HeldSecret, SecretValue};
-use crate::wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 use crate::wasi::files::HandedFiles;
+use crate::wasi::guest_grants::{GuestGrants, HandedValues};
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::failure::Failure;
 use toolcell_wall::message::{HandedSecret, Load, ToolSchemas};
@@ -26,15 +24,10 @@ use toolcell_wall::report::CallReport;
 pub(super) struct Loaded {
     component: Arc<ToolComponent>,
     policy: ComponentPolicy,
-    variables: HashMap<String, String>,
-    dev_source: Option<String>,
-    /// Those that its guests hold, by their sources.
-    secrets: HashMap<String, SecretValue>,
-    observing: bool,
+    values: HandedValues,
     /// The schemas of its tools, by their names.
     schemas: HashMap<String, SchemaTexts>,
     budget: Budget,
-    files: HandedFiles,
     /// Made when they are first called.
     tools: Mutex<HashMap<String, Result<Arc<Tool>, String>>>,
 }
@@ -44,7 +37,7 @@ pub(super) struct Tool {
     /// As the component calls it.
     export: String,
     limits: Limits,
-    capabilities: Arc<Capabilities>,
+    capabilities: Arc<GuestGrants>,
     program: Option<Arc<Program>>,
     warm: Option<Arc<WarmInstances>>,
     checks: ToolChecks,
@@ -70,19 +63,21 @@ impl Loaded {
             first.unwrap_or_else(|| "its manifest is not valid".to_owned())
         })?;
         let policy = manifest.manifest.components().first().cloned().ok_or("its manifest names no component")?;
-        let secret = |secret: &HandedSecret| Ok((secret.source.clone(), SecretValue::new(secret.value())?));
-        let secrets: Result<_, &str> = load.secrets.iter().map(secret).collect();
+        let secret = |secret: &HandedSecret| (secret.source.clone(), secret.value());
+        let values = HandedValues {
+            variables: load.variables.iter().cloned().collect(),
+            secrets: load.secrets.iter().map(secret).collect(),
+            files,
+            dev_source: load.dev_source.clone(),
+            observing: load.observing,
+        };
         let component = ToolComponent::handed(sandbox, code, &load.facts).map_err(|error| error.to_string())?;
         Ok(Self {
             component: Arc::new(component),
             budget: Budget::new(policy.load().compile_time(), checks),
             schemas: schemas.into_iter().map(|schemas| (schemas.tool, schemas.texts)).collect(),
             policy,
-            variables: load.variables.iter().cloned().collect(),
-            dev_source: load.dev_source.clone(),
-            secrets: secrets.map_err(str::to_owned)?,
-            observing: load.observing,
-            files,
+            values,
             tools: Mutex::default(),
         })
     }
@@ -108,22 +103,7 @@ impl Loaded {
     }
 
     fn prepare(&self, name: &str, warm: &WarmSetup) -> Result<Tool, String> {
-        let nowhere = Path::new("");
-        let sources = GrantSources {
-            folder: nowhere,
-            variable: &|name| self.variables.get(name).cloned(),
-            secret: &|source| self.secret(source),
-            state_folder: nowhere,
-            shared_state: None,
-            name_servers: &[],
-            behind_wall: Some(&self.files),
-            observing: self.observing,
-            dev_source: self.dev_source.as_deref(),
-        };
-        let capabilities = Capabilities::prepare(&self.policy.tool_grants(name), &sources).map_err(|problems| {
-            let first = problems.into_iter().next().map(|problem| problem.message);
-            first.unwrap_or_else(|| "its grants cannot be given".to_owned())
-        })?;
+        let capabilities = GuestGrants::of(&self.policy.tool_grants(name), &self.values)?;
         let limits = *self.policy.tool_limits(name);
         let program = self.program(name);
         let count = self.policy.prewarm();
@@ -138,12 +118,6 @@ impl Loaded {
         let checks = ToolChecks::new(texts, !is_function, self.budget.clone());
         let export = self.policy.export_of(name).to_owned();
         Ok(Tool { export, limits, capabilities, program, warm, checks })
-    }
-
-    /// The value of a secret that its guests hold.
-    fn secret(&self, source: &SecretSource) -> Result<HeldSecret, SecretProblem> {
-        let missing = || ("its value stays with the host".to_owned(), String::new());
-        self.secrets.get(&source.to_string()).cloned().map(HeldSecret::Fixed).ok_or_else(missing)
     }
 
     /// The templates of a tool that runs a program.
@@ -163,7 +137,7 @@ impl Tool {
         &self.limits
     }
 
-    pub(super) fn capabilities(&self) -> &Arc<Capabilities> {
+    pub(super) fn capabilities(&self) -> &Arc<GuestGrants> {
         &self.capabilities
     }
 

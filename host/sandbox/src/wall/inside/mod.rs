@@ -18,6 +18,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use toolcell_policy::{Access, Limits};
+use toolcell_wall::mounts::MountFacts;
 use toolcell_walls::kernel::{self, Entered, Folder, Rights};
 use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 
@@ -25,7 +26,7 @@ use super::loading::inside::{self as loading, Link};
 use crate::load::sandbox::{Sandbox, SandboxError};
 use crate::run::call::{CallInput, GuestEnd, InstanceSource, KeptInstance};
 use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
-use crate::wasi::files::{HandedFiles, ScratchHome};
+use crate::wasi::files::{HandedFiles, ScratchFolder};
 use caller::RemoteCaller;
 use check_thread::CheckThread;
 use component::{Loaded, Tool};
@@ -34,7 +35,6 @@ pub use place::{run_sandbox_process, sandbox_threads};
 use toolcell_wall::contract::CallResult;
 use toolcell_wall::encoding::{self, EncodingError};
 use toolcell_wall::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
-use toolcell_wall::mounts::MountFacts;
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
@@ -122,7 +122,7 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
     };
     let entered = place.has_walls().then(|| enter(bound, peer.as_fd(), &loads, scratch.as_ref()));
     let mut inside = Inside::new(sandbox.start()?, settings.prewarm_bytes, link);
-    let scratch = scratch.map(ScratchHome::handed);
+    let scratch = scratch.map(ScratchFolder::handed);
     let checks = CheckThread::start().map_err(InsideError::Threads)?;
     for handed in loads {
         inside.load(handed, scratch.clone(), checks.clone())?;
@@ -294,7 +294,7 @@ impl Inside {
     fn load(
         &mut self,
         handed: Handed,
-        scratch: Option<Arc<ScratchHome>>,
+        scratch: Option<Arc<ScratchFolder>>,
         checks: CheckThread,
     ) -> Result<(), InsideError> {
         let Handed { load, code, mounts, schemas } = handed;

@@ -26,7 +26,7 @@ use toolcell_walls::process::{End, Process};
 use zeroize::Zeroizing;
 
 use super::group::ComponentNotice;
-use crate::wasi::files::ProcessScratch;
+use crate::files::ProcessScratch;
 use toolcell_wall::encoding;
 use toolcell_wall::message::{CallId, InstanceId, ToSandbox};
 

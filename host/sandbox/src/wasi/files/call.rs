@@ -282,27 +282,19 @@ impl Files {
     fn place_in_inner(&mut self, number: usize, rest: Vec<String>, slash: bool) -> Result<MountTarget, Refused> {
         let mount = self.mount(number)?;
         let pinned = rest.is_empty() || mount.holds_inner(&rest);
-        if mount.source.is_file() {
+        if let Source::Lent(lent) = &mount.source {
             if !rest.is_empty() || slash {
                 return Err(ErrorCode::NotDirectory.into());
             }
-            let (dir, path, lent) = match &mount.source {
-                Source::File { folder, name } => {
-                    let path = name.to_str().ok_or(ErrorCode::IllegalByteSequence)?;
-                    (Arc::clone(folder), path.to_owned(), None)
-                }
-                Source::Lent(lent) => (Arc::clone(&lent.dir), ".".to_owned(), Some(lent.clone())),
-                Source::Folder(_) | Source::Scratch(_) | Source::Virtual => return Err(ErrorCode::Io.into()),
-            };
             return Ok(MountTarget::MountedPath(MountedPath {
                 mount: number,
-                dir,
-                path,
+                dir: Arc::clone(&lent.dir),
+                path: ".".to_owned(),
                 account: mount.account.clone(),
                 at: rest,
                 plain: true,
                 pinned,
-                lent,
+                lent: Some(lent.clone()),
             }));
         }
         let plain = mount.is_plain();
@@ -326,7 +318,7 @@ impl Files {
         match &mount.source {
             Source::Folder(dir) => Ok((Arc::clone(dir), mount.account.clone())),
             Source::Scratch(_) => self.scratch_of(number),
-            Source::File { .. } | Source::Lent(_) => Err(ErrorCode::NotDirectory.into()),
+            Source::Lent(_) => Err(ErrorCode::NotDirectory.into()),
             Source::Virtual => Err(ErrorCode::NoEntry.into()),
         }
     }
@@ -336,8 +328,8 @@ impl Files {
             return Ok((Arc::clone(&scratch.dir), Some(scratch.account.clone())));
         }
         let Source::Scratch(quota) = self.mount(number)?.source else { return Err(ErrorCode::BadDescriptor.into()) };
-        let home = self.prepared.home().ok_or(ErrorCode::Io)?;
-        let scratch = Scratch::make(home, quota)?;
+        let folder = self.prepared.scratch().ok_or(ErrorCode::Io)?;
+        let scratch = Scratch::make(folder, quota)?;
         let made = (Arc::clone(&scratch.dir), Some(scratch.account.clone()));
         self.scratch.push((number, scratch));
         Ok(made)

@@ -1,84 +1,23 @@
-//! The facts about a file or folder that need no opening for more: kind, size, links, times,
-//! identity.
+//! The facts about a file or folder as guests see them, and the times that they set.
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
-use cap_std::fs::{Metadata, MetadataExt};
 use rustix::fs::FileType;
+use toolcell_walls::folder::Facts;
 
 use super::bindings::types::{DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, NewTimestamp};
 
-/// A device and a number on it: two names are of one file where these are equal.
-pub type Identity = (u64, u64);
-
-/// The operating system's facts about a file or folder.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    pub(crate) kind: FileType,
-    /// Bytes: for a sparse file its whole length, for a link the length of its text.
-    pub(crate) size: u64,
-    pub(crate) links: u64,
-    pub(crate) identity: Identity,
-    accessed: (i64, i64),
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl From<&Metadata> for Facts {
-    fn from(data: &Metadata) -> Self {
-        Self {
-            kind: FileType::from_raw_mode(data.mode()),
-            size: data.size(),
-            links: data.nlink(),
-            identity: (data.dev(), data.ino()),
-            accessed: (data.atime(), data.atime_nsec()),
-            modified: (data.mtime(), data.mtime_nsec()),
-            changed: (data.ctime(), data.ctime_nsec()),
-        }
-    }
-}
-
-impl Facts {
-    /// Of an open file.
-    pub(crate) fn of(file: &std::fs::File) -> std::io::Result<Self> {
-        Metadata::from_file(file).map(|data| Self::from(&data))
-    }
-
-    /// Bytes that count towards a quota: those of regular files, and the texts of links.
-    pub(crate) fn charged_bytes(&self) -> u64 {
-        match self.kind {
-            FileType::RegularFile | FileType::Symlink => self.size,
-            _ => 0,
-        }
-    }
-
-    pub(crate) fn is_file(&self) -> bool {
-        self.kind == FileType::RegularFile
-    }
-
-    pub(crate) fn is_folder(&self) -> bool {
-        self.kind == FileType::Directory
-    }
-
-    pub(crate) fn is_link(&self) -> bool {
-        self.kind == FileType::Symlink
-    }
-
-    pub(crate) fn stat(&self) -> DescriptorStat {
-        DescriptorStat {
-            type_: kind(self.kind),
-            link_count: self.links,
-            size: self.size,
-            data_access_timestamp: datetime(self.accessed),
-            data_modification_timestamp: datetime(self.modified),
-            status_change_timestamp: datetime(self.changed),
-        }
-    }
-
-    pub(crate) fn hash(&self) -> MetadataHashValue {
-        hash(&self.identity)
+/// The facts about a file, as a guest sees them.
+pub(crate) fn stat(facts: &Facts) -> DescriptorStat {
+    DescriptorStat {
+        type_: kind(facts.kind),
+        link_count: facts.links,
+        size: facts.size,
+        data_access_timestamp: datetime(facts.accessed),
+        data_modification_timestamp: datetime(facts.modified),
+        status_change_timestamp: datetime(facts.changed),
     }
 }
 
@@ -117,7 +56,8 @@ pub(crate) fn kind(kind: FileType) -> DescriptorType {
 
 /// WASI counts from 1970 on; an earlier time is not known to it.
 fn datetime((seconds, nanoseconds): (i64, i64)) -> Option<wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime> {
-    let (seconds, nanoseconds) = (u64::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?);
+    let seconds = u64::try_from(seconds).ok()?;
+    let nanoseconds = u32::try_from(nanoseconds).ok()?;
     Some(wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime { seconds, nanoseconds })
 }
 

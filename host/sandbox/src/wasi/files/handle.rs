@@ -3,8 +3,9 @@
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use toolcell_walls::folder::{Facts, Identity};
+
 use super::bindings::types::ErrorCode;
-use super::facts::{Facts, Identity};
 use super::ledger::Account;
 use super::permits::Permit;
 use super::refused::code;

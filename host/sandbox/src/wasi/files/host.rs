@@ -5,12 +5,14 @@ use std::sync::Arc;
 use toolcell_policy::FileAccess;
 use wasmtime::component::{HasData, Resource, ResourceTable};
 
+use toolcell_walls::folder::Facts;
+
 use super::bindings::preopens;
 use super::bindings::types::{self, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::devices::{Device, OpenDevice};
 use super::entries;
-use super::facts::{self, Facts};
+use super::facts;
 use super::handle::{PIECE_BYTES_MAX, Position};
 use super::listing::{self, Listing, Step};
 use super::mount::{MountTarget, MountedPath};
@@ -145,7 +147,7 @@ enum FoundEntry {
 impl FoundEntry {
     fn stat(&self) -> DescriptorStat {
         match self {
-            Self::Real(facts) => facts.stat(),
+            Self::Real(facts) => facts::stat(facts),
             Self::Virtual(..) => facts::stat_of_virtual(),
             Self::Device(device) => device.stat(),
         }
@@ -153,7 +155,7 @@ impl FoundEntry {
 
     fn hash(&self) -> MetadataHashValue {
         match self {
-            Self::Real(facts) => facts.hash(),
+            Self::Real(facts) => facts::hash(&facts.identity),
             Self::Virtual(mount, at) => facts::hash(&(mount, at)),
             Self::Device(device) => facts::hash(device),
         }

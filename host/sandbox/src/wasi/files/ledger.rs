@@ -4,38 +4,27 @@
 //!
 //! Order of locks: `names`, then the `writing` of one file. A writer takes the second alone.
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use cap_std::fs::Dir;
 use toolcell_policy::Quota;
-use toolcell_walls::link::Numbers;
+use toolcell_walls::folder::{self, Counts, Facts, Identity};
 
 use super::bindings::types::ErrorCode;
-use super::facts::{Facts, Identity};
 use super::handed::Lent;
 use super::handle::Handle;
-use super::measure::{self, Amount};
 
 /// Other programs may add and remove files as well. Their changes are seen when a guest is refused
 /// room, but not more often than this. A guest that asks in a loop must not keep the host counting.
 const RECOUNT_EVERY: Duration = Duration::from_secs(10);
 
-/// The tools of a component are loaded one after the other, and count a folder that they share
-/// once.
-const LOAD_WITHIN: Duration = Duration::from_secs(1);
-
-/// A folder that holds more than was counted: nothing is added until it has been.
-const UNCOUNTED: u64 = u64::MAX;
-
 /// The content of one folder of the host, and its open files.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    used: Used,
+    used: Counts,
     /// The largest number of files that any mount of the folder allows: the bound of a count.
     files_max: AtomicU64,
     /// Counts under way. They hold `names`, for as long as the disk takes.
@@ -43,27 +32,6 @@ pub(crate) struct Ledger {
     /// Somebody was refused room since the last count.
     refused: AtomicBool,
     names: Mutex<Names>,
-}
-
-/// The counts of a ledger. Those of a folder of the host are in memory that its sandbox processes
-/// have as well: all who write there share them.
-#[derive(Debug, Default)]
-struct Used {
-    own: (AtomicU64, AtomicU64),
-    shared: Option<Numbers>,
-}
-
-/// Counts in shared memory: bytes, then files.
-const SHARED_COUNTS: usize = 2;
-
-impl Used {
-    fn bytes(&self) -> &AtomicU64 {
-        self.shared.as_ref().and_then(|shared| shared.get(0)).unwrap_or(&self.own.0)
-    }
-
-    fn files(&self) -> &AtomicU64 {
-        self.shared.as_ref().and_then(|shared| shared.get(1)).unwrap_or(&self.own.1)
-    }
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +50,6 @@ struct OpenFile {
 #[derive(Clone, Debug)]
 pub(crate) enum Counted {
     Folder(Arc<Dir>),
-    File(Arc<Dir>, OsString),
     Lent(Lent),
     /// No other program writes here.
     Never,
@@ -99,28 +66,7 @@ pub(crate) struct Account {
 impl Account {
     /// The account of something new and empty, which is used once.
     pub(crate) fn private(quota: Quota) -> Self {
-        Self { ledger: Arc::new(Ledger::new(None)), quota, counted: Counted::Never }
-    }
-
-    /// The account of the resolved `path`: shared by all mounts of it in this process, and counted.
-    pub(crate) fn shared(path: &Path, quota: Quota, counted: Counted) -> std::io::Result<Self> {
-        static LEDGERS: LazyLock<Mutex<HashMap<PathBuf, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
-        let ledger = {
-            let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
-            ledgers.retain(|_, ledger| ledger.strong_count() > 0);
-            match ledgers.get(path).and_then(Weak::upgrade) {
-                Some(ledger) => ledger,
-                None => {
-                    // Without shared memory it is this process's alone, and cannot be handed over.
-                    let ledger = Arc::new(Ledger::new(Numbers::new(SHARED_COUNTS).ok()));
-                    ledgers.insert(path.to_owned(), Arc::downgrade(&ledger));
-                    ledger
-                }
-            }
-        };
-        let account = Self { ledger, quota, counted };
-        account.count(LOAD_WITHIN)?;
-        Ok(account)
+        Self { ledger: Arc::new(Ledger::new(Counts::default())), quota, counted: Counted::Never }
     }
 
     /// The account of a folder or file that the host handed over and has counted.
@@ -128,31 +74,17 @@ impl Account {
         Self { ledger: Arc::clone(ledger), quota, counted }
     }
 
-    /// The counts of its ledger, for a sandbox process.
-    pub(super) fn hand_over(&self) -> std::io::Result<OwnedFd> {
-        let shared = self.ledger.used.shared.as_ref().ok_or(std::io::ErrorKind::Unsupported)?;
-        shared.as_fd().try_clone_to_owned()
-    }
-
-    /// The most that the mount may hold.
-    pub(super) fn quota(&self) -> Quota {
-        self.quota
-    }
-
-    /// The used amount, where it could be counted.
-    pub(crate) fn used(&self) -> Option<Amount> {
-        let used = &self.ledger.used;
-        let (bytes, files) = (used.bytes().load(Ordering::Acquire), used.files().load(Ordering::Acquire));
-        (files != UNCOUNTED).then_some(Amount { bytes, files })
-    }
-
     /// Sets room aside, or says that there is none. Adding nothing is always possible.
     pub(crate) fn reserve(&self, bytes: u64, files: u64) -> Result<Reservation, ErrorCode> {
         let ledger = Arc::clone(&self.ledger);
         let mut reservation = Reservation { ledger, bytes: 0, files: 0 };
-        take(self.ledger.used.bytes(), bytes, self.quota.bytes)?;
+        if !self.ledger.used.take_bytes(bytes, self.quota.bytes) {
+            return Err(ErrorCode::InsufficientSpace);
+        }
         reservation.bytes = bytes;
-        take(self.ledger.used.files(), files, self.quota.files)?;
+        if !self.ledger.used.take_files(files, self.quota.files) {
+            return Err(ErrorCode::InsufficientSpace);
+        }
         reservation.files = files;
         Ok(reservation)
     }
@@ -182,6 +114,12 @@ impl Account {
         self.count(RECOUNT_EVERY).is_ok_and(|counted| counted)
     }
 
+    /// The used amount, where it could be counted.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> Option<folder::Amount> {
+        self.ledger.used.amount()
+    }
+
     /// As if the last count were long ago.
     #[cfg(test)]
     pub(super) fn forget_count(&self) {
@@ -201,7 +139,7 @@ impl Account {
 
     /// A file got shorter.
     pub(crate) fn give_back_bytes(&self, bytes: u64) {
-        give_back(self.ledger.used.bytes(), bytes);
+        self.ledger.used.give_back_bytes(bytes);
     }
 
     /// Counts anew, if the last count is older than `age`. The caller holds no lock of the ledger.
@@ -221,16 +159,13 @@ impl Account {
         let _still: Vec<MutexGuard<'_, ()>> =
             writing.iter().map(|writing| writing.lock().unwrap_or_else(PoisonError::into_inner)).collect();
         let amount = match &self.counted {
-            Counted::Folder(root) => measure::folder(root, files_max)?,
-            Counted::File(folder, name) => measure::file(folder, name)?,
+            Counted::Folder(root) => folder::folder(root, files_max)?,
             Counted::Lent(lent) => Some(lent.amount()?),
             Counted::Never => return Ok(false),
         };
         kept.extend(names.open.values().filter_map(|open| open.handles.iter().find_map(Weak::upgrade)));
         let nameless: u64 = kept.iter().map(|handle| handle.nameless_bytes()).sum();
-        let Amount { bytes, files } = amount.unwrap_or(Amount { bytes: UNCOUNTED, files: UNCOUNTED });
-        ledger.used.bytes().store(bytes.saturating_add(nameless), Ordering::Release);
-        ledger.used.files().store(files, Ordering::Release);
+        ledger.used.set(amount, nameless);
         drop(names);
         Ok(true)
     }
@@ -248,15 +183,20 @@ impl Account {
         if let Ok(facts) = Facts::of(file)
             && facts.links == 0
         {
-            give_back(self.ledger.used.bytes(), facts.charged_bytes());
+            self.ledger.used.give_back_bytes(facts.charged_bytes());
         }
     }
 }
 
 impl Ledger {
-    fn new(shared: Option<Numbers>) -> Self {
-        let (files_max, counts, refused) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-        Self { used: Used { own: Default::default(), shared }, files_max, counts, refused, names: Mutex::default() }
+    fn new(used: Counts) -> Self {
+        Self {
+            used,
+            files_max: AtomicU64::new(0),
+            counts: AtomicUsize::new(0),
+            refused: AtomicBool::new(false),
+            names: Mutex::default(),
+        }
     }
 
     /// The ledger of a folder that the host handed over: one for all of its mounts in this process.
@@ -269,7 +209,7 @@ impl Ledger {
         if let Some(ledger) = ledgers.get(&identity).and_then(Weak::upgrade) {
             return Ok(ledger);
         }
-        let ledger = Arc::new(Self::new(Some(Numbers::of(counts.into(), SHARED_COUNTS)?)));
+        let ledger = Arc::new(Self::new(Counts::handed(counts.into())?));
         ledgers.insert(identity, Arc::downgrade(&ledger));
         Ok(ledger)
     }
@@ -294,22 +234,6 @@ impl Drop for Count<'_> {
     fn drop(&mut self) {
         self.0.counts.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-fn take(counter: &AtomicU64, amount: u64, max: u64) -> Result<(), ErrorCode> {
-    if amount == 0 {
-        return Ok(());
-    }
-    let more = |used: u64| used.checked_add(amount).filter(|sum| *sum <= max);
-    counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).map_err(|_| ErrorCode::InsufficientSpace)?;
-    Ok(())
-}
-
-/// Never below nothing: another program may have made a file larger than was counted.
-fn give_back(counter: &AtomicU64, amount: u64) {
-    let less = |used: u64| Some(if used == UNCOUNTED { used } else { used.saturating_sub(amount) });
-    // The closure always gives a value, so this cannot fail.
-    let _ = counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
 }
 
 /// Room that was set aside; unused room is given back.
@@ -337,8 +261,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        give_back(self.ledger.used.bytes(), self.bytes);
-        give_back(self.ledger.used.files(), self.files);
+        self.ledger.used.give_back_bytes(self.bytes);
+        self.ledger.used.give_back_files(self.files);
     }
 }
 
@@ -367,10 +291,10 @@ impl NamesLock<'_> {
     /// open.
     pub(crate) fn removed(&self, facts: &Facts) {
         let ledger = &self.account.ledger;
-        give_back(ledger.used.files(), 1);
+        ledger.used.give_back_files(1);
         let held = facts.is_file() && facts.links <= 1 && self.names.open.contains_key(&facts.identity);
         if !held {
-            give_back(ledger.used.bytes(), facts.charged_bytes());
+            ledger.used.give_back_bytes(facts.charged_bytes());
         }
     }
 }

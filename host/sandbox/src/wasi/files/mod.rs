@@ -4,12 +4,11 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `prepared.rs` | mounts made ready at load |
+//! | `handed.rs`, `prepared.rs` | mounts as the host handed them over, and as they lie in a guest's tree |
 //! | `call.rs`, `mount.rs` | the files of one call, and the places of a guest's paths |
 //! | `open.rs`, `entries.rs`, `listing.rs` | opening, changing names, listing |
 //! | `handle.rs`, `streams.rs` | reading and writing |
-//! | `ledger.rs`, `measure.rs`, `permits.rs` | quotas, and permits for open files |
-//! | `handed.rs` | mounts on their way to a sandbox process |
+//! | `ledger.rs`, `permits.rs` | quotas, and permits for open files |
 //! | `scratch.rs` | space of the call's own |
 //! | `devices.rs` | the devices of a program |
 //! | `host.rs`, `interface.rs` | the functions of the interface, and their threads |
@@ -28,7 +27,6 @@ mod host;
 mod interface;
 mod ledger;
 mod listing;
-mod measure;
 mod mount;
 mod open;
 mod permits;
@@ -43,15 +41,12 @@ use wasmtime::component::Linker;
 
 pub use call::Descriptor;
 pub(crate) use call::Files;
-pub use facts::Identity;
-pub(crate) use handed::WrittenFolder;
-pub use handed::{GrantedFiles, HandedFiles};
+pub(crate) use handed::HandedFiles;
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;
-pub(crate) use measure::{Amount, Counted};
-pub(crate) use prepared::{Prepared, Surroundings};
+pub(crate) use prepared::Prepared;
 pub use refused::Refused;
-pub(crate) use scratch::{ProcessScratch, ScratchHome};
+pub(crate) use scratch::ScratchFolder;
 
 /// Offers `wasi:filesystem` to guests.
 pub(crate) fn add_to_linker<T: Send + 'static>(

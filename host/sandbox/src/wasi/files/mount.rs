@@ -5,15 +5,15 @@
 //! mount's folder. Where another mount, or a folder that no guest may see, lies inside, the path is
 //! resolved as text first, so that the longest guest path wins. Links are not followed there, as a
 //! text cannot tell their targets.
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
 use toolcell_policy::{FileAccess, FilePermit, Quota};
 
+use toolcell_walls::folder::Facts;
+
 use super::bindings::types::ErrorCode;
 use super::devices::Device;
-use super::facts::Facts;
 use super::handed::Lent;
 use super::ledger::Account;
 use super::refused::{Refused, code};
@@ -37,11 +37,7 @@ pub(crate) struct Mount {
 #[derive(Debug)]
 pub(crate) enum Source {
     Folder(Arc<Dir>),
-    File {
-        folder: Arc<Dir>,
-        name: OsString,
-    },
-    /// A single file that is open already, in a sandbox process.
+    /// A single file, which is open already.
     Lent(Lent),
     Scratch(Quota),
     /// A folder on no disk.
@@ -51,7 +47,7 @@ pub(crate) enum Source {
 impl Source {
     /// True of a single file.
     pub(crate) fn is_file(&self) -> bool {
-        matches!(self, Self::File { .. } | Self::Lent(_))
+        matches!(self, Self::Lent(_))
     }
 }
 

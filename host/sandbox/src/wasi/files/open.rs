@@ -6,10 +6,11 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
 use toolcell_policy::{FileAccess, FilePermit};
 
+use toolcell_walls::folder::Facts;
+
 use super::bindings::types::{DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::devices::{Device, OpenDevice};
-use super::facts::Facts;
 use super::handle::{Handle, single};
 use super::ledger::{Account, NamesLock};
 use super::mount::{MountTarget, MountedPath};

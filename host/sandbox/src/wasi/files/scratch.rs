@@ -1,142 +1,31 @@
-//! Scratch space: a folder of the call's own among the host's temporary files. It is made when the
-//! guest first uses it and removed with the call, even if the call fails.
+//! Scratch space: a folder of the call's own. It is made when the guest first uses it and removed
+//! with the call, even if the call fails.
 //!
 //! It lies on the disk and not in memory, so that one implementation of files, quotas and refusals
-//! serves both it and the mounts. All of it lies in one folder per user, `toolcell-UID`, which only
-//! this user may enter and which no mount shows. In it, each process has a home that it keeps
-//! locked. The next process that makes its own home removes those of processes that are gone.
-//!
-//! A sandbox process is handed a folder in the home of its host, which the host removes when the
-//! process has ended, however it did.
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+//! serves both it and the mounts. It lies in a folder that the host handed to this process, and
+//! removes when the process has ended.
+use std::io::Result;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, MetadataExt, OpenOptions, OpenOptionsExt};
-use rustix::fs::OFlags;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 use toolcell_policy::Quota;
+use toolcell_walls::folder::remove;
 
 use super::ledger::Account;
 
-/// The file whose lock says that a folder is in use.
-const LOCK: &str = ".lock";
-
-/// Homes of processes that are gone, removed at once by one that starts; the next one goes on.
-const STALE_HOMES_MAX: usize = 64;
-
-/// Names that are held at once while a folder is removed.
-const REMOVED_AT_ONCE: usize = 1024;
-
-/// The folder of all scratch space of this user.
-pub(crate) fn place() -> PathBuf {
-    let folder = std::env::temp_dir();
-    let folder = folder.canonicalize().unwrap_or(folder);
-    folder.join(format!("toolcell-{}", rustix::process::geteuid().as_raw()))
-}
-
-/// The scratch space of this process.
+/// The folder for the scratch space of all calls of this process.
 #[derive(Debug)]
-pub(crate) struct ScratchHome {
+pub(crate) struct ScratchFolder {
     dir: Dir,
-    own: Option<OwnHome>,
     next: AtomicU64,
 }
 
-/// A home that this process made, and removes.
-#[derive(Debug)]
-struct OwnHome {
-    users: Dir,
-    name: String,
-    /// Held as long as the home is.
-    _lock: File,
-}
-
-impl ScratchHome {
-    /// The home of this process, made at first use.
-    pub(crate) fn obtain() -> Result<Arc<Self>> {
-        static HOME: Mutex<Weak<ScratchHome>> = Mutex::new(Weak::new());
-        let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(home) = home.upgrade() {
-            return Ok(home);
-        }
-        let made = Arc::new(Self::make(&place())?);
-        *home = Arc::downgrade(&made);
-        Ok(made)
-    }
-
-    fn make(place: &Path) -> Result<Self> {
-        let users = users_folder(place)?;
-        // Nobody sweeps between making a home and locking it.
-        let turn = open_lock(&users)?;
-        turn.lock()?;
-        sweep(&users);
-        let name = format!("{:016x}", getrandom::u64().map_err(Error::other)?);
-        users.create_dir_with(&name, &private())?;
-        let dir = users.open_dir(&name)?;
-        let lock = open_lock(&dir)?;
-        lock.try_lock()?;
-        Ok(Self { dir, own: Some(OwnHome { users, name, _lock: lock }), next: AtomicU64::new(0) })
-    }
-
-    /// A home in this place.
-    #[cfg(test)]
-    pub(super) fn at(place: &Path) -> Arc<Self> {
-        Arc::new(Self::make(place).unwrap_or_else(|error| panic!("{error}")))
-    }
-
-    /// The home of a sandbox process, which its host made and removes.
-    pub(crate) fn handed(dir: std::os::fd::OwnedFd) -> Arc<Self> {
-        Arc::new(Self { dir: Dir::from_std_file(dir.into()), own: None, next: AtomicU64::new(0) })
-    }
-
-    /// A folder in it for a sandbox process.
-    pub(crate) fn of_process(self: &Arc<Self>) -> Result<Arc<ProcessScratch>> {
-        let name = format!("p{}", self.next.fetch_add(1, Ordering::Relaxed));
-        self.dir.create_dir_with(&name, &private())?;
-        let dir = self.dir.open_dir(&name)?;
-        Ok(Arc::new(ProcessScratch { home: Arc::clone(self), dir, name, removed: AtomicBool::new(false) }))
-    }
-}
-
-impl Drop for ScratchHome {
-    fn drop(&mut self) {
-        let Some(own) = &self.own else { return };
-        // Calls hold the home, so only the lock is left in it. A later process sweeps leftovers.
-        let _ = self.dir.remove_file(LOCK);
-        let _ = own.users.remove_dir(&own.name);
-    }
-}
-
-/// The scratch space of a sandbox process, as its host has it.
-#[derive(Debug)]
-pub(crate) struct ProcessScratch {
-    home: Arc<ScratchHome>,
-    dir: Dir,
-    name: String,
-    removed: AtomicBool,
-}
-
-impl ProcessScratch {
-    pub(crate) fn dir(&self) -> &Dir {
-        &self.dir
-    }
-
-    /// Removes it with all that is in it. The process has ended.
-    pub(crate) fn remove(&self) {
-        if !self.removed.swap(true, Ordering::AcqRel) {
-            // Leftovers, such as on a disk that fails, are swept by a later process.
-            drop(remove(&self.home.dir, self.name.clone()));
-        }
-    }
-}
-
-impl Drop for ProcessScratch {
-    fn drop(&mut self) {
-        self.remove();
+impl ScratchFolder {
+    /// As the host handed it over.
+    pub(crate) fn handed(dir: OwnedFd) -> Arc<Self> {
+        Arc::new(Self { dir: Dir::from_std_file(dir.into()), next: AtomicU64::new(0) })
     }
 }
 
@@ -145,126 +34,46 @@ impl Drop for ProcessScratch {
 pub(crate) struct Scratch {
     pub(crate) dir: Arc<Dir>,
     pub(crate) account: Account,
-    home: Arc<ScratchHome>,
+    folder: Arc<ScratchFolder>,
     name: String,
 }
 
 impl Scratch {
     /// Empty space with this quota.
-    pub(crate) fn make(home: &Arc<ScratchHome>, quota: Quota) -> Result<Self> {
-        let name = home.next.fetch_add(1, Ordering::Relaxed).to_string();
-        home.dir.create_dir_with(&name, &private())?;
-        let dir = Arc::new(home.dir.open_dir(&name)?);
-        Ok(Self { dir, account: Account::private(quota), home: Arc::clone(home), name })
+    pub(crate) fn make(folder: &Arc<ScratchFolder>, quota: Quota) -> Result<Self> {
+        let name = folder.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        folder.dir.create_dir_with(&name, &private)?;
+        let dir = Arc::new(folder.dir.open_dir(&name)?);
+        Ok(Self { dir, account: Account::private(quota), folder: Arc::clone(folder), name })
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let (home, name) = (Arc::clone(&self.home), std::mem::take(&mut self.name));
-        // Leftovers, such as on a disk that fails, are swept by a later process.
-        let remove = move || drop(remove(&home.dir, name));
+        let folder = Arc::clone(&self.folder);
+        let name = std::mem::take(&mut self.name);
+        // The host removes leftovers with the folder.
+        let remove = move || drop(remove(&folder.dir, &name));
         match tokio::runtime::Handle::try_current() {
-            // There may be thousands of files in it. A sandbox process has one thread for calls.
-            Ok(runtime) if self.home.own.is_none() => drop(runtime.spawn_blocking(remove)),
-            _ => remove(),
+            // There may be thousands of files in it, and one thread serves all calls.
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
         }
     }
-}
-
-fn private() -> DirBuilder {
-    let mut builder = DirBuilder::new();
-    builder.mode(0o700);
-    builder
-}
-
-/// Opens the folder of this user's scratch space. It lies where everybody may make one, so its
-/// owner and rights are looked at.
-fn users_folder(place: &Path) -> Result<Dir> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    match std::fs::DirBuilder::new().mode(0o700).create(place) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::DIRECTORY).bits()).unwrap_or_default();
-    let dir = Dir::from_std_file(std::fs::OpenOptions::new().read(true).custom_flags(flags).open(place)?);
-    let data = dir.dir_metadata()?;
-    if data.uid() != rustix::process::geteuid().as_raw() || data.mode() & 0o077 != 0 {
-        let text = format!("{} is not a folder that only this user may enter", place.display());
-        return Err(Error::new(ErrorKind::PermissionDenied, text));
-    }
-    Ok(dir)
-}
-
-fn open_lock(dir: &Dir) -> Result<File> {
-    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).mode(0o600).custom_flags(flags);
-    Ok(dir.open_with(LOCK, &options)?.into_std())
-}
-
-/// Removes homes that no process holds. Failures are left for another time.
-fn sweep(users: &Dir) {
-    let Ok(entries) = users.entries() else { return };
-    for entry in
-        entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).take(STALE_HOMES_MAX)
-    {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let Ok(home) = users.open_dir(&name) else { continue };
-        if open_lock(&home).is_ok_and(|lock| lock.try_lock().is_ok()) {
-            let _ = remove(users, name);
-        }
-    }
-}
-
-/// Removes a folder with all that is in it. Folders inside it are first moved out beside it, so
-/// that their depth, which guests choose, costs neither stack nor open files.
-fn remove(home: &Dir, name: String) -> Result<()> {
-    let mut moved = 0_u64;
-    let mut left = vec![name.clone()];
-    while let Some(current) = left.pop() {
-        let dir = home.open_dir(&current)?;
-        loop {
-            let entries: Vec<(OsString, bool)> = dir
-                .entries()?
-                .take(REMOVED_AT_ONCE)
-                .map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?.is_dir()))))
-                .collect::<Result<_>>()?;
-            if entries.is_empty() {
-                break;
-            }
-            for (entry, is_folder) in entries {
-                if is_folder {
-                    let aside = format!("{name}.{moved}");
-                    moved += 1;
-                    dir.rename(&entry, home, &aside)?;
-                    left.push(aside);
-                } else {
-                    dir.remove_file(&entry)?;
-                }
-            }
-        }
-        home.remove_dir(&current)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
+    #![allow(clippy::unwrap_used)]
     use super::*;
-
-    fn quota() -> Quota {
-        Quota { bytes: 1 << 20, files: 10_000 }
-    }
 
     #[test]
     fn what_a_call_leaves_is_gone_with_it_however_deep() {
         let base = tempfile::tempdir().unwrap();
-        let place = base.path().join("toolcell-test");
-        let home = Arc::new(ScratchHome::make(&place).unwrap());
-        let scratch = Scratch::make(&home, quota()).unwrap();
+        let folder = ScratchFolder::handed(std::fs::File::open(base.path()).unwrap().into());
+        let scratch = Scratch::make(&folder, Quota { bytes: 1 << 20, files: 10_000 }).unwrap();
         let mut dir = scratch.dir.try_clone().unwrap();
         for depth in 0..2_000 {
             dir.write("file", b"x").unwrap();
@@ -274,36 +83,6 @@ mod tests {
             dir = dir.open_dir("sub").unwrap();
         }
         drop(scratch);
-        let left: Vec<_> = home.dir.entries().unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, [LOCK]);
-        drop(home);
-        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1, "nothing but the lock of the place stays");
-    }
-
-    #[test]
-    fn a_home_whose_process_is_gone_is_swept_and_one_in_use_is_not() {
-        let base = tempfile::tempdir().unwrap();
-        let place = base.path().join("toolcell-test");
-        let used = ScratchHome::make(&place).unwrap();
-        let users = users_folder(&place).unwrap();
-        users.create_dir_with("stale", &private()).unwrap();
-        users.create_dir("stale/7").unwrap();
-        users.write("stale/7/data", b"left behind").unwrap();
-        let _next = ScratchHome::make(&place).unwrap();
-        assert!(!users.exists("stale"));
-        assert!(users.exists(&used.own.as_ref().unwrap().name));
-    }
-
-    #[test]
-    fn a_place_that_others_may_enter_is_not_used() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let base = tempfile::tempdir().unwrap();
-        let place = base.path().join("toolcell-test");
-        std::fs::create_dir(&place).unwrap();
-        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(ScratchHome::make(&place).unwrap_err().kind(), ErrorKind::PermissionDenied);
-        let link = base.path().join("toolcell-link");
-        std::os::unix::fs::symlink(base.path(), &link).unwrap();
-        assert!(ScratchHome::make(&link).is_err());
+        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0);
     }
 }

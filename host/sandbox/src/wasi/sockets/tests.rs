@@ -26,6 +26,7 @@ use super::guest::bindings::wasi::sockets::{tcp_create_socket, udp_create_socket
 use super::guest::tcp::TcpSocket;
 use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::doors::testing::TestDoors;
+use crate::wasi::guest_grants::{GuestGrants, HandedValues};
 use crate::wasi::net::testing::NameServer;
 use crate::wasi::sockets::guest::bindings::wasi::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream as _};
 use crate::wasi::state::CallState;
@@ -54,9 +55,7 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
     };
     let folder = tempfile::tempdir().unwrap();
     let sources = GrantSources {
-        behind_wall: None,
         observing: false,
-        dev_source: None,
         folder: folder.path(),
         variable: &|_| None,
         secret: &|_| Err((String::new(), String::new())),
@@ -64,15 +63,15 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
         shared_state: None,
         name_servers,
     };
-    let prepared = |network: &str| {
-        let manifest = manifest(network);
-        let component = manifest.component("it").unwrap();
-        let capabilities = Capabilities::prepare(&component.tool_grants("tool"), &sources);
-        (capabilities.unwrap_or_else(|p| panic!("{p:?}")), *component.tool_limits("tool"))
-    };
-    let (capabilities, limits) = prepared(network);
-    let doors = TestDoors::new(&capabilities, &limits);
-    let (process, _) = prepared("");
+    let granted = manifest(network);
+    let component = granted.component("it").unwrap();
+    let capabilities = Capabilities::prepare(&component.tool_grants("tool"), &sources);
+    let limits = *component.tool_limits("tool");
+    let doors = TestDoors::new(&capabilities.unwrap_or_else(|p| panic!("{p:?}")), &limits);
+    // What native code in the process makes of its grants decides nothing.
+    let process = manifest("");
+    let process = process.component("it").unwrap().tool_grants("tool");
+    let process = GuestGrants::of(&process, &HandedValues::default()).unwrap();
     Call { state: CallState::new(&limits, process, doors.caller()), doors }
 }
 

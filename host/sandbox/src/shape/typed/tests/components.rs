@@ -10,7 +10,7 @@ use super::super::ty::{Int, Ty, TyId, Types};
 use super::super::{Descriptions, encode};
 use super::generate::{any_type, any_value, is_out_of_range, spoil};
 use super::{Dice, Random};
-use crate::{CallInput, Capabilities, Failure, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
+use crate::{CallInput, Failure, GuestGrants, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
 
 /// Functions of one component.
 const FUNCTIONS: usize = 8;
@@ -159,7 +159,7 @@ impl Loaded {
     }
 
     async fn call(&self, number: usize, arguments: &Value) -> Result<String, Failure> {
-        let (limits, capabilities) = (Limits::default(), Capabilities::sealed(""));
+        let (limits, capabilities) = (Limits::default(), GuestGrants::sealed(""));
         let (tool, arguments_json) = (&*format!("same_{number}"), &*arguments.to_string());
         let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
         let program = None;

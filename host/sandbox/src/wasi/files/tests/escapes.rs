@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::super::bindings::types::{DescriptorType, NewTimestamp};
-use super::super::facts::Facts;
+use super::super::facts;
 use super::*;
+use toolcell_walls::folder::Facts;
 
 /// The content of every file outside of the mount.
 const SECRET: &str = "nobody may read this";
@@ -110,7 +111,7 @@ impl Ground {
             .chain(others.map(PathBuf::from))
             .chain([self.base.path().to_owned()])
             .filter_map(|path| std::fs::File::open(path).ok())
-            .map(|file| Facts::of(&file).unwrap().hash().lower)
+            .map(|file| facts::hash(&Facts::of(&file).unwrap().identity).lower)
             .collect()
     }
 }

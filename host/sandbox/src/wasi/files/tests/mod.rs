@@ -11,7 +11,7 @@ mod quotas;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{Denial, Mount, Source};
+use toolcell_policy::{Denial, Manifest, Mount, Source};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
@@ -20,7 +20,9 @@ use super::bindings::types::{DescriptorFlags, ErrorCode, Host as _, HostDescript
 use super::host::NewTimes;
 use super::listing::Step;
 use super::open::OpenRequest;
-use super::{Descriptor, Files, FilesView, Prepared, Refused, Surroundings};
+use super::{Descriptor, Files, FilesView, HandedFiles, Prepared, Refused, ScratchFolder};
+use crate::files::{GrantedFiles, ProcessScratch};
+use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::grant_problem::GrantProblem;
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::denials::Denials;
@@ -30,18 +32,54 @@ const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
 const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
 const CREATE: OpenFlags = OpenFlags::CREATE;
 
-/// The mounts that a `filesystem` table grants.
-fn grants(table: &str) -> Vec<Mount> {
+/// The manifest of a component with this `filesystem` table.
+fn manifest(table: &str) -> Manifest {
     let text = format!("version = 1\n[components.t]\nsource = \"t.wasm\"\n[components.t.filesystem]\n{table}\n");
     let parsed = toolcell_policy::parse(&Source { name: "toolcell.toml", text: &text });
-    let manifest = parsed.unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
-    manifest.components()[0].grants().files().to_vec()
+    parsed.unwrap_or_else(|problems| panic!("{problems:?}")).manifest
 }
 
-/// Makes a table's mounts ready for a manifest in `folder`.
-fn prepare(folder: &Path, table: &str) -> Result<Arc<Prepared>, Vec<GrantProblem>> {
+/// The mounts that a table grants.
+fn grants(table: &str) -> Vec<Mount> {
+    manifest(table).components()[0].grants().files().to_vec()
+}
+
+/// The host's side of a table, for a manifest in `folder`.
+fn opened(folder: &Path, table: &str) -> Result<Arc<Capabilities>, Vec<GrantProblem>> {
     let state = folder.join(".toolcell");
-    Prepared::new(&grants(table), &Surroundings { folder, hidden: &[&state] }, None)
+    let sources = GrantSources {
+        folder,
+        variable: &|_| None,
+        secret: &|_| Err((String::new(), String::new())),
+        state_folder: &state,
+        shared_state: None,
+        name_servers: &[],
+        observing: false,
+    };
+    Capabilities::prepare(manifest(table).components()[0].grants(), &sources)
+}
+
+/// The guest's side, with what went over.
+fn handed(files: &GrantedFiles, table: &str, scratch: Option<Arc<ScratchFolder>>) -> Arc<Prepared> {
+    let handed = HandedFiles::new(files.hand_over().unwrap(), scratch).unwrap();
+    Prepared::handed(&grants(table), &handed, None).unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+/// A table's mounts at both ends.
+struct Mounted {
+    opened: Arc<Capabilities>,
+    prepared: Arc<Prepared>,
+    /// The scratch space of its process, while there is one.
+    scratch: Option<Arc<ProcessScratch>>,
+}
+
+/// Makes a table's mounts ready for a manifest in `folder`, at both ends.
+fn prepare(folder: &Path, table: &str) -> Result<Mounted, Vec<GrantProblem>> {
+    let opened = opened(folder, table)?;
+    let files = GrantedFiles::of([&*opened]);
+    let scratch = files.scratch_home().map(|home| home.of_process().unwrap());
+    let space = scratch.as_ref().map(|scratch| ScratchFolder::handed(scratch.dir().try_clone().unwrap().into()));
+    Ok(Mounted { opened, prepared: handed(&files, table, space), scratch })
 }
 
 /// A guest in the middle of a call.
@@ -49,17 +87,21 @@ struct Guest {
     files: Files,
     table: ResourceTable,
     denials: Denials,
+    /// Removed behind the files of the call.
+    _scratch: Option<Arc<ProcessScratch>>,
 }
 
 impl Guest {
     /// With the mounts of a table, in a manifest in `folder`.
     fn with(folder: &Path, table: &str) -> Self {
-        Self::of(&prepare(folder, table).unwrap_or_else(|problems| panic!("{problems:?}")))
+        let Mounted { prepared, scratch, .. } =
+            prepare(folder, table).unwrap_or_else(|problems| panic!("{problems:?}"));
+        Self { _scratch: scratch, ..Self::of(&prepared) }
     }
 
     fn of(prepared: &Arc<Prepared>) -> Self {
         let denials = Denials::new(Arc::new(NoCaller));
-        Self { files: Files::new(Arc::clone(prepared)), table: ResourceTable::new(), denials }
+        Self { files: Files::new(Arc::clone(prepared)), table: ResourceTable::new(), denials, _scratch: None }
     }
 
     fn view(&mut self) -> FilesView<'_> {

@@ -106,16 +106,27 @@ fn a_single_file_is_mounted_without_its_neighbours() {
 
 #[test]
 fn a_mounted_file_that_becomes_a_link_or_a_pipe_is_not_opened() {
+    const TABLE: &str = r#""/conf" = { path = "conf" }"#;
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("conf", "conf"), ("secret", "secret")]);
-    let mut guest = Guest::with(folder.path(), r#""/conf" = { path = "conf" }"#);
-    let root = guest.root("/");
+    let opened = opened(folder.path(), TABLE).unwrap();
+    let files = GrantedFiles::of([&*opened]);
+    let read = || {
+        let mut guest = Guest::of(&handed(&files, TABLE, None));
+        let root = guest.root("/");
+        text(&mut guest, root, "conf")
+    };
     std::fs::write(folder.path().join("next"), "newer").unwrap();
     std::fs::rename(folder.path().join("next"), folder.path().join("conf")).unwrap();
-    assert_eq!(text(&mut guest, root, "conf").unwrap(), "newer", "a file that is replaced is read anew");
+    assert_eq!(read().unwrap(), "newer", "a file that is replaced is read anew");
     std::fs::remove_file(folder.path().join("conf")).unwrap();
     std::os::unix::fs::symlink("secret", folder.path().join("conf")).unwrap();
-    assert_eq!(text(&mut guest, root, "conf"), Err(ErrorCode::Loop));
+    assert_eq!(read(), Err(ErrorCode::NoEntry), "a link is not followed");
+    std::fs::remove_file(folder.path().join("conf")).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let pipe = folder.path().join("conf");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert_eq!(read(), Err(ErrorCode::NoEntry), "a pipe is not opened");
 }
 
 #[test]
@@ -136,7 +147,7 @@ fn the_hosts_own_folders_are_shown_by_no_mount() {
     let mut guest = Guest::with(folder.path(), &format!("{temporary}\n\"/tmp\" = {{ scratch = \"4KiB\" }}"));
     let (tmp, all) = (guest.root("/tmp"), guest.root("/t"));
     guest.create(tmp, "private").unwrap();
-    let own = super::super::scratch::place();
+    let own = crate::files::scratch::place();
     let own = own.file_name().unwrap().to_str().unwrap();
     assert!(!guest.list(all).unwrap().iter().any(|name| name == own));
     assert_eq!(guest.open(all, own), Err(ErrorCode::NoEntry));
@@ -178,9 +189,9 @@ fn a_missing_folder_is_made_where_the_manifest_says_so_and_a_link_is_told_of() {
     assert!(folder.path().join("new/out/file").exists());
     std::os::unix::fs::symlink("new/out", folder.path().join("link")).unwrap();
     let prepared = prepare(folder.path(), r#""/in" = { path = "link" }"#).unwrap();
-    assert!(prepared.notes()[0].message.contains("is a link"));
+    assert!(prepared.opened.notes()[0].message.contains("is a link"));
     std::fs::remove_file(folder.path().join("link")).unwrap();
-    let mut guest = Guest::of(&prepared);
+    let mut guest = Guest::of(&prepared.prepared);
     let root = guest.root("/in");
     assert_eq!(guest.list(root).unwrap(), ["file"]);
 }
@@ -229,7 +240,7 @@ fn mounts_cost_a_call_little() {
     let prepared = prepare(folder.path(), &format!("{table}\"/tmp\" = {{ scratch = \"4KiB\" }}")).unwrap();
     let best = (0..1_000).map(|_| {
         let started = std::time::Instant::now();
-        let mut guest = Guest::of(&prepared);
+        let mut guest = Guest::of(&prepared.prepared);
         assert_eq!(guest.roots().len(), 4);
         drop(guest);
         started.elapsed()

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::bindings::types::HostDescriptor;
 use super::super::ledger::Account;
-use super::super::measure::{self, Amount};
 use super::*;
+use toolcell_walls::folder::Amount;
 
 const TABLE: &str = r#""/out" = { path = "out", access = "write", quota = "1KiB", files = 4, create = true }"#;
 
@@ -210,7 +210,7 @@ fn writers_at_once_never_exceed_the_quota_together() {
             .map(|call| {
                 let prepared = &prepared;
                 scope.spawn(move || {
-                    let mut guest = Guest::of(prepared);
+                    let mut guest = Guest::of(&prepared.prepared);
                     let out = guest.root("/out");
                     let mut written = 0;
                     let shared = guest.create(out, "shared").unwrap();
@@ -242,7 +242,7 @@ fn writers_at_once_never_exceed_the_quota_together() {
     assert!(written > 0);
     let most = most.load(Ordering::SeqCst);
     assert!((1..=40).contains(&most), "{most}");
-    let account = prepared.mounts()[0].account.as_ref().unwrap();
+    let account = prepared.prepared.mounts()[0].account.as_ref().unwrap();
     let counted = account.used().unwrap();
     let held = held(place);
     assert!(held.bytes <= 100 << 10, "{held:?}");
@@ -254,7 +254,7 @@ fn held(place: &Path) -> Amount {
     loop {
         let dir = cap_std::fs::Dir::open_ambient_dir(place, cap_std::ambient_authority()).unwrap();
         // A name may go while it is counted.
-        if let Ok(Some(amount)) = measure::folder(&dir, 1_000) {
+        if let Ok(Some(amount)) = toolcell_walls::folder::folder(&dir, 1_000) {
             return amount;
         }
     }
@@ -275,7 +275,7 @@ fn what_is_there_at_load_counts_and_so_does_what_others_remove() {
     std::fs::remove_file(folder.path().join("out/sub/big")).unwrap();
     assert_eq!(guest.write(file, 1023, 0), Err(FULL), "it is not counted at every write");
     let again = prepare(folder.path(), TABLE).unwrap();
-    again.mounts()[0].account.as_ref().unwrap().count(std::time::Duration::ZERO).unwrap();
+    again.prepared.mounts()[0].account.as_ref().unwrap().count(std::time::Duration::ZERO).unwrap();
     assert_eq!(guest.write(file, 1023, 0), Ok(1023), "a later count is seen by running calls as well");
 }
 
@@ -345,8 +345,8 @@ fn a_folder_that_holds_too_much_is_loaded_and_only_shrinks() {
         std::fs::write(folder.path().join(format!("out/{name}")), "x").unwrap();
     }
     let prepared = prepare(folder.path(), TABLE).unwrap();
-    assert_eq!(prepared.notes().len(), 1);
-    let mut guest = Guest::of(&prepared);
+    assert_eq!(prepared.opened.notes().len(), 1);
+    let mut guest = Guest::of(&prepared.prepared);
     let out = guest.root("/out");
     assert_eq!(guest.create(out, "new"), Err(FULL));
     let file = guest.open_as(out, "1", (FOLLOW, as_is(), WRITE)).unwrap();
@@ -359,7 +359,7 @@ fn a_folder_that_holds_too_much_is_loaded_and_only_shrinks() {
 fn scratch_is_bounded_and_private_to_the_call() {
     let folder = tempfile::tempdir().unwrap();
     let prepared = prepare(folder.path(), r#""/tmp" = { scratch = "4KiB", files = 2 }"#).unwrap();
-    let (mut one, mut other) = (Guest::of(&prepared), Guest::of(&prepared));
+    let (mut one, mut other) = (Guest::of(&prepared.prepared), Guest::of(&prepared.prepared));
     let (mine, theirs) = (one.root("/tmp"), other.root("/tmp"));
     let file = one.create(mine, "a").unwrap();
     assert_eq!(one.write(file, 4096, 0), Ok(4096));

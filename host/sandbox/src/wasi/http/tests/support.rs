@@ -101,9 +101,7 @@ impl Granted {
             state_folder: folder.path(),
             shared_state: None,
             name_servers: &self.name_servers,
-            behind_wall: None,
             observing: false,
-            dev_source: None,
         };
         let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));
         Call::new(TestDoors::new(&capabilities, &limits), &limits)

@@ -13,6 +13,7 @@ use super::each::kept;
 use super::*;
 use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::doors::testing::{TestCaller, TestDoors};
+use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::keyvalue::guest::bindings::wasi::keyvalue::store::{Error, Host as _, HostBucket as _};
 use crate::wasi::keyvalue::guest::bindings::wasi::keyvalue::{atomics, batch};
 use crate::wasi::keyvalue::guest::host::{Bucket, Trouble};
@@ -61,9 +62,7 @@ impl Call {
         let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
         let component = manifest.component("it").unwrap();
         let sources = GrantSources {
-            behind_wall: None,
             observing: false,
-            dev_source: None,
             folder,
             variable: &|_| None,
             secret: &|_| Err((String::new(), String::new())),
@@ -76,7 +75,7 @@ impl Call {
             Capabilities::prepare(&component.tool_grants("tool"), &sources).unwrap_or_else(|p| panic!("{p:?}"));
         let doors = TestDoors::new(&capabilities, limits);
         let caller = Arc::clone(&doors.caller);
-        let state = CallState::new(limits, Capabilities::sealed("it"), doors.caller());
+        let state = CallState::new(limits, GuestGrants::sealed("it"), doors.caller());
         Self { state, doors, caller }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use cap_std::fs::{Dir, ReadDir};
 
-use super::facts::Facts;
+use super::Facts;
 
 /// Folders inside one another. Each is open while the walk is in it; the deepest trees of package
 /// managers stay below.
@@ -12,17 +12,18 @@ const DEPTH_MAX: usize = 64;
 
 /// The amounts that quotas count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
+pub struct Amount {
     /// Bytes of regular files, as long as they are, and of the texts of links. A file of several
     /// names counts with each.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Names: of files, folders and links.
-    pub(crate) files: u64,
+    pub files: u64,
 }
 
 /// The result of counting a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub enum Counted {
+    /// All of it.
     All(Amount),
     /// There are more names than should be counted.
     TooMany,
@@ -32,7 +33,10 @@ pub(crate) enum Counted {
 
 /// Counts the content of `root`; nothing, where there are more than `files_max` names or they lie
 /// too deep.
-pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amount>> {
+///
+/// # Errors
+/// As the system says.
+pub fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amount>> {
     Ok(match count(root, files_max)? {
         Counted::All(amount) => Some(amount),
         Counted::TooMany | Counted::TooDeep => None,
@@ -40,7 +44,10 @@ pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amoun
 }
 
 /// Counts the content of `root`, up to `files_max` names.
-pub(crate) fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
+///
+/// # Errors
+/// As the system says.
+pub fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
     let mut amount = Amount::default();
     let mut open: Vec<ReadDir> = vec![root.entries()?];
     while let Some(entries) = open.last_mut() {
@@ -77,7 +84,10 @@ pub(crate) fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
 }
 
 /// Counts one file, which may be missing.
-pub(crate) fn file(folder: &Dir, name: &OsStr) -> std::io::Result<Option<Amount>> {
+///
+/// # Errors
+/// As the system says.
+pub fn file(folder: &Dir, name: &OsStr) -> std::io::Result<Option<Amount>> {
     match folder.symlink_metadata(name) {
         Ok(data) => Ok(Some(Amount { bytes: Facts::from(&data).charged_bytes(), files: 1 })),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Some(Amount::default())),

@@ -1,0 +1,77 @@
+//! The facts about a file or folder that need no opening for more: kind, size, links, times,
+//! identity.
+use cap_std::fs::{Metadata, MetadataExt};
+use rustix::fs::FileType;
+
+/// A device and a number on it: two names are of one file where these are equal.
+pub type Identity = (u64, u64);
+
+/// The operating system's facts about a file or folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Its kind.
+    pub kind: FileType,
+    /// Bytes: for a sparse file its whole length, for a link the length of its text.
+    pub size: u64,
+    /// Its names.
+    pub links: u64,
+    /// Its device, and its number there.
+    pub identity: Identity,
+    /// The time of the last access: seconds since 1970, and nanoseconds.
+    pub accessed: (i64, i64),
+    /// The time of the last change of its content.
+    pub modified: (i64, i64),
+    /// The time of the last change of its facts.
+    pub changed: (i64, i64),
+}
+
+impl From<&Metadata> for Facts {
+    fn from(data: &Metadata) -> Self {
+        Self {
+            kind: FileType::from_raw_mode(data.mode()),
+            size: data.size(),
+            links: data.nlink(),
+            identity: (data.dev(), data.ino()),
+            accessed: (data.atime(), data.atime_nsec()),
+            modified: (data.mtime(), data.mtime_nsec()),
+            changed: (data.ctime(), data.ctime_nsec()),
+        }
+    }
+}
+
+impl Facts {
+    /// Of an open file.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn of(file: &std::fs::File) -> std::io::Result<Self> {
+        Metadata::from_file(file).map(|data| Self::from(&data))
+    }
+
+    /// Bytes that count towards a quota: those of regular files, and the texts of links.
+    #[must_use]
+    pub fn charged_bytes(&self) -> u64 {
+        match self.kind {
+            FileType::RegularFile | FileType::Symlink => self.size,
+            _ => 0,
+        }
+    }
+
+    /// True of a regular file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.kind == FileType::RegularFile
+    }
+
+    /// True of a folder.
+    #[must_use]
+    pub fn is_folder(&self) -> bool {
+        self.kind == FileType::Directory
+    }
+
+    /// True of a symbolic link.
+    #[must_use]
+    pub fn is_link(&self) -> bool {
+        self.kind == FileType::Symlink
+    }
+}

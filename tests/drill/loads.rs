@@ -3,7 +3,7 @@
 //! killed. Must not hold: what calls do.
 
 #[allow(dead_code, reason = "what the other users of this file need")]
-#[path = "../../host/sandbox/src/load/survey/tests/encode.rs"]
+#[path = "../../host/guest/src/load/survey/tests/encode.rs"]
 mod encode;
 
 use std::time::{Duration, Instant};

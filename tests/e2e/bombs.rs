@@ -2,7 +2,7 @@
 //! wherever it comes in, and the host goes on serving.
 
 #[allow(dead_code, reason = "what the other users of this file need")]
-#[path = "../../host/sandbox/src/load/survey/tests/encode.rs"]
+#[path = "../../host/guest/src/load/survey/tests/encode.rs"]
 mod encode;
 
 use std::time::{Duration, Instant};

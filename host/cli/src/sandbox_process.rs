@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
-use toolcell_sandbox::{run_sandbox_process, sandbox_threads};
+use toolcell_guest::{run_sandbox_process, sandbox_threads};
 use toolcell_server::machine::GuestRunners;
 use toolcell_walls::kernel;
 use toolcell_walls::process::Command;

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_program_without_sandbox_processes_starts_where_no_walls_are_wanted() {
         let code = CodeCacheOptions { off: true, ..CodeCacheOptions::default() };
-        let guests = GuestRunners { threads: Some(toolcell_sandbox::sandbox_threads), ..GuestRunners::default() };
+        let guests = GuestRunners { threads: Some(toolcell_guest::sandbox_threads), ..GuestRunners::default() };
         for (walls, starts) in [("required", false), ("best", false), ("none", true)] {
             let text = format!("version = 1\n[server]\nwalls = \"{walls}\"\n[components.a]\nsource = \"a.wasm\"\n");
             let manifest = parse(&Source { name: "test", text: &text }).unwrap().manifest;

@@ -19,12 +19,12 @@ use wasmparser::{Validator, WasmFeatures};
 use wasmtime_environ::component::{ComponentTypesBuilder, Translator};
 use wasmtime_environ::{ScopeVec, Tunables};
 
-#[path = "../../../host/sandbox/src/load/survey/tests/encode.rs"]
+#[path = "../../../host/guest/src/load/survey/tests/encode.rs"]
 mod encode;
-#[path = "../../../host/sandbox/src/load/survey/tests/generate.rs"]
+#[path = "../../../host/guest/src/load/survey/tests/generate.rs"]
 mod generate;
 #[allow(unused_imports, reason = "what the sandbox tells others of it")]
-#[path = "../../../host/sandbox/src/load/survey/mod.rs"]
+#[path = "../../../host/guest/src/load/survey/mod.rs"]
 mod survey;
 
 /// The constant of their own crate that the files above name.

@@ -14,19 +14,19 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use wasmtime::component::Val;
 
-#[path = "../../../host/sandbox/src/shape/typed/decode.rs"]
+#[path = "../../../host/guest/src/shape/typed/decode.rs"]
 mod decode;
-#[path = "../../../host/sandbox/src/shape/typed/encode.rs"]
+#[path = "../../../host/guest/src/shape/typed/encode.rs"]
 mod encode;
-#[path = "../../../host/sandbox/src/shape/typed/fields.rs"]
+#[path = "../../../host/guest/src/shape/typed/fields.rs"]
 mod fields;
-#[path = "../../../host/sandbox/src/shape/typed/tests/generate.rs"]
+#[path = "../../../host/guest/src/shape/typed/tests/generate.rs"]
 mod generate;
-#[path = "../../../host/sandbox/src/shape/typed/path.rs"]
+#[path = "../../../host/guest/src/shape/typed/path.rs"]
 mod path;
-#[path = "../../../host/sandbox/src/shape/typed/schema.rs"]
+#[path = "../../../host/guest/src/shape/typed/schema.rs"]
 mod schema;
-#[path = "../../../host/sandbox/src/shape/typed/ty.rs"]
+#[path = "../../../host/guest/src/shape/typed/ty.rs"]
 mod ty;
 
 use path::Path;

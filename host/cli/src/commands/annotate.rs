@@ -3,9 +3,10 @@
 //! with `--metadata MANIFEST` what its author suggests.
 use std::path::Path;
 
+use toolcell_guest::{WitTexts, annotate};
 use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::{Diagnostic, Metadata, Source, WISHES_BYTES_MAX, Wishes, parse, render_all};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, WitTexts, annotate, with_metadata, with_wishes};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, with_metadata, with_wishes};
 use toolcell_server::file::{plain, read_bounded, write_whole};
 use toolcell_server::{ManifestFile, wit};
 

@@ -87,7 +87,10 @@ impl GrantedFiles {
     }
 
     /// Descriptors of all mounts, for a process that starts.
-    pub(crate) fn hand_over(&self) -> io::Result<Vec<(MountFacts, Vec<OwnedFd>)>> {
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn hand_over(&self) -> io::Result<Vec<(MountFacts, Vec<OwnedFd>)>> {
         self.mounts.iter().map(GrantedMount::hand_over).collect()
     }
 
@@ -97,13 +100,14 @@ impl GrantedFiles {
     }
 
     /// The single files as they are now; one that is gone is none.
-    pub(crate) fn single_files(&self) -> impl Iterator<Item = Option<Identity>> {
+    pub fn single_files(&self) -> impl Iterator<Item = Option<Identity>> {
         let files = self.mounts.iter().filter(|mount| matches!(mount.opened, Opened::File(..)));
         files.map(|mount| mount.opened.identity())
     }
 
     /// The scratch space of all processes, where its tools have some.
-    pub(crate) fn scratch_home(&self) -> Option<&Arc<ScratchHome>> {
+    #[must_use]
+    pub fn scratch_home(&self) -> Option<&Arc<ScratchHome>> {
         self.scratch.as_ref().map(|scratch| &scratch.home)
     }
 

@@ -10,10 +10,10 @@
 mod granted;
 mod opened;
 mod room;
-pub(crate) mod scratch;
+mod scratch;
 
 pub use granted::GrantedFiles;
 pub(crate) use granted::WrittenFolder;
 pub(crate) use opened::{OpenedMounts, Surroundings};
-pub(crate) use scratch::{ProcessScratch, ScratchHome};
+pub use scratch::{ProcessScratch, ScratchHome, place as scratch_place};
 pub use toolcell_walls::folder::Identity;

@@ -1,5 +1,5 @@
-//! The place of scratch space: one folder per user among the host's temporary files, `toolcell-UID`,
-//! which only this user may enter and which no mount shows. In it, each host has a home that it
+//! The place of scratch space: one folder per user among the host's temporary files,
+//! `toolcell-UID`, which only this user may enter and which no mount shows. In it, each host has a home that it
 //! keeps locked. The next host that makes its own home removes those of hosts that are gone.
 //!
 //! A sandbox process is handed a folder in the home of its host, and makes the folders of its calls
@@ -22,7 +22,8 @@ const LOCK: &str = ".lock";
 const STALE_HOMES_MAX: usize = 64;
 
 /// The folder of all scratch space of this user.
-pub(crate) fn place() -> PathBuf {
+#[must_use]
+pub fn place() -> PathBuf {
     let folder = std::env::temp_dir();
     let folder = folder.canonicalize().unwrap_or(folder);
     folder.join(format!("toolcell-{}", rustix::process::geteuid().as_raw()))
@@ -30,7 +31,7 @@ pub(crate) fn place() -> PathBuf {
 
 /// The home of this process, which it made and removes.
 #[derive(Debug)]
-pub(crate) struct ScratchHome {
+pub struct ScratchHome {
     dir: Dir,
     users: Dir,
     name: String,
@@ -67,13 +68,18 @@ impl ScratchHome {
     }
 
     /// A home in this place.
-    #[cfg(test)]
-    pub(crate) fn at(place: &Path) -> Arc<Self> {
-        Arc::new(Self::make(place).unwrap_or_else(|error| panic!("{error}")))
+    ///
+    /// # Errors
+    /// It is not a folder that only this user may enter, or as the system says.
+    pub fn at(place: &Path) -> Result<Arc<Self>> {
+        Self::make(place).map(Arc::new)
     }
 
     /// A folder in it for a sandbox process.
-    pub(crate) fn of_process(self: &Arc<Self>) -> Result<Arc<ProcessScratch>> {
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn of_process(self: &Arc<Self>) -> Result<Arc<ProcessScratch>> {
         let name = format!("p{}", self.next.fetch_add(1, Ordering::Relaxed));
         self.dir.create_dir_with(&name, &private())?;
         let dir = self.dir.open_dir(&name)?;
@@ -91,7 +97,7 @@ impl Drop for ScratchHome {
 
 /// The scratch space of a sandbox process, as its host has it.
 #[derive(Debug)]
-pub(crate) struct ProcessScratch {
+pub struct ProcessScratch {
     home: Arc<ScratchHome>,
     dir: Dir,
     name: String,
@@ -99,12 +105,14 @@ pub(crate) struct ProcessScratch {
 }
 
 impl ProcessScratch {
-    pub(crate) fn dir(&self) -> &Dir {
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Dir {
         &self.dir
     }
 
     /// Removes it with all that is in it. The process has ended.
-    pub(crate) fn remove(&self) {
+    pub fn remove(&self) {
         if !self.removed.swap(true, Ordering::AcqRel) {
             // Leftovers, such as on a disk that fails, are swept by a later process.
             drop(remove(&self.home.dir, &self.name));

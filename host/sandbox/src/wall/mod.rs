@@ -1,17 +1,16 @@
-//! Calls that run in sandbox processes: the messages between the host and such a process, both ends
-//! of them, and the groups of components that share processes. Must not hold: the walls themselves
-//! (`toolcell_walls`), or what a guest does.
+//! Calls that run in sandbox processes: the host's end of such a process, and the groups of
+//! components that share processes. Must not hold: the walls themselves (`toolcell_walls`), or what
+//! is said through them (`toolcell_wall`).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `inside/` | the end in the sandbox process: components loaded, calls run, callers asked |
 //! | `process.rs` | the host's end: one process, its pending calls, its end |
 //! | `address_space.rs` | the address space of a process, tried before the first one starts |
 //! | `attention.rs` | a thread that waits for its calls' replies and for other things at once |
 //! | `disk.rs` | what a process puts into folders, counted from outside |
 //! | `required.rs` | the walls that a process must have |
 //! | `group.rs`, `conduct.rs` | components that share processes, started when needed; those that end them |
-//! | `loading/` | components compiled and listed in processes: both ends, and what is kept of it |
+//! | `loading/` | components compiled and listed in processes, and what is kept of it |
 //! | `duties.rs` | threads that have other duties than calls |
 //! | `reuse.rs` | an instance that serves one caller again |
 //! | `pool.rs` | processes that have started and wait for a group |
@@ -26,7 +25,6 @@ pub(crate) mod conduct;
 mod disk;
 pub(crate) mod duties;
 pub(crate) mod group;
-pub(crate) mod inside;
 pub(crate) mod loading;
 pub(crate) mod pool;
 pub(crate) mod process;

@@ -7,8 +7,8 @@ use cap_std::fs::Dir;
 /// Names that are held at once while a folder is removed.
 const REMOVED_AT_ONCE: usize = 1024;
 
-/// Removes the folder of this name with all that is in it. Folders inside it are first moved out beside it, so
-/// that their depth, which guests choose, costs neither stack nor open files.
+/// Removes the folder of this name with all that is in it. Folders inside it are first moved out
+/// beside it, so that their depth, which guests choose, costs neither stack nor open files.
 ///
 /// # Errors
 /// As the system says. The rest of it is left.

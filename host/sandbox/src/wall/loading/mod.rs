@@ -12,9 +12,7 @@
 //! | `engine.rs` | the engine that kept code is for, by its name |
 //! | `listing.rs` | the list of tools that a loader gave |
 //! | `kept.rs` | what the host keeps of a load for the next start |
-//! | `inside.rs` | the end in the process |
 mod engine;
-pub(crate) mod inside;
 pub(crate) mod kept;
 pub(crate) mod listing;
 pub(crate) mod loader;

@@ -85,7 +85,7 @@ struct Doors {
 }
 
 /// The place of a door that is not open yet.
-pub(crate) struct DoorPlace {
+pub struct DoorPlace {
     _of_call: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
@@ -140,7 +140,7 @@ impl CallDoors {
 
     /// A place for one more door; `None` where the call has all that it may have, or all calls
     /// together have.
-    pub(crate) fn place(&self) -> Option<DoorPlace> {
+    pub fn place(&self) -> Option<DoorPlace> {
         let Some(of_call) = self.doors.place() else {
             self.doors.misuse.found(&DoorError::Wrong("more doors were opened than the call may have"));
             return None;
@@ -153,7 +153,7 @@ impl CallDoors {
     /// Returns at once.
     ///
     /// Within the tokio runtime that is to do the work.
-    pub(crate) fn serve(&self, place: DoorPlace, socket: OwnedFd) {
+    pub fn serve(&self, place: DoorPlace, socket: OwnedFd) {
         let doors = Arc::clone(&self.doors);
         // A call that has ended opens no door.
         let _ = self.net.net().spawn(async move {

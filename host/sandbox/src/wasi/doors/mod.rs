@@ -17,8 +17,6 @@
 //! operation stands with its interface: `http/serve.rs`, `keyvalue/serve.rs`, `sockets/serve_*.rs`,
 //! `caller/consent.rs`. Must not hold: those.
 mod call_doors;
-#[cfg(test)]
-pub(crate) mod testing;
 
-pub use call_doors::CallDoors;
 pub(crate) use call_doors::Misuse;
+pub use call_doors::{CallDoors, DoorPlace};

@@ -6,8 +6,7 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `guest/` | takes it from the guest in its process, and sends it to the host |
-//! | [`serve`] | takes it from there |
+//! | [`serve`] | takes it from its door |
 //! | [`requests`] | asks policy, counts the request, refuses forged or too many headers |
 //! | [`exchange`] | waits for a turn, takes a connection, sends, bounds every phase in time |
 //! | [`inject`] | adds the secrets that the manifest names for this request |
@@ -26,15 +25,12 @@ mod exchange;
 mod fault;
 mod fields;
 mod framing;
-pub(crate) mod guest;
 mod incoming;
 mod inject;
 mod outgoing;
 mod proxy;
 mod requests;
 mod serve;
-#[cfg(test)]
-mod tests;
 mod tls;
 
 pub(crate) use client::HttpClient;

@@ -146,3 +146,22 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CaError> {
     }
     Ok(certificates)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_file_without_certificates_is_a_problem_of_its_line() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::default().self_signed(&key).unwrap().pem();
+        let broken = certificate.replace('M', "!");
+        let wrong = |pem: &str| Tls::new(&[pem.as_bytes().to_vec()]).err().map(|(_, error)| error);
+        assert_eq!(wrong(&certificate), None);
+        assert_eq!(wrong(&certificate.repeat(3)), None);
+        assert_eq!(wrong("# nothing\n"), Some(CaError::Empty));
+        assert_eq!(wrong(&broken), Some(CaError::NotPem));
+        assert_eq!(wrong(&certificate.repeat(1_001)), Some(CaError::TooMany));
+    }
+}

@@ -10,7 +10,7 @@
 //!   transactions, and nothing else.
 //! - The file is open while calls use it and a moment longer, so that several hosts can take turns
 //!   with it.
-//! - `guest/` is the interface in a guest's process, and `serve` the host's end of its door.
+//! - `serve` is the host's end of a guest's door.
 //! - Not `watch`: no guest runs between calls.
 //!
 //! Must not hold: rights and quotas, which are the policy's.
@@ -18,7 +18,6 @@ mod database;
 mod error;
 mod file;
 mod granted;
-pub(crate) mod guest;
 mod in_file;
 mod keeper;
 mod on_server;

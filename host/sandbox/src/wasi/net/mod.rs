@@ -7,12 +7,10 @@
 //!   and to nothing else.
 //! - [`CallNet`] holds one call's counters and background tasks. When it ends, connections end with
 //!   it.
-//! - [`guest`] counts in the guest's process what goes to the host.
 //! - [`Metered`] charges a connection's bytes to its call.
 
 mod call_net;
 mod dialer;
-pub(crate) mod guest;
 mod metered;
 mod resolver;
 #[cfg(test)]

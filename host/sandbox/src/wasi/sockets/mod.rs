@@ -17,7 +17,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `guest/` | sockets and look-ups in the guest's process |
 //! | [`lookup`] | the host's side of look-ups |
 //! | [`serve_tcp`], [`serve_udp`] | the host's side of sockets |
 //! | [`applied`] | options that the guest set |
@@ -26,12 +25,9 @@
 //! Must not hold: rules.
 mod applied;
 mod code;
-pub(crate) mod guest;
 mod lookup;
 mod serve_tcp;
 mod serve_udp;
-#[cfg(test)]
-mod tests;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

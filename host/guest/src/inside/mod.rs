@@ -1,0 +1,391 @@
+//! The end in a sandbox process: components loaded, calls run. Must not hold: the walls, or what
+//! the host does about a message.
+//!
+//! One thread does everything: it reads the link, and begins each call at once. A guest that waits
+//! or computes becomes a task, which yields at each tick of the epoch clock.
+mod caller;
+mod check_thread;
+mod checks;
+mod component;
+mod loading;
+mod place;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::future::poll_fn;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use toolcell_policy::{Access, Limits};
+use toolcell_wall::mounts::MountFacts;
+use toolcell_walls::kernel::{self, Entered, Folder, Rights};
+use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
+
+use crate::load::sandbox::{Sandbox, SandboxError};
+use crate::run::call::{CallInput, GuestEnd, InstanceSource, KeptInstance};
+use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
+use crate::wasi::files::{HandedFiles, ScratchFolder};
+use caller::RemoteCaller;
+use check_thread::CheckThread;
+use component::{Loaded, Tool};
+use loading::Link;
+pub(crate) use place::Place;
+pub use place::{run_sandbox_process, sandbox_threads};
+use toolcell_wall::contract::CallResult;
+use toolcell_wall::encoding::{self, EncodingError};
+use toolcell_wall::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
+use toolcell_wall::pool_sizes::SandboxOptions;
+use toolcell_wall::report::CallReport;
+use toolcell_wall::start_call::StartCall;
+
+/// Why a sandbox process ends before the host lets it go.
+#[derive(Debug, thiserror::Error)]
+pub enum InsideError {
+    /// Its standard input is no link to a host.
+    #[error("this command is started by the host, with a socket as its input")]
+    NoLink(#[source] std::io::Error),
+    /// The host's end is broken.
+    #[error("the link to the host: {0}")]
+    Link(#[from] LinkError),
+    /// The host does not take what is said to it.
+    #[error("the link to the host: {0}")]
+    NotSent(#[from] SendError),
+    /// The host said something that is no message, or not at its time.
+    #[error("the host's message: {0}")]
+    Message(String),
+    /// The engine does not start.
+    #[error(transparent)]
+    Engine(#[from] SandboxError),
+    /// The threads that compile or check do not start.
+    #[error("the threads that compile or check do not start: {0}")]
+    Threads(#[source] std::io::Error),
+}
+
+impl From<EncodingError> for InsideError {
+    fn from(error: EncodingError) -> Self {
+        Self::Message(error.to_string())
+    }
+}
+
+/// Descriptors that a process may have: its own few, one or two of each component, and those of
+/// files and doors of its calls.
+const FILES_MAX: u64 = 16_384;
+
+/// While further calls wait, the host is woken for the replies to those before at this interval.
+/// Waking takes as long as a short call.
+const TELLS_EVERY: Duration = Duration::from_micros(100);
+
+/// While further calls wait, those that began before go on at this interval: a tick.
+const YIELDS_EVERY: Duration = Duration::from_millis(1);
+
+/// Serves calls on this link until the host closes it.
+///
+/// A process must not have started a thread: some walls are a thread's, and inherited. Nothing that
+/// a component decides is looked at before they stand.
+async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
+    let peer = socket.try_clone().map_err(InsideError::NoLink)?;
+    let (link, mut frames) = link::join(socket).await.map_err(InsideError::NoLink)?;
+    #[cfg(feature = "drill")]
+    if place.has_walls() {
+        crate::drill::serves(&link, peer.as_fd());
+    }
+    let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
+    let settings = match encoding::decode(&bytes)? {
+        ToSandbox::Begin(settings) => settings,
+        ToSandbox::Compile(settings) => {
+            return loading::compile(settings, Link { peer, sender: link, frames, place }).await;
+        }
+        ToSandbox::Link(settings) => {
+            return loading::list(*settings, fds, Link { peer, sender: link, frames, place }).await;
+        }
+        _ => return Err(InsideError::Message("a link begins with settings".to_owned())),
+    };
+    // A process has no thread yet, which the walls want, and nothing of a component.
+    let sandbox = place.sandbox(SandboxOptions {
+        stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
+        calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
+    })?;
+    let (mut loads, mut scratch) = (Vec::<Handed>::new(), None);
+    let bound = loop {
+        let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
+        match (encoding::decode(&bytes)?, loads.last_mut()) {
+            (ToSandbox::Load(load), _) => {
+                loads.push(Handed { load, code: fds, mounts: Vec::new(), schemas: Vec::new() });
+            }
+            (ToSandbox::Mount(mount), Some(handed)) => handed.mounts.push((*mount, fds)),
+            (ToSandbox::Schemas(schemas), Some(handed)) => handed.schemas.push(*schemas),
+            (ToSandbox::Scratch, _) => scratch = fds.into_iter().next(),
+            (ToSandbox::Seal(bound), _) => break bound,
+            _ => return Err(InsideError::Message("out of its turn".to_owned())),
+        }
+    };
+    let entered = place.has_walls().then(|| enter(bound, peer.as_fd(), &loads, scratch.as_ref()));
+    let mut inside = Inside::new(sandbox.start()?, settings.prewarm_bytes, link);
+    let scratch = scratch.map(ScratchFolder::handed);
+    let checks = CheckThread::start().map_err(InsideError::Threads)?;
+    for handed in loads {
+        inside.load(handed, scratch.clone(), checks.clone())?;
+    }
+    // No thread starts after the seal: these do what blocks, and what takes long, from now on.
+    drop(tokio::task::spawn_blocking(|| ()).await);
+    drop(checks.run(|| ()).await);
+    inside.tell(&FromSandbox::Sealed { missing: missing(entered) })?;
+    inside.serve(&mut frames).await
+}
+
+/// A component with everything that came with it.
+struct Handed {
+    load: Box<Load>,
+    code: Vec<OwnedFd>,
+    mounts: Vec<(MountFacts, Vec<OwnedFd>)>,
+    schemas: Vec<ToolSchemas>,
+}
+
+impl Handed {
+    /// Its code and its folders.
+    fn rights(&self) -> impl Iterator<Item = Folder<'_>> {
+        let code = self.code.first().map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read });
+        let folders = self.mounts.iter().filter_map(|(mount, fds)| {
+            let access = match mount.folder_rights()? {
+                Access::Read => kernel::Access::Read,
+                Access::Write => kernel::Access::Write,
+            };
+            Some(Folder { descriptor: fds.first()?.as_fd(), access })
+        });
+        code.into_iter().chain(folders)
+    }
+}
+
+/// Builds the walls that stand before code is mapped. They let the process open the code and the
+/// folders that it is given, and nothing else.
+fn enter(bound: Bound, link: BorrowedFd<'_>, loads: &[Handed], scratch: Option<&OwnedFd>) -> Entered {
+    let scratch = scratch.map(|folder| Folder { descriptor: folder.as_fd(), access: kernel::Access::Write });
+    let folders: Vec<Folder<'_>> = loads.iter().flat_map(Handed::rights).chain(scratch).collect();
+    #[cfg(not(feature = "drill"))]
+    let without = Vec::new();
+    #[cfg(feature = "drill")]
+    let without = crate::drill::without();
+    kernel::enter(&Rights {
+        link: Some(link),
+        folders: &folders,
+        memory_bytes_max: bound.writable_bytes_max,
+        files_max: FILES_MAX,
+        file_bytes_max: bound.file_bytes_max,
+        threads_max: None,
+        without: &without,
+    })
+}
+
+/// Closes the last walls. Returns those that are missing, each by its name with the reason.
+pub(super) fn missing(entered: Option<Entered>) -> Vec<(String, String)> {
+    let Some(report) = entered.map(Entered::seal) else { return Vec::new() };
+    report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect()
+}
+
+/// The value; none once the host has closed the link.
+pub(super) fn closed<T>(frame: Result<T, LinkError>) -> Result<Option<T>, LinkError> {
+    match frame {
+        Ok(frame) => Ok(Some(frame)),
+        Err(LinkError::Closed) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The state of a sandbox process.
+struct Inside {
+    sandbox: Sandbox,
+    warm: WarmSetup,
+    link: Sender,
+    components: Vec<Option<Arc<Loaded>>>,
+    /// Their names, in the order of loading.
+    names: Arc<Mutex<Vec<String>>>,
+    calls: Arc<Calls>,
+    /// Those of callers, by the numbers that the host gave them.
+    instances: HashMap<InstanceId, Arc<KeptInstance>>,
+}
+
+/// The calls that run.
+#[derive(Default)]
+struct Calls(Mutex<HashMap<CallId, Arc<RemoteCaller>>>);
+
+impl Calls {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Arc<RemoteCaller>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inside {
+    fn new(sandbox: Sandbox, prewarm_bytes: u64, link: Sender) -> Self {
+        let spawn: Spawn = Arc::new(|work| drop(tokio::spawn(work)));
+        let names: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (told, named) = (link.clone(), Arc::clone(&names));
+        let tell = Arc::new(move |component: &str, call: &StartCall| {
+            let named = named.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = named.iter().position(|name| name == component).and_then(|place| u32::try_from(place).ok());
+            let message = place.map(|place| FromSandbox::NotAhead(place, call.function().to_owned()));
+            // A host that does not take it says nothing of it.
+            let bytes = message.and_then(|message| encoding::encode(&message).ok());
+            let _ = bytes.map(|bytes| told.send(&bytes, &[]));
+        });
+        let warm = WarmSetup { budget: WarmBudget::new(prewarm_bytes), spawn, tell };
+        let (components, calls, instances) = (Vec::new(), Arc::default(), HashMap::new());
+        Self { sandbox, warm, link, components, names, calls, instances }
+    }
+
+    /// Takes messages until the host closes the link.
+    async fn serve(&mut self, frames: &mut Receiver) -> Result<(), InsideError> {
+        let (mut told, mut yielded) = (Instant::now(), Instant::now());
+        loop {
+            let now = Instant::now();
+            // The host is woken once for the replies to several short calls.
+            if closed(frames.has_more())?.unwrap_or_default() && now - told < TELLS_EVERY {
+                self.link.wake_later();
+            } else {
+                self.link.wake();
+                told = now;
+            }
+            // Calls that come one after the other leave the others their turn.
+            if now - yielded >= YIELDS_EVERY {
+                tokio::task::yield_now().await;
+                yielded = Instant::now();
+            }
+            let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
+            self.take(encoding::decode(&bytes)?, fds).await?;
+        }
+    }
+
+    async fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
+        match message {
+            ToSandbox::Call(call) => {
+                self.call(*call).await;
+                Ok(())
+            }
+            ToSandbox::Forget(instance) => {
+                // A call that runs in it is its last.
+                drop(self.instances.remove(&instance));
+                Ok(())
+            }
+            ToSandbox::Door(call, door) => {
+                let caller = self.calls.lock().get(&call).cloned();
+                // A call that has ended opens no door.
+                if let Some(caller) = caller {
+                    caller.door(door, fds.into_iter().next());
+                }
+                Ok(())
+            }
+            ToSandbox::Cancel(call) => {
+                let caller = self.calls.lock().get(&call).cloned();
+                caller.iter().for_each(|caller| caller.cancel());
+                Ok(())
+            }
+            ToSandbox::Asked(call, asked) => {
+                let caller = self.calls.lock().get(&call).cloned();
+                if let Some(caller) = caller {
+                    caller.answer(asked);
+                }
+                Ok(())
+            }
+            _ => Err(InsideError::Message("out of its turn".to_owned())),
+        }
+    }
+
+    /// Loads a component. The host is told of one that cannot be used; its calls are refused.
+    fn load(
+        &mut self,
+        handed: Handed,
+        scratch: Option<Arc<ScratchFolder>>,
+        checks: CheckThread,
+    ) -> Result<(), InsideError> {
+        let Handed { load, code, mounts, schemas } = handed;
+        let files = HandedFiles::new(mounts, scratch);
+        let code = code.into_iter().next().map(File::from).ok_or_else(|| "its code did not come with it".to_owned());
+        let loaded = code.and_then(|code| Loaded::new(&self.sandbox, &load, &code, files?, schemas, checks));
+        let id = u32::try_from(self.components.len()).unwrap_or(u32::MAX);
+        let name = loaded.as_ref().map(|loaded| loaded.name().to_owned()).unwrap_or_default();
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        match loaded {
+            Ok(loaded) => self.components.push(Some(Arc::new(loaded))),
+            Err(problem) => {
+                self.components.push(None);
+                self.tell(&FromSandbox::NotLoaded(id, problem))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a call until it first waits, or a tick is over. Then it becomes a task.
+    async fn call(&mut self, call: Call) {
+        let Call { id, component, tool, arguments_json, caller, deadline_ms, instance } = call;
+        let deadline = Duration::from_millis(deadline_ms);
+        #[cfg(feature = "drill")]
+        crate::drill::begins(id);
+        let kept = instance.map(|id| Arc::clone(self.instances.entry(id).or_default()));
+        let place = usize::try_from(component).unwrap_or(usize::MAX);
+        let loaded = self.components.get(place).cloned().flatten();
+        let tool = loaded.map(|loaded| (loaded.tool(&tool, &self.warm), loaded));
+        let limits = match &tool {
+            Some((Ok(tool), _)) => *tool.limits(),
+            _ => Limits::default(),
+        };
+        let caller = Arc::new(RemoteCaller::new(id, caller, self.link.clone(), &limits));
+        self.calls.lock().insert(id, Arc::clone(&caller));
+        let calls = Arc::clone(&self.calls);
+        let mut work = Box::pin(async move {
+            let end = match &tool {
+                Some((Ok(tool), loaded)) => {
+                    run(loaded, (tool, kept.as_deref()), (arguments_json, deadline), &caller).await
+                }
+                Some((Err(problem), _)) => component::not_run(problem).into(),
+                None => component::not_run("the component is not loaded").into(),
+            };
+            calls.lock().remove(&id);
+            caller.end(end).await;
+        });
+        let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_ready()));
+        // However many calls were run before this one.
+        if !tokio::task::unconstrained(begun).await {
+            // A task is polled once more at its start, so no wake-up is lost.
+            drop(tokio::spawn(work));
+        }
+    }
+
+    fn tell(&self, message: &FromSandbox) -> Result<(), InsideError> {
+        Ok(self.link.send(&encoding::encode(message)?, &[])?)
+    }
+}
+
+/// Runs a call between the checks of its arguments and of its result.
+async fn run(
+    loaded: &Loaded,
+    (tool, kept): (&Tool, Option<&KeptInstance>),
+    (arguments, deadline): (String, Duration),
+    caller: &Arc<RemoteCaller>,
+) -> GuestEnd<CallResult> {
+    let limits = &tool.limits().within(deadline);
+    let arguments = match tool.checks().arguments(arguments, limits, caller).await {
+        Ok(arguments) => arguments,
+        // Its instance is as it was.
+        Err(failure) => {
+            let kept = kept.is_some_and(KeptInstance::has_one);
+            return CallReport { kept, ..CallReport::not_run(failure) }.into();
+        }
+    };
+    #[cfg(feature = "drill")]
+    let opened = &crate::drill::limits(limits);
+    #[cfg(not(feature = "drill"))]
+    let opened = limits;
+    let input = CallInput {
+        tool: tool.export(),
+        arguments_json: &arguments,
+        program: tool.program(),
+        limits: opened,
+        capabilities: tool.capabilities(),
+        caller: Arc::<RemoteCaller>::clone(caller),
+        source: kept.map_or_else(|| tool.source(), InstanceSource::Reused),
+    };
+    let mut end = loaded.component().call_tool(input).await;
+    tool.checks().result(&mut end.report, limits, caller).await;
+    end
+}

@@ -1,0 +1,92 @@
+//! Errors of the engine and of host functions → the failure that they are for a call. Must not
+//! hold: texts.
+use toolcell_policy::{Limit, Limits};
+use wasmtime::Trap;
+use wasmtime_wasi::I32Exit;
+
+use crate::shape::program;
+use crate::wasi::keyvalue::StateFailed;
+use crate::wasi::state::CallState;
+use toolcell_wall::asking::EndedByAsking;
+use toolcell_wall::failure::{Failure, LimitReached};
+
+/// The failure that an error of a guest's call stands for. `state` knows the limits that refused
+/// the guest before.
+pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Failure {
+    if let Some(exit) = error.downcast_ref::<I32Exit>() {
+        return Failure::Exited { status: exit.0 };
+    }
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        return sort_trap(*trap, error, state, limits);
+    }
+    if let Some(ended) = error.downcast_ref::<EndedByAsking>() {
+        return ended.into();
+    }
+    if let Some(LimitReached(limit)) = error.downcast_ref() {
+        return Failure::over(*limit, limits);
+    }
+    if let Some(failed) = error.downcast_ref::<StateFailed>() {
+        return failed.into();
+    }
+    if state.limiter.refused() {
+        return Failure::over(Limit::Memory, limits);
+    }
+    sort_text(error, limits)
+}
+
+/// Sorts errors whose types wasmtime keeps to itself. The fixtures under tests/ trip each, so a
+/// changed wording shows.
+fn sort_text(error: &wasmtime::Error, limits: &Limits) -> Failure {
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let says = |words: &str| causes.iter().any(|cause| cause.contains(words));
+    if says("fuel allocated for hostcalls has been exhausted") {
+        return Failure::over(Limit::HostData, limits);
+    }
+    if says("store handle limit exceeded") || says("resource table has no free keys") {
+        return Failure::over(Limit::Handles, limits);
+    }
+    if says("requested len") {
+        return Failure::over(Limit::Random, limits);
+    }
+    if says("total size of fields exceeds limit") || says("too many fields in the field map") {
+        return Failure::over(Limit::HttpHeaderBytes, limits);
+    }
+    if says("resource limit exceeded") {
+        return Failure::Parts;
+    }
+    Failure::Trapped { reason: reason(causes.last().map_or("", String::as_str)), detail: format!("{error:?}") }
+}
+
+fn sort_trap(trap: Trap, error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Failure {
+    match trap {
+        Trap::OutOfFuel => Failure::over(Limit::Fuel, limits),
+        Trap::StackOverflow => Failure::StackOverflow,
+        _ if state.limiter.refused() => Failure::over(Limit::Memory, limits),
+        // wasmtime's own text ends in a longer explanation for some traps; the first line names it.
+        _ => {
+            let mut reason = reason(&trap.to_string());
+            // Runtimes print why they give up before they trap.
+            let said = program::plain(&state.last_words());
+            if !said.is_empty() {
+                reason = format!("{reason}; it last printed:\n{said}");
+            }
+            Failure::Trapped { reason, detail: format!("{error:?}") }
+        }
+    }
+}
+
+/// The first line of a trap's text, without the words that every trap begins with.
+fn reason(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.strip_prefix("wasm trap: ").unwrap_or(line).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+
+    #[test]
+    fn a_trap_is_named_once() {
+        assert_eq!(reason("wasm trap: integer divide by zero\nmore"), "integer divide by zero");
+    }
+}

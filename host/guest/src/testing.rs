@@ -1,0 +1,157 @@
+//! Both sides of a call's doors in one process, for tests.
+#![allow(clippy::unwrap_used)]
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use toolcell_policy::{Askable, Denial, Limits};
+
+use toolcell_sandbox::{CallDoors, Capabilities};
+use toolcell_wall::asking::{Asked, Inquiry, Kind};
+use toolcell_wall::caller::Outside;
+use toolcell_wall::caller::{Caller, Consent, LogLevel, NoCaller, Trace};
+
+#[path = "../../sandbox/src/wasi/net/testing.rs"]
+pub(crate) mod name_server;
+
+/// The doors of one call, with the caller on either side.
+pub(crate) struct TestDoors {
+    pub(crate) calls: Arc<CallDoors>,
+    /// The caller as the host has it.
+    pub(crate) caller: Arc<TestCaller>,
+}
+
+/// A caller that notes what it is told.
+#[derive(Default)]
+pub(crate) struct TestCaller {
+    pub(crate) misuse: Mutex<Vec<String>>,
+    pub(crate) denied: Mutex<Vec<String>>,
+    pub(crate) away: Mutex<Vec<String>>,
+    /// Answers of a person, the last one first.
+    pub(crate) consent: Mutex<Vec<Consent>>,
+}
+
+/// A way out whose other side is in this process.
+struct Hatch(Arc<CallDoors>);
+
+/// The caller as a sandbox process has it.
+struct InSandbox(Arc<Hatch>);
+
+impl TestDoors {
+    pub(crate) fn new(capabilities: &Arc<Capabilities>, limits: &Limits) -> Self {
+        let caller = Arc::new(TestCaller::default());
+        let own: Arc<dyn Caller> = Arc::clone(&caller) as Arc<dyn Caller>;
+        Self { calls: Arc::new(CallDoors::new(capabilities, limits, &own)), caller }
+    }
+
+    /// The caller for the sandbox's side.
+    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
+        Arc::new(InSandbox(Arc::new(Hatch(Arc::clone(&self.calls)))))
+    }
+
+    /// One end of a door, for a test that is no honest process.
+    pub(crate) fn knock(&self) -> tokio::net::UnixStream {
+        tokio::net::UnixStream::from_std(self.knock_plainly()).unwrap()
+    }
+
+    /// As [`TestDoors::knock`]; reading never waits.
+    pub(crate) fn knock_plainly(&self) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        self.calls.place().into_iter().for_each(|place| self.calls.serve(place, theirs.try_clone().unwrap().into()));
+        ours.set_nonblocking(true).unwrap();
+        ours
+    }
+
+    /// The misuse that the host told of.
+    pub(crate) fn misuse(&self) -> Vec<String> {
+        self.caller.misuse.lock().unwrap().clone()
+    }
+}
+
+impl Outside for Hatch {
+    fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        self.0.place().into_iter().for_each(|place| self.0.serve(place, theirs.try_clone().unwrap().into()));
+        Box::pin(std::future::ready(Ok(ours.into())))
+    }
+}
+
+impl Caller for TestCaller {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
+    fn log(&self, _: LogLevel, _: &str) {}
+    fn log_enabled(&self, _: LogLevel) -> bool {
+        false
+    }
+    fn denied(&self, denial: &Denial) {
+        self.denied.lock().unwrap().push(denial.to_string());
+    }
+    fn name(&self) -> &str {
+        "tester"
+    }
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+    fn supports(&self, _: Kind) -> bool {
+        false
+    }
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+        NoCaller.ask(asks)
+    }
+    fn consent<'a>(&'a self, _: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+        let answer = self.consent.lock().unwrap().pop().unwrap_or(Consent::Refused);
+        Box::pin(std::future::ready(answer))
+    }
+    fn trace(&self) -> Option<Trace> {
+        None
+    }
+    fn meta_json(&self) -> String {
+        "{}".to_owned()
+    }
+    fn misused(&self, what: &str) {
+        self.misuse.lock().unwrap().push(what.to_owned());
+    }
+    fn state_away(&self, why: &str) {
+        self.away.lock().unwrap().push(why.to_owned());
+    }
+}
+
+impl Caller for InSandbox {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
+    fn log(&self, _: LogLevel, _: &str) {}
+    fn log_enabled(&self, _: LogLevel) -> bool {
+        false
+    }
+    fn denied(&self, denial: &Denial) {
+        std::panic::panic_any(format!("decided in the sandbox process: {denial}"));
+    }
+    fn name(&self) -> &str {
+        ""
+    }
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+    fn supports(&self, _: Kind) -> bool {
+        false
+    }
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+        NoCaller.ask(asks)
+    }
+    fn trace(&self) -> Option<Trace> {
+        None
+    }
+    fn meta_json(&self) -> String {
+        "{}".to_owned()
+    }
+    fn outside(&self) -> Option<Arc<dyn Outside>> {
+        Some(Arc::clone(&self.0) as Arc<dyn Outside>)
+    }
+}

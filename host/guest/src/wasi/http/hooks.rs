@@ -1,0 +1,114 @@
+//! The hooks of wasi:http for outgoing requests. Must not hold: decisions, or making requests.
+use std::sync::Arc;
+
+use http::Request;
+use http::header::HeaderName;
+use http::uri::Scheme;
+use toolcell_wall::doors::http::is_forbidden;
+use toolcell_wall::doors::net_limits::NetLimits;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi_http::p2::bindings::http::outgoing_handler;
+use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
+use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks, WasiHttpView as _,
+};
+
+use super::outside::{OutsideRequests, Sending};
+use crate::wasi::net::OutsideNet;
+use crate::wasi::state::CallState;
+use toolcell_wall::caller::Caller;
+
+/// Bytes that a guest hands over at once, and that wait for the connection to take them.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// wasi:http's way to the requests of one call: they are sent to the host. `None` of a guest
+/// without a call, which makes none.
+pub(crate) struct HttpHooks(Option<OutsideRequests>);
+
+/// wasi:http's own context: the most that a guest's list of fields may grow. It counts each field's
+/// cost in memory too. A guest past it is ended; a guest past the limits of a message is told when
+/// it sends.
+pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
+    let mut context = WasiHttpCtx::new();
+    context.set_field_size_limit(limits.held_bytes_max());
+    context
+}
+
+impl HttpHooks {
+    /// The requests of a call.
+    pub(crate) fn new(net: Arc<OutsideNet>, caller: &dyn Caller) -> Self {
+        Self(caller.outside().map(|outside| OutsideRequests::new(outside, net)))
+    }
+}
+
+/// `handle`, which may ask a person first.
+pub(crate) fn add_handle(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    type Request = Resource<HostOutgoingRequest>;
+    type Options = Option<Resource<RequestOptions>>;
+    let mut handler = linker.instance("wasi:http/outgoing-handler@0.2.12")?;
+    handler.func_wrap_async(
+        "handle",
+        |mut store: StoreContextMut<'_, CallState>, (request, options): (Request, Options)| {
+            Box::new(async move {
+                let state = store.data_mut();
+                state.reached().ask_before_request(&request).await?;
+                match outgoing_handler::Host::handle(&mut state.http(), request, options) {
+                    Ok(response) => Ok((Ok::<_, ErrorCode>(response),)),
+                    Err(error) => Ok((Err(error.downcast()?),)),
+                }
+            })
+        },
+    )
+}
+
+impl WasiHttpHooks for HttpHooks {
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(is_forbidden)
+    }
+
+    fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
+        is_forbidden(name)
+    }
+
+    /// Every scheme is asked of the policy, which knows two: a denial is said and recorded.
+    fn is_supported_scheme(&mut self, _: &Scheme) -> bool {
+        true
+    }
+
+    /// The host writes it, from the request that was decided on.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn send_request(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Sending {
+        match &self.0 {
+            Some(requests) => requests.send(request, options),
+            None => Box::new(std::future::ready(Err(Error::HttpRequestDenied))),
+        }
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK_BYTES
+    }
+
+    // Errors come out of this room in wasi:http's own words. The rest names nothing of the host.
+
+    fn p2_error_from_hyper(&mut self, _: &hyper::Error) -> ErrorCode {
+        ErrorCode::HttpProtocolError
+    }
+
+    fn p2_error_from_connect(&mut self, _: &std::io::Error) -> ErrorCode {
+        ErrorCode::DestinationUnavailable
+    }
+
+    fn p2_error_from_tls(&mut self, _: &std::io::Error) -> ErrorCode {
+        ErrorCode::TlsProtocolError
+    }
+}

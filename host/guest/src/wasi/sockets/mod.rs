@@ -1,0 +1,101 @@
+//! `wasi:sockets` in a guest's process: what the guest set, and the doors to the host's sockets.
+//! Must not hold: decisions.
+pub(crate) mod bindings;
+pub(crate) mod lookup;
+mod streams;
+pub(crate) mod tcp;
+#[cfg(test)]
+mod tests;
+pub(crate) mod udp;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use toolcell_wall::doors::sockets::SocketCode;
+use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime_wasi::p2::bindings::sockets as wasi;
+use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
+use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult};
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
+
+use crate::wasi::state::CallState;
+use toolcell_wall::caller::Outside;
+
+/// Everything of `wasi:sockets`.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    use bindings::wasi::sockets as own;
+    type State = CallState;
+    type HasState = HasSelf<CallState>;
+    own::tcp::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::udp::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::udp_create_socket::add_to_linker::<State, HasState>(linker, State::called)?;
+    own::ip_name_lookup::add_to_linker::<State, HasState>(linker, State::called)?;
+    wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    let options = wasi::network::LinkOptions::default();
+    wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)
+}
+
+/// The part of the network interface that the interfaces here need; guests are linked to
+/// wasmtime-wasi's.
+impl wasi::network::Host for CallState {
+    fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+
+    fn network_error_code(&mut self, error: Resource<IoError>) -> wasmtime::Result<Option<ErrorCode>> {
+        wasi::network::Host::network_error_code(&mut self.sockets(), error)
+    }
+}
+
+impl wasi::network::HostNetwork for CallState {
+    fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
+        wasi::network::HostNetwork::drop(&mut self.sockets(), network)
+    }
+}
+
+impl CallState {
+    /// The way out for a new socket, which is counted.
+    fn new_socket(&mut self) -> SocketResult<Arc<dyn Outside>> {
+        let outside = self.caller.outside().ok_or_else(denied)?;
+        if self.net().socket() { Ok(outside) } else { Err(ErrorCode::NewSocketLimit.into()) }
+    }
+}
+
+/// True for the address that the system would bind to by itself.
+fn is_implicit(address: SocketAddr) -> bool {
+    address.ip().is_unspecified() && address.port() == 0
+}
+
+fn denied() -> SocketError {
+    ErrorCode::AccessDenied.into()
+}
+
+/// The host's error as wasi:sockets has it.
+fn error_code(code: SocketCode) -> ErrorCode {
+    match code {
+        SocketCode::Unknown => ErrorCode::Unknown,
+        SocketCode::AccessDenied => ErrorCode::AccessDenied,
+        SocketCode::NotSupported => ErrorCode::NotSupported,
+        SocketCode::InvalidArgument => ErrorCode::InvalidArgument,
+        SocketCode::OutOfMemory => ErrorCode::OutOfMemory,
+        SocketCode::Timeout => ErrorCode::Timeout,
+        SocketCode::InvalidState => ErrorCode::InvalidState,
+        SocketCode::NewSocketLimit => ErrorCode::NewSocketLimit,
+        SocketCode::AddressNotBindable => ErrorCode::AddressNotBindable,
+        SocketCode::AddressInUse => ErrorCode::AddressInUse,
+        SocketCode::RemoteUnreachable => ErrorCode::RemoteUnreachable,
+        SocketCode::ConnectionRefused => ErrorCode::ConnectionRefused,
+        SocketCode::ConnectionReset => ErrorCode::ConnectionReset,
+        SocketCode::ConnectionAborted => ErrorCode::ConnectionAborted,
+        SocketCode::DatagramTooLarge => ErrorCode::DatagramTooLarge,
+        SocketCode::NameUnresolvable => ErrorCode::NameUnresolvable,
+        SocketCode::TemporaryResolverFailure => ErrorCode::TemporaryResolverFailure,
+        SocketCode::PermanentResolverFailure => ErrorCode::PermanentResolverFailure,
+    }
+}
+
+/// An option that was set, or the host's error.
+fn set(option: Result<(), SocketCode>) -> SocketResult<()> {
+    Ok(option.map_err(error_code)?)
+}

@@ -1,0 +1,295 @@
+//! The data of one call's store: the WASI context with its grants, the resource table, the limiter,
+//! the log.
+//!
+//! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI
+//! function.
+use std::sync::Arc;
+
+use toolcell_policy::{Denial, Limits};
+use toolcell_wall::doors::net_limits::NetLimits;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+use crate::engine::fuel::HostFuel;
+use crate::engine::limiter::MemoryLimiter;
+use crate::run::asking::CallQuestions;
+use crate::wasi::cli::capture::LogBudget;
+use crate::wasi::cli::printing::Printer;
+use crate::wasi::cli::{Printed, RunStreams};
+use crate::wasi::files::{Files, FilesView};
+use crate::wasi::guest_grants::GuestGrants;
+use crate::wasi::http::{self as http, HttpHooks};
+use crate::wasi::keyvalue::{KeyvalueView, OutsideState};
+use crate::wasi::net::{OutsideNet, OutsideNetGuard};
+use toolcell_wall::caller::Caller;
+use toolcell_wall::denials::Denials;
+
+/// The data of one store. Built for one call and dropped with it.
+pub(crate) struct CallState {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    files: Files,
+    pub(crate) limiter: MemoryLimiter,
+    pub(crate) log: LogBudget,
+    pub(crate) caller: Arc<dyn Caller>,
+    pub(crate) denials: Denials,
+    /// The way to the state that the host keeps.
+    outside_state: Option<OutsideState>,
+    pub(crate) asking: CallQuestions,
+    capabilities: Arc<GuestGrants>,
+    /// Fuel of the host functions that were called.
+    pub(crate) fuel: HostFuel,
+    /// Random bytes of one request.
+    random_bytes: u64,
+    /// While the instance is made ahead: there is no call yet that may reach anything.
+    starting: bool,
+    net_limits: NetLimits,
+    /// Made when the guest first needs it: most calls never do.
+    net: Option<OutsideNetGuard>,
+    http: Option<HttpHooks>,
+    http_context: WasiHttpCtx,
+    /// The output of the program that runs, where one does.
+    last_words: Option<Printed>,
+}
+
+impl CallState {
+    /// Anything that the grants do not name is absent: arguments, environment, preopens, sockets,
+    /// name look-ups. Standard input is closed. Standard output and error go to the call's log.
+    pub(crate) fn new(limits: &Limits, capabilities: Arc<GuestGrants>, caller: Arc<dyn Caller>) -> Self {
+        let log = LogBudget::new(limits.log_bytes());
+        let wasi = wasi_context(limits, &capabilities, &log);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles());
+        let limiter = MemoryLimiter::new(limits.memory_bytes());
+        let denials = Denials::new(Arc::clone(&caller));
+        let asking = CallQuestions::of(limits);
+        let files = Files::new(Arc::clone(capabilities.files()));
+        let net_limits = NetLimits::from(limits);
+        let http_context = http::context(&net_limits);
+        Self {
+            wasi,
+            table,
+            files,
+            limiter,
+            log,
+            caller,
+            denials,
+            outside_state: None,
+            asking,
+            capabilities,
+            fuel: HostFuel::new(limits.fuel()),
+            random_bytes: limits.random_bytes(),
+            starting: false,
+            net_limits,
+            net: None,
+            http: None,
+            http_context,
+            last_words: None,
+        }
+    }
+
+    /// The state for a host function; each call of one comes here once.
+    pub(crate) fn called(&mut self) -> &mut Self {
+        self.fuel.count_call();
+        self.reached()
+    }
+
+    /// The state for functions that are counted further down.
+    pub(crate) fn reached(&mut self) -> &mut Self {
+        if self.starting {
+            self.seal();
+        }
+        self
+    }
+
+    /// From now on, and until [`CallState::started`], code runs that no call was recorded or
+    /// approved for.
+    pub(crate) fn starting(&mut self) {
+        self.starting = true;
+    }
+
+    /// The start code has ended. False where it called a host function: it got nothing, and its
+    /// instance must not serve a call.
+    pub(crate) fn started(&mut self) -> bool {
+        self.starting = false;
+        self.fuel.calls() == 0
+    }
+
+    /// Takes all of the tool's capabilities away. The instance serves no call any more.
+    #[cold]
+    fn seal(&mut self) {
+        if self.fuel.calls() == 0 {
+            self.fuel.count_call();
+        }
+        let (limits, sealed) = (Limits::default(), GuestGrants::sealed(""));
+        self.files = Files::new(Arc::clone(sealed.files()));
+        self.wasi = wasi_context(&limits, &sealed, &self.log);
+        (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
+        self.capabilities = sealed;
+    }
+
+    /// Takes fuel for the work that a host function is about to do.
+    ///
+    /// # Errors
+    /// As [`HostFuel::spend`].
+    pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
+        self.fuel.spend(fuel)
+    }
+
+    /// A program begins to run, with streams, arguments and variables of this run alone.
+    pub(crate) fn begin_run(&mut self, limits: &Limits, standard: RunStreams) {
+        self.last_words = Some(standard.printed.clone());
+        self.files.show_devices();
+        self.wasi = program_context(limits, &self.capabilities, standard);
+    }
+
+    /// The last words of a program that was stopped; nothing of any other guest.
+    pub(crate) fn last_words(&self) -> String {
+        self.last_words.as_ref().map(Printed::last_words).unwrap_or_default()
+    }
+
+    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on
+    /// the reason.
+    pub(crate) fn read_own_file(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
+        self.files.read_own(path, bytes_max)
+    }
+
+    /// Makes a file in scratch space of this call; else a sentence on why it cannot be.
+    pub(crate) fn write_own_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        self.files.write_own(path, bytes)
+    }
+
+    /// From now on, the guest's progress, log and denials go to this caller.
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
+        self.files.end_call();
+        self.denials.hand_to(Arc::clone(&caller));
+        self.caller = caller;
+        // Connections that the last call left open end here.
+        self.http = None;
+        self.net = None;
+        self.outside_state = None;
+    }
+
+    /// The call's share of the network.
+    pub(crate) fn net(&mut self) -> &Arc<OutsideNet> {
+        self.net.get_or_insert_with(|| OutsideNetGuard::new(self.net_limits)).net()
+    }
+
+    /// The most random bytes of one request.
+    pub(crate) fn random_bytes_max(&self) -> u64 {
+        self.random_bytes
+    }
+
+    /// The guest's handles. For host functions of this crate, which have been counted.
+    pub(crate) fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
+    }
+
+    /// The guest asked for something that its tool is not granted.
+    pub(crate) fn deny(&self, denial: Denial) {
+        self.denials.add(denial);
+    }
+
+    /// One value of `wasi:config`.
+    pub(crate) fn setting(&self, key: &str) -> Option<String> {
+        let value = self.capabilities.setting(key);
+        if value.is_none() && self.capabilities.observing() {
+            self.deny(self.capabilities.grants().no_setting(key));
+        }
+        value
+    }
+
+    /// A call of another tool begins, which reaches the same.
+    pub(crate) fn set_capabilities(&mut self, capabilities: &Arc<GuestGrants>) {
+        self.files.set_prepared(capabilities.files());
+        self.capabilities = Arc::clone(capabilities);
+        self.http = None;
+    }
+
+    /// Sets the network limits of another tool.
+    pub(crate) fn set_net_limits(&mut self, limits: &Limits) {
+        self.net_limits = NetLimits::from(limits);
+        self.http_context = http::context(&self.net_limits);
+    }
+
+    /// `wasi:filesystem` of this call.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        self.called();
+        FilesView { files: &mut self.files, table: &mut self.table, denials: &self.denials }
+    }
+
+    /// `wasi:keyvalue` of this call.
+    pub(crate) fn keyvalue(&mut self) -> KeyvalueView<'_> {
+        self.called();
+        let outside = self.caller.outside();
+        let state = outside.map(|outside| self.outside_state.get_or_insert_with(|| OutsideState::new(outside)));
+        KeyvalueView { state, table: &mut self.table, fuel: &mut self.fuel }
+    }
+
+    /// The capabilities of the tool.
+    pub(crate) fn capabilities(&self) -> &Arc<GuestGrants> {
+        &self.capabilities
+    }
+}
+
+fn wasi_context(limits: &Limits, capabilities: &GuestGrants, log: &LogBudget) -> WasiCtx {
+    let mut builder = context_of(limits);
+    builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
+    for (name, value) in capabilities.environment() {
+        builder.env(name, value);
+    }
+    let grants = capabilities.grants();
+    if !grants.args().is_empty() {
+        builder.args(grants.args());
+    }
+    if let Some(text) = grants.stdin() {
+        builder.stdin(MemoryInputPipe::new(text.to_owned()));
+    }
+    builder.build()
+}
+
+/// The context of one run of a program: the component's fixed arguments and variables, and the
+/// run's own.
+fn program_context(limits: &Limits, capabilities: &GuestGrants, standard: RunStreams) -> WasiCtx {
+    let RunStreams { invocation, printed } = standard;
+    let mut builder = context_of(limits);
+    builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));
+    let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
+    for (name, value) in capabilities.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
+        builder.env(name, value);
+    }
+    let grants = capabilities.grants();
+    // By custom a program's first argument is its name.
+    builder.arg(grants.subject().component()).args(grants.args()).args(&invocation.args);
+    if let Some(text) = invocation.stdin.or_else(|| grants.stdin().map(str::to_owned)) {
+        builder.stdin(MemoryInputPipe::new(text));
+    }
+    builder.build()
+}
+
+/// The common part of every guest's context: bounds, and no socket of the kernel's.
+fn context_of(limits: &Limits) -> WasiCtxBuilder {
+    let mut builder = WasiCtx::builder();
+    builder.max_random_size(limits.random_bytes());
+    builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+    builder
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.called();
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.called();
+        let net = Arc::clone(self.net());
+        let Self { http, table, http_context, caller, .. } = self;
+        let hooks = http.get_or_insert_with(|| HttpHooks::new(net, caller.as_ref()));
+        WasiHttpCtxView { hooks, table, ctx: http_context }
+    }
+}

@@ -7,7 +7,7 @@ use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::http::{Looking, Readiness};
 
-use crate::catalog::{LeftOutComponent, WallSetup, walls_in_words};
+use crate::catalog::{LeftOutComponent, SandboxSetup, walls_in_words};
 use crate::http::ending_certificates;
 use crate::readiness::StateReach;
 use crate::reload::Current;
@@ -15,7 +15,7 @@ use crate::reload::Current;
 /// Looks at the parts that calls need.
 pub struct Health {
     sink: Arc<Sink>,
-    walls: Option<WallSetup>,
+    walls: Option<SandboxSetup>,
     /// The state that replicas share; `None` where none is needed for a call.
     state: Option<StateReach>,
     current: OnceLock<Arc<Current>>,
@@ -75,7 +75,7 @@ impl HealthPart {
 }
 
 impl Health {
-    pub(crate) fn new(sink: &Arc<Sink>, walls: Option<&WallSetup>, state: Option<StateReach>) -> Self {
+    pub(crate) fn new(sink: &Arc<Sink>, walls: Option<&SandboxSetup>, state: Option<StateReach>) -> Self {
         Self { sink: Arc::clone(sink), walls: walls.cloned(), state, current: OnceLock::new() }
     }
 
@@ -87,12 +87,12 @@ impl Health {
 
     /// Walls that may be missing, and are: each by its name with the reason.
     pub(crate) fn walls_done_without(&self) -> Vec<(String, String)> {
-        self.walls.as_ref().map(WallSetup::done_without).unwrap_or_default()
+        self.walls.as_ref().map(SandboxSetup::done_without).unwrap_or_default()
     }
 
     /// Walls that are missing and should not be: each by its name with the reason.
     pub(crate) fn walls_missing(&self) -> Vec<(String, String)> {
-        self.walls.as_ref().map(WallSetup::missing).unwrap_or_default()
+        self.walls.as_ref().map(SandboxSetup::missing).unwrap_or_default()
     }
 
     /// The problems. Of the shared state it is the answer that `/readyz` got last:
@@ -111,7 +111,7 @@ impl Health {
         }
         let missing = self.walls_missing();
         if !missing.is_empty() {
-            let fails_calls = self.walls.as_ref().is_some_and(WallSetup::is_required);
+            let fails_calls = self.walls.as_ref().is_some_and(SandboxSetup::is_required);
             let text = format!("sandbox processes are {}", walls_in_words(&missing));
             problems.push(HealthProblem { part: HealthPart::Walls, fails_calls, text });
         }

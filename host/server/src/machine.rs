@@ -9,7 +9,7 @@ use toolcell_sandbox::{
 };
 use toolcell_walls::process::{Command, Program, Starter, Threads};
 
-use crate::catalog::WallSetup;
+use crate::catalog::SandboxSetup;
 use crate::error::{StartError, StepExt as _};
 use crate::machine_memory;
 use crate::open::{CodeCacheOptions, Note};
@@ -40,7 +40,7 @@ pub struct Machine {
     /// Loads components.
     pub loader: Arc<Loader>,
     /// The means of running components; none without a manifest.
-    pub walls: Option<WallSetup>,
+    pub sandboxes: Option<SandboxSetup>,
     /// Remarks on the code cache.
     pub notes: Vec<Note>,
 }
@@ -70,10 +70,10 @@ impl Machine {
         }
         check_space(&options, server.is_some())?;
         let program = program(server.map(Server::walls), guests, options)?;
-        let walls = server.map(|server| WallSetup::new(program.clone(), server));
-        let walls = walls.transpose().step("the thread that starts sandbox processes does not start")?;
-        let loader = match &walls {
-            Some(walls) => walls.loader(cache),
+        let sandboxes = server.map(|server| SandboxSetup::new(program.clone(), server));
+        let sandboxes = sandboxes.transpose().step("the thread that starts sandbox processes does not start")?;
+        let loader = match &sandboxes {
+            Some(sandboxes) => sandboxes.loader(cache),
             None => {
                 let starter = Starter::bounded(machine_memory::for_sandboxes())
                     .step("the thread that starts sandbox processes does not start")?;
@@ -82,7 +82,7 @@ impl Machine {
                 Loader::new(loading, Arc::new(starter))
             }
         };
-        Ok(Self { workers, runtime, loader: Arc::new(loader), walls, notes })
+        Ok(Self { workers, runtime, loader: Arc::new(loader), sandboxes, notes })
     }
 }
 
@@ -93,8 +93,8 @@ impl Machine {
     /// # Errors
     /// None starts.
     pub(crate) fn check_sandboxes(&self) -> Result<(), StartError> {
-        let Some(walls) = &self.walls else { return Ok(()) };
-        self.runtime.block_on(walls.try_start()).step("no sandbox process starts")
+        let Some(sandboxes) = &self.sandboxes else { return Ok(()) };
+        self.runtime.block_on(sandboxes.try_start()).step("no sandbox process starts")
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
             let manifest = parse(&Source { name: "test", text: &text }).unwrap().manifest;
             match Machine::start(&code, Some(manifest.server()), &guests) {
                 Ok(machine) => assert!(
-                    starts && machine.walls.is_some_and(|walls| walls.log().starts_with("walls: none")),
+                    starts && machine.sandboxes.is_some_and(|sandboxes| sandboxes.log().starts_with("walls: none")),
                     "{walls}"
                 ),
                 Err(error) => assert!(!starts && error.to_string().contains("walls are wanted"), "{walls}: {error}"),

@@ -73,7 +73,7 @@ pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
 pub(crate) use visibility::Visibility;
 pub use visibility::{CALLED_BY, NOBODY};
 pub(crate) use walls::without as walls_in_words;
-pub use walls::{WallSetup, WalledComponents};
+pub use walls::{SandboxSetup, WalledComponents};
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
 /// then.

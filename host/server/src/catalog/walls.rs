@@ -23,9 +23,9 @@ use crate::machine_memory;
 /// others start when they are first called.
 const STARTED_AHEAD_MAX: usize = 4;
 
-/// The means of starting sandbox processes.
+/// The means of starting sandbox processes, or threads in their place.
 #[derive(Clone)]
-pub struct WallSetup {
+pub struct SandboxSetup {
     pool: Arc<SandboxPool>,
     options: GroupOptions,
     required: bool,
@@ -33,7 +33,7 @@ pub struct WallSetup {
     has_walls: bool,
 }
 
-impl WallSetup {
+impl SandboxSetup {
     /// Processes of this program, or threads in their place.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl WalledComponents {
     /// unless the manifest says otherwise. A group of an earlier catalog with these very components
     /// goes on.
     pub(super) fn new(
-        setup: Option<&WallSetup>,
+        setup: Option<&SandboxSetup>,
         manifest: &Manifest,
         parts: &Parts,
         earlier: Option<&Self>,

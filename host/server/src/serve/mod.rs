@@ -174,12 +174,12 @@ impl Server {
                     boards.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
                 transport.share_revoked(&boards);
                 catalog.knowing(&boards);
-                machine.walls.iter().for_each(|walls| walls.share_ends(&boards));
+                machine.sandboxes.iter().for_each(|sandboxes| sandboxes.share_ends(&boards));
                 (catalog.sharing(&state), builder.sharing(state), Some((bus, (boards, resources))))
             }
             None => (catalog, builder, None),
         };
-        let health = Arc::new(Health::new(&sink, machine.walls.as_ref(), state_reach));
+        let health = Arc::new(Health::new(&sink, machine.sandboxes.as_ref(), state_reach));
         transport.ready_with(Arc::<Health>::clone(&health));
         let alerts = manifest
             .alerts()
@@ -370,13 +370,13 @@ fn activity(
 
 /// Starts the sandbox processes, where the manifest wants them, and says which walls stand.
 fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> Result<(), StartError> {
-    let Some(walls) = &machine.walls else { return Ok(()) };
+    let Some(sandboxes) = &machine.sandboxes else { return Ok(()) };
     // Where every wall is required, a process without one does not start.
     if let Err(refused) = machine.runtime.block_on(catalog.walled().start()) {
         machine.check_sandboxes()?;
         return Err(StartError::refused(refused));
     }
-    log.announce(&walls.log());
+    log.announce(&sandboxes.log());
     Ok(())
 }
 

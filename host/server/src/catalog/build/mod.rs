@@ -35,7 +35,7 @@ use super::skills::Skills;
 use super::texts::TextPrompts;
 use super::visibility::Visibility;
 use super::{
-    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, Tally, WallSetup,
+    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, SandboxSetup, Tally,
     WalledComponents, program, service_paths, side_files,
 };
 use crate::dev::DevFolder;
@@ -73,7 +73,7 @@ pub struct Builder {
     reads: Arc<HostReads>,
     news: Arc<NewsDesk>,
     observing: bool,
-    walls: Option<WallSetup>,
+    sandboxes: Option<SandboxSetup>,
     dev: Option<DevFolder>,
 }
 
@@ -180,7 +180,7 @@ impl Builder {
         let host_files = HostFiles::default();
         let reads = HostReads { files: FileReads::new(runtime.clone()), entries: EntryReads::new(runtime.clone()) };
         let (reads, news) = (Arc::new(reads), Arc::default());
-        let (observing, walls) = (false, machine.walls.clone());
+        let (observing, sandboxes) = (false, machine.sandboxes.clone());
         Self {
             compiler,
             runtime,
@@ -195,7 +195,7 @@ impl Builder {
             reads,
             news,
             observing,
-            walls,
+            sandboxes,
             dev: None,
         }
     }
@@ -315,7 +315,7 @@ impl Builder {
 
     /// No component is held back any more for what its calls did.
     pub fn forget_ends(&self) {
-        self.walls.iter().for_each(WallSetup::forget_ends);
+        self.sandboxes.iter().for_each(SandboxSetup::forget_ends);
     }
 
     /// The generation of a draft. State that belongs to all generations is passed on.
@@ -327,7 +327,7 @@ impl Builder {
         }
         let before = basis.earlier.first();
         let earlier = before.map(|catalog| &catalog.walled);
-        let walled = WalledComponents::new(self.walls.as_ref(), manifest, &parts, earlier, self.observing);
+        let walled = WalledComponents::new(self.sandboxes.as_ref(), manifest, &parts, earlier, self.observing);
         let Parts { tools, targets, rules, components } = parts;
         let searching = Searching::of(manifest);
         let tools = ToolList::new(basis.generation, tools)?;

@@ -24,6 +24,7 @@
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine |
 //! | `bindings.rs` | the contract's generated types |
+//! | `testing.rs` | both ends of a call's doors, for tests |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;

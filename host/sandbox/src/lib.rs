@@ -20,6 +20,7 @@
 //! | `files/` | the files that tools are granted: opened, counted, handed to sandbox processes |
 //! | `secrets/` | secret values, and their redaction |
 //! | `owned.rs` | folders that are made where they are missing, and their owner |
+#![forbid(unsafe_code)]
 
 mod caller;
 mod files;

@@ -3,7 +3,7 @@
 //!
 //! [`ManifestFile`] reads and opens a manifest, [`Server::start`] serves its catalog, and
 //! [`Running`] is that server. The crates below do not know each other: `toolcell_policy` reads the
-//! manifest, `toolcell_sandbox` runs guests, `toolcell_mcp` speaks to clients, `toolcell_audit`
+//! manifest, `toolcell_sandbox` has guests run, `toolcell_mcp` speaks to clients, `toolcell_audit`
 //! records. Must not hold: command lines, terminals, exit codes.
 #![forbid(unsafe_code)]
 

@@ -18,6 +18,8 @@
 //! | `message.rs`, `mounts.rs`, `report.rs` | the messages of a sandbox process, and the report of a call |
 //! | `failure.rs`, `start_call.rs` | why a call gave nothing; why nothing is prewarmed |
 //! | `rate.rs` | the rate at which messages of one call may come |
+//! | `seeds.rs` | the inputs that fuzz targets begin with, for tests |
+#![forbid(unsafe_code)]
 
 pub mod asking;
 pub mod caller;

@@ -3,6 +3,14 @@
 //!
 //! One thread does everything: it reads the link, and begins each call at once. A guest that waits
 //! or computes becomes a task, which yields at each tick of the epoch clock.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `place.rs` | the place: a process with walls, or a thread |
+//! | `component.rs` | a component with the policy of its tools |
+//! | `caller.rs` | the sender of a call, reached by messages |
+//! | `checks.rs`, `check_thread.rs` | values against schemas, and the thread for long checks |
+//! | `loading.rs` | the main of a loader |
 mod caller;
 mod check_thread;
 mod checks;

@@ -25,7 +25,7 @@ use toolcell_wall::weight;
 /// One call of one tool.
 pub struct CallInput<'a> {
     /// The tool's name, as the component lists it (without the manifest's prefix), or the
-    /// [path](crate::export) of another export.
+    /// [path](toolcell_wall::export) of another export.
     pub tool: &'a str,
     /// A JSON object that conforms to the tool's input schema.
     pub arguments_json: &'a str,
@@ -33,7 +33,7 @@ pub struct CallInput<'a> {
     pub program: Option<&'a Program>,
     /// The limits of this tool.
     pub limits: &'a Limits,
-    /// The capabilities of this tool. An instance that was made ahead or is used again was made
+    /// The grants of this tool. An instance that was made ahead or is used again was made
     /// with them.
     pub capabilities: &'a Arc<GuestGrants>,
     /// The sender of the call.
@@ -125,7 +125,7 @@ impl ToolComponent {
     /// The component's tools.
     ///
     /// A component that keeps the contract is asked for them, in a sandbox with these limits and
-    /// nothing granted. Its list does not depend on its capabilities. No other component runs: a
+    /// nothing granted. Its list does not depend on its grants. No other component runs: a
     /// typed one's tools are its functions, with these descriptions added to its own, and a
     /// program's tools are the manifest's.
     ///
@@ -207,7 +207,7 @@ impl ToolComponent {
     }
 
     /// The prompts and the resources of the component, listed with these files of
-    /// [`DEV_SOURCE`](crate::DEV_SOURCE) if there are any.
+    /// [`DEV_SOURCE`](toolcell_wall::mounts::DEV_SOURCE) if there are any.
     ///
     /// # Errors
     /// Listing either failed.

@@ -9,7 +9,7 @@ use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Caller;
 
-/// The terms that a guest runs on: limits, capabilities, and the caller that it runs for.
+/// The terms that a guest runs on: limits, grants, and the caller that it runs for.
 pub(crate) struct Terms<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) capabilities: &'a Arc<GuestGrants>,

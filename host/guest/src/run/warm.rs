@@ -85,7 +85,7 @@ pub struct WarmTool {
     pub component: Arc<ToolComponent>,
     /// Its limits.
     pub limits: Limits,
-    /// Its capabilities.
+    /// Its grants.
     pub capabilities: Arc<GuestGrants>,
     /// Instances that are kept ready.
     pub count: usize,

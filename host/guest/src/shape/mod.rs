@@ -1,5 +1,14 @@
 //! The shapes of components that are tools, told by a component's own exports. Must not hold: the
 //! tools of a shape, or how they are called; each shape has a folder for that.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `contract/` | components that keep the tool contract |
+//! | `typed/` | functions over WIT values |
+//! | `program/` | command-line programs |
+//! | `tool_call.rs` | a call of a tool, and its answer, for every shape |
+//! | `dev_source.rs` | files of a project that `toolcell dev` serves, imported |
+//! | `error.rs` | why a component has no shape |
 mod contract;
 pub(crate) mod dev_source;
 mod error;

@@ -1,6 +1,7 @@
 //! The place of scratch space: one folder per user among the host's temporary files,
-//! `toolcell-UID`, which only this user may enter and which no mount shows. In it, each host has a home that it
-//! keeps locked. The next host that makes its own home removes those of hosts that are gone.
+//! `toolcell-UID`, which only this user may enter and which no mount shows. In it, each host has a
+//! home that it keeps locked. The next host that makes its own home removes those of hosts that are
+//! gone.
 //!
 //! A sandbox process is handed a folder in the home of its host, and makes the folders of its calls
 //! in it. The host removes it when the process has ended, however it did.

@@ -3,6 +3,16 @@
 //! A value leaves this room in three ways only. It goes into the requests that the manifest names
 //! (`http`), and to the guest where the manifest exposes it. Its name stands in the marks of a
 //! [`Redactor`].
+//!
+//! | file | holds |
+//! |---|---|
+//! | `live.rs` | values that change with time |
+//! | `answer.rs` | everything that a sandbox process says, without values |
+//! | `redact.rs` | values replaced by their names in one text |
+//! | `scan.rs` | values found in a text, in any form |
+//! | `patterns.rs`, `forms.rs` | the values that are looked for, and the forms of one |
+//! | `escapes.rs`, `entities.rs` | escapes, and the names of HTML's characters |
+//! | `lanes.rs` | base64 and hexadecimal digits |
 pub(crate) mod answer;
 mod entities;
 mod escapes;

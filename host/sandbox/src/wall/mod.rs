@@ -4,7 +4,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `process.rs` | the host's end: one process, its pending calls, its end |
+//! | `process/` | the host's end: one process, its pending calls, its end |
 //! | `address_space.rs` | the address space of a process, tried before the first one starts |
 //! | `attention.rs` | a thread that waits for its calls' replies and for other things at once |
 //! | `disk.rs` | what a process puts into folders, counted from outside |

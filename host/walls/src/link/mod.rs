@@ -7,6 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `frame.rs` | frames and their bytes, a pure function |
+//! | `error.rs` | why a link ended, or a frame was not sent |
 //! | `socket.rs` | the system calls |
 //! | `memory.rs` | memory that two processes share: the only `unsafe` code |
 //! | `numbers.rs` | numbers that several processes share |

@@ -3,5 +3,10 @@
 //!
 //! wasmtime asks for each function by a key: the SHA-256 of Cranelift's input and settings. What it
 //! gets becomes native code.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `handed.rs` | those that a loader was handed, and those that it makes |
+//! | `segment.rs` | a file of them |
 pub(crate) mod handed;
 mod segment;

@@ -1,5 +1,12 @@
 //! Programs built for WASI preview 1: core modules, made into components by the official adapter.
 //! Must not hold: running.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `memory/` | room for the adapter in a module's memory |
+//! | `exit.rs` | exit codes |
+//! | `paths.rs` | paths that are not UTF-8 |
+//! | `sections.rs` | sections of a module, read and replaced |
 mod exit;
 mod memory;
 mod paths;

@@ -6,6 +6,14 @@
 //! instantiation are bounded here first, by a pass that builds nothing.
 //!
 //! Must not hold: compiling, or judgement on merely invalid components, which is the engine's.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `reading.rs` | the pass over the bytes |
+//! | `ledger.rs` | the bounds, and the sums that are held to them |
+//! | `scope.rs`, `item.rs` | nesting, and the items of an index space |
+//! | `types.rs`, `module.rs`, `code.rs` | types, core modules, and code of functions |
+//! | `evaluation.rs` | instantiation, played through |
 mod code;
 mod evaluation;
 mod item;

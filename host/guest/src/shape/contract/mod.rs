@@ -1,4 +1,10 @@
 //! Components that keep the tool contract. Must not hold: the contract's values.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `convert.rs` | the engine's generated types → the plain ones, and back |
+//! | `imports.rs` | the imports of the contract: progress, log, asking, … |
+//! | `optional.rs` | exports that may be missing: prompts, completion, resources |
 mod convert;
 mod imports;
 mod optional;

@@ -19,7 +19,8 @@ pub struct Descriptions {
     pub given: BTreeMap<String, String>,
     /// The texts of `.wit` files.
     pub wit: Option<Arc<WitTexts>>,
-    /// As in [`DEV_SOURCE`](crate::DEV_SOURCE), for a component that `toolcell dev` serves.
+    /// As in [`DEV_SOURCE`](toolcell_wall::mounts::DEV_SOURCE), for a component that `toolcell dev`
+    /// serves.
     pub dev_source: Option<String>,
 }
 

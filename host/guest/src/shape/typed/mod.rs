@@ -1,5 +1,14 @@
 //! Functions over WIT values as tools: their types, JSON Schemas, descriptions and the conversion
 //! both ways.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `functions.rs`, `names.rs` | the functions that become tools, their names, and calling them |
+//! | `ty.rs`, `fields.rs`, `path.rs` | types as JSON can carry them; objects; places in a value |
+//! | `decode.rs`, `encode.rs` | JSON → values, and back |
+//! | `schema.rs`, `weight.rs` | types → JSON Schema, and its size before it is written |
+//! | `listing.rs`, `describe.rs` | functions as listed tools, and the text that wins |
+//! | `texts.rs`, `wit.rs`, `section.rs` | texts: by their names, of `.wit` files, in a component |
 mod decode;
 mod describe;
 mod encode;

@@ -1,5 +1,12 @@
 //! `wasi:sockets` in a guest's process: what the guest set, and the doors to the host's sockets.
 //! Must not hold: decisions.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `tcp.rs`, `streams.rs` | TCP sockets, and the two directions of a connection |
+//! | `udp.rs` | UDP sockets |
+//! | `lookup.rs` | look-ups of names |
+//! | `bindings.rs` | generated |
 pub(crate) mod bindings;
 pub(crate) mod lookup;
 mod streams;

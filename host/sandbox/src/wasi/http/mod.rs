@@ -2,7 +2,7 @@
 //! sent to a checked address of a server that proved its name. Must not hold: rules, or anything
 //! incoming.
 //!
-//! A request passes these files in this order:
+//! A request passes these files in this order; the last two rows serve all of them:
 //!
 //! | file | does |
 //! |---|---|
@@ -14,6 +14,8 @@
 //! | [`framing`] | refuses responses that two readers take for different ones |
 //! | [`outgoing`], [`incoming`] | the two bodies: lengths, trailers, time, redaction |
 //! | [`connections`] | connections that wait for the call's next request to the same server |
+//! | [`client`] | what a tool's requests have in common, prepared at load |
+//! | [`fields`], [`fault`] | the largest number of headers; errors in the words of wasi:http |
 //!
 //! Never done here: redirects are not followed, bodies are not decompressed, nothing is remembered
 //! from one call to the next, and the environment's proxies are not looked at.

@@ -14,6 +14,18 @@
 //! - Not `watch`: no guest runs between calls.
 //!
 //! Must not hold: rights and quotas, which are the policy's.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `keeper.rs` | the one who keeps a component's state |
+//! | `in_file.rs`, `session.rs` | a file as a keeper, and one call's use of it |
+//! | `store.rs`, `tables.rs` | operations in a file, and its layout |
+//! | `database.rs`, `file.rs` | the file: open, in turns; on the disk |
+//! | `on_server.rs` | a server as a keeper |
+//! | `granted.rs`, `operations.rs` | state made ready at load, and what a tool may do with it |
+//! | `serve.rs` | the host's side of a door |
+//! | `reading.rs` | entries that the host reads for itself |
+//! | `error.rs` | errors, for guests, loads and the log |
 mod database;
 mod error;
 mod file;

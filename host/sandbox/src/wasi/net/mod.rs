@@ -8,7 +8,8 @@
 //! - [`CallNet`] holds one call's counters and background tasks. When it ends, connections end with
 //!   it.
 //! - [`Metered`] charges a connection's bytes to its call.
-
+//!
+//! Each is in the file of its name; [`dial`] is in `dialer.rs`.
 mod call_net;
 mod dialer;
 mod metered;

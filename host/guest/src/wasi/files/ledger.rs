@@ -21,6 +21,9 @@ use super::handle::Handle;
 /// room, but not more often than this. A guest that asks in a loop must not keep the host counting.
 const RECOUNT_EVERY: Duration = Duration::from_secs(10);
 
+/// The ledgers of this process, by what their counts are in.
+static LEDGERS: LazyLock<Mutex<HashMap<Identity, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
+
 /// The content of one folder of the host, and its open files.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -120,6 +123,13 @@ impl Account {
         self.ledger.used.amount()
     }
 
+    /// The next ledger with these counts is another one, as in another process.
+    #[cfg(test)]
+    pub(super) fn leave_to_another_process(&self) {
+        let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
+        ledgers.retain(|_, ledger| !Weak::ptr_eq(ledger, &Arc::downgrade(&self.ledger)));
+    }
+
     /// As if the last count were long ago.
     #[cfg(test)]
     pub(super) fn forget_count(&self) {
@@ -201,7 +211,6 @@ impl Ledger {
 
     /// The ledger of a folder that the host handed over: one for all of its mounts in this process.
     pub(super) fn handed(counts: OwnedFd) -> std::io::Result<Arc<Self>> {
-        static LEDGERS: LazyLock<Mutex<HashMap<Identity, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
         let counts = std::fs::File::from(counts);
         let identity = Facts::of(&counts)?.identity;
         let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
 //! Mounts that a host handed over: they are what they are in the host itself.
+use super::super::ledger::Account;
 use super::*;
 use toolcell_sandbox::ScratchHome;
 
@@ -110,6 +111,7 @@ fn processes_count_one_folder_together() {
     let host = capabilities(folder.path(), table);
     let files = GrantedFiles::of([&*host]);
     let mut ours = Guest::of(&handed(&files, table, None));
+    ours.files.prepared().accounts().for_each(Account::leave_to_another_process);
     let mut one = Guest::of(&handed(&files, table, None));
     let mut other = Guest::of(&handed(&files, table, None));
     for (guest, name) in [(&mut ours, "a"), (&mut one, "b"), (&mut other, "c")] {
@@ -140,7 +142,7 @@ fn tools_of_a_component_share_its_mounts_with_the_most_that_any_has() {
     assert!(!only.writes() && only != files);
     let alone = HandedFiles::new(only.hand_over().unwrap(), None).unwrap();
     let refused = Prepared::handed(&grants(TABLE), &alone, None).unwrap_err();
-    assert_eq!(refused, r#""/out" was not handed over"#);
+    assert_eq!(refused, r#""/one" was not handed over"#);
 }
 
 #[test]

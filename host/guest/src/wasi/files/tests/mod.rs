@@ -70,7 +70,7 @@ struct Mounted {
     opened: Arc<Capabilities>,
     prepared: Arc<Prepared>,
     /// The scratch space of its process, while there is one.
-    scratch: Option<Arc<ProcessScratch>>,
+    _scratch: Option<Arc<ProcessScratch>>,
 }
 
 /// Makes a table's mounts ready for a manifest in `folder`, at both ends.
@@ -79,7 +79,7 @@ fn prepare(folder: &Path, table: &str) -> Result<Mounted, Vec<GrantProblem>> {
     let files = GrantedFiles::of([&*opened]);
     let scratch = files.scratch_home().map(|home| home.of_process().unwrap());
     let space = scratch.as_ref().map(|scratch| ScratchFolder::handed(scratch.dir().try_clone().unwrap().into()));
-    Ok(Mounted { opened, prepared: handed(&files, table, space), scratch })
+    Ok(Mounted { opened, prepared: handed(&files, table, space), _scratch: scratch })
 }
 
 /// A guest in the middle of a call.
@@ -87,21 +87,21 @@ struct Guest {
     files: Files,
     table: ResourceTable,
     denials: Denials,
-    /// Removed behind the files of the call.
-    _scratch: Option<Arc<ProcessScratch>>,
+    /// The host's end, which is let go behind the files of the call.
+    _mounted: Option<Mounted>,
 }
 
 impl Guest {
     /// With the mounts of a table, in a manifest in `folder`.
     fn with(folder: &Path, table: &str) -> Self {
-        let Mounted { prepared, scratch, .. } =
-            prepare(folder, table).unwrap_or_else(|problems| panic!("{problems:?}"));
-        Self { _scratch: scratch, ..Self::of(&prepared) }
+        let mounted = prepare(folder, table).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let guest = Self::of(&mounted.prepared);
+        Self { _mounted: Some(mounted), ..guest }
     }
 
     fn of(prepared: &Arc<Prepared>) -> Self {
         let denials = Denials::new(Arc::new(NoCaller));
-        Self { files: Files::new(Arc::clone(prepared)), table: ResourceTable::new(), denials, _scratch: None }
+        Self { files: Files::new(Arc::clone(prepared)), table: ResourceTable::new(), denials, _mounted: None }
     }
 
     fn view(&mut self) -> FilesView<'_> {

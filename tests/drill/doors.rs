@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use toolcell_tests::Answer;
 
 use crate::row::End::Answers;
-use crate::row::{Row, call, errors, holds, row, sealed};
+use crate::row::{Row, call, errors, head, holds, row, sealed};
 use crate::site::{OWN_SECRET, Site};
 
 /// Asks through a new door, and reads what comes first.
@@ -16,6 +16,17 @@ fn want(kind: &str, of: &str) -> Value {
 fn raw(bytes: &[u8]) -> Value {
     let reads = call("read", json!([{"answer": 0}, {"room": 64}, 64]));
     json!(["door", call("write", json!([{"answer": 0}, {"bytes": bytes}, bytes.len()])), reads])
+}
+
+/// The mark of a message.
+const MESSAGE: &[u8; 3] = b"tw\x01";
+
+/// The mark of data.
+const DATA: &[u8; 3] = b"tw=";
+
+/// A frame with this mark.
+fn framed(mark: &[u8; 3], content: &[u8]) -> Vec<u8> {
+    [head(mark, 0, u32::try_from(content.len()).unwrap(), 0), content.to_vec()].concat()
 }
 
 /// No server saw anything, and the denial is told.
@@ -91,14 +102,20 @@ pub const ROWS: &[Row] = &[
         Answers(is_nothing),
     ),
     row("have a person asked", |s| want("consent", &s.other.address().to_string()), Answers(is_nothing)),
-    row("announce a frame of four gigabytes", |_| raw(&[0xff; 4]), Answers(is_misuse)),
-    row("announce an empty frame", |_| raw(&[0; 4]), Answers(is_misuse)),
-    row("send a frame of no known kind", |_| raw(&[2, 0, 0, 0, 7, 7]), Answers(is_misuse)),
-    row("begin with data", |_| raw(&[2, 0, 0, 0, 1, 7]), Answers(is_misuse)),
-    row("begin with what is no message", |_| raw(&[3, 0, 0, 0, 0, 0xff, 0xff]), Answers(is_misuse)),
+    row("announce a frame of four gigabytes", |_| raw(&head(MESSAGE, 0, u32::MAX, 0)), Answers(is_misuse)),
+    row("announce an empty frame", |_| raw(&head(MESSAGE, 0, 0, 0)), Answers(is_misuse)),
+    row("send a frame of no known kind", |_| raw(&framed(b"xxx", &[7])), Answers(is_misuse)),
+    row("begin with data", |_| raw(&framed(DATA, &[7])), Answers(is_misuse)),
+    row("begin with what is no message", |_| raw(&framed(MESSAGE, &[0xff, 0xff])), Answers(is_misuse)),
+    row("announce a descriptor through a door", |_| raw(&head(MESSAGE, 1, 1, 0)), Answers(is_misuse)),
+    row("say that a message lies in shared memory", |_| raw(&head(MESSAGE, 0, 1, 1)), Answers(is_misuse)),
+    row("wake the host through a door", |_| raw(&head(b"tw!", 0, 0, 0)), Answers(is_misuse)),
     row(
         "say half of what it wants",
-        |_| json!(["door", call("write", json!([{"answer": 0}, {"bytes": [9, 0, 0, 0, 0, 1]}, 6]))]),
+        |_| {
+            let half = framed(MESSAGE, &[0; 9])[..20].to_vec();
+            json!(["door", call("write", json!([{"answer": 0}, {"bytes": half}, 20]))])
+        },
         Answers(is_nothing),
     ),
     row("close a door at once", |_| json!(["door", call("close", json!([{"answer": 0}]))]), Answers(is_nothing)),

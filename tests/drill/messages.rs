@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use toolcell_tests::Answer;
 
 use crate::row::End::{Answers, Ended};
-use crate::row::{Row, call, holds, only, row, sealed};
+use crate::row::{Row, call, head, holds, only, row, sealed};
 use crate::site::Site;
 
 /// The answer that is forged.
@@ -20,11 +20,6 @@ fn forge(message: &str, times: u64) -> Value {
 /// these bytes that end the process.
 fn raw(bytes: &[u8]) -> Value {
     json!([call("write", json!([{"link": null}, {"bytes": bytes}, bytes.len()])), "spin"])
-}
-
-/// The head of a frame: its mark, descriptors, bytes and place.
-fn head(mark: &[u8; 3], fds: u8, bytes: u32, place: u64) -> Vec<u8> {
-    [&mark[..], &[fds], &bytes.to_le_bytes(), &place.to_le_bytes()].concat()
 }
 
 /// Nothing came of it: the guest's own answer is given.

@@ -53,6 +53,11 @@ pub const fn of_own(name: &'static str, own: &'static str, steps: fn(&Site) -> V
     Row { name, tool: "own_attack", own: Some(own), steps, end }
 }
 
+/// The head of a frame: its mark, descriptors, bytes and place.
+pub fn head(mark: &[u8; 3], fds: u8, bytes: u32, place: u64) -> Vec<u8> {
+    [&mark[..], &[fds], &bytes.to_le_bytes(), &place.to_le_bytes()].concat()
+}
+
 /// A step: a system call.
 pub fn call(name: &str, arguments: Value) -> Value {
     json!({"call": {"name": format!("SYS_{name}"), "arguments": arguments}})

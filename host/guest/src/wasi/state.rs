@@ -123,10 +123,13 @@ impl CallState {
         if self.fuel.calls() == 0 {
             self.fuel.count_call();
         }
-        let (limits, sealed) = (Limits::default(), GuestGrants::sealed(""));
+        let limits = Limits::default();
+        let sealed = GuestGrants::sealed("");
         self.files = Files::new(Arc::clone(sealed.files()));
         self.wasi = wasi_context(&limits, &sealed, &self.log);
-        (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
+        self.net_limits = NetLimits::from(&limits);
+        self.net = None;
+        self.http = None;
         self.capabilities = sealed;
     }
 

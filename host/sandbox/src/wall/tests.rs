@@ -435,7 +435,7 @@ async fn problems_of_values_are_bounded_and_cleaned_like_all_that_a_process_says
     let problems = format!("- /a\u{1b}[2J\u{202e}: wrong\n{}", "x".repeat(2 * toolcell_schema::PROBLEMS_BYTES_MAX));
     let (id, running) = hostile.call(Limits::default()).await;
     let refused = CallReport::not_run(Failure::Unfit { problems: problems.clone() });
-    hostile.say(&FromSandbox::Ended(id, Box::new(refused.into())));
+    hostile.say(&FromSandbox::Ended(id, Box::new(refused)));
     let outcome = running.await.unwrap().outcome;
     let Err(Failure::Unfit { problems: told }) = outcome else { panic!("{outcome:?}") };
     assert!(

@@ -57,7 +57,8 @@ pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result
         None => Ok(false),
     };
     let mismatch = |error: wasmtime::Error| ShapeError::Mismatch { reason: one_line(&error) };
-    let (prompts, completion) = (spoken(PROMPTS)?, spoken(COMPLETION)?);
+    let prompts = spoken(PROMPTS)?;
+    let completion = spoken(COMPLETION)?;
     let resources = spoken(RESOURCES)?;
     if !spoken(TOOLS)? {
         // Their functions are not tools.

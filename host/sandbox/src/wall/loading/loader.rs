@@ -253,7 +253,8 @@ impl Loader {
         job: &LoadJob<'_>,
         until: Instant,
     ) -> Result<(File, InstanceCost), NotLoaded> {
-        let (code, made) = (empty()?, empty()?);
+        let code = empty()?;
+        let made = empty()?;
         let StartedCompiler { mut run, engine, .. } = compiler;
         let handed = self.kept.as_ref().and_then(|kept| kept.functions(engine, job.component));
         let mut files = vec![source.as_fd(), code.as_fd(), made.as_fd()];

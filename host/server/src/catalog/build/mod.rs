@@ -180,7 +180,6 @@ impl Builder {
         let host_files = HostFiles::default();
         let reads = HostReads { files: FileReads::new(runtime.clone()), entries: EntryReads::new(runtime.clone()) };
         let (reads, news) = (Arc::new(reads), Arc::default());
-        let (observing, sandboxes) = (false, machine.sandboxes.clone());
         Self {
             compiler,
             runtime,
@@ -194,8 +193,8 @@ impl Builder {
             host_files,
             reads,
             news,
-            observing,
-            sandboxes,
+            observing: false,
+            sandboxes: machine.sandboxes.clone(),
             dev: None,
         }
     }

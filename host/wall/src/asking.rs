@@ -84,7 +84,7 @@ pub enum Answer {
     Roots(Vec<Root>),
 }
 
-/// Why there are no answers.
+/// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The client cannot be asked this.

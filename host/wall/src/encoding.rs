@@ -68,7 +68,7 @@ pub fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingErro
 /// As [`decode`]; all items of its lists together take no more memory than this.
 ///
 /// # Errors
-/// They are no message of this version, or its lists are longer.
+/// They are not a message of this version, or its lists are longer.
 pub fn decode_within<'b, M: Deserialize<'b>>(bytes: &'b [u8], item_bytes_max: usize) -> Result<M, EncodingError> {
     let (version, rest) = bytes.split_first().ok_or(EncodingError::Version)?;
     if *version != VERSION {

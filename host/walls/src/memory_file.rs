@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 /// A sealed file with these bytes.
 ///
 /// # Errors
-/// There is no memory for it.
+/// The system has no memory left for it.
 pub fn sealed(bytes: &[u8]) -> io::Result<File> {
     let file = empty()?;
     (&file).write_all(bytes)?;
@@ -17,7 +17,7 @@ pub fn sealed(bytes: &[u8]) -> io::Result<File> {
 /// An empty file, which can be written to until it is sealed.
 ///
 /// # Errors
-/// There is no memory for it.
+/// The system has no memory left for it.
 #[cfg(target_os = "linux")]
 pub fn empty() -> io::Result<File> {
     use rustix::fs::{MemfdFlags, memfd_create};

@@ -70,7 +70,8 @@ const SAME: &str = r#"(component
 /// mebibyte of text each way, to the guest and from it, and a list of bytes each way.
 pub fn measure(criterion: &mut Criterion) {
     let (sandbox, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), runtime());
-    let (limits, capabilities) = (Limits::default(), GuestGrants::sealed("bench"));
+    let limits = Limits::default();
+    let capabilities = GuestGrants::sealed("bench");
     let component = ToolComponent::load(&sandbox, &wat::parse_str(SAME).unwrap()).unwrap();
     let row = r#"{"a":4294967295,"b":7,"c":-9007199254740991,"d":1.5,"e":true,"f":255,"g":-0.25,"h":-32768}"#;
     let rows = vec![row; RECORDS].join(",");

@@ -153,7 +153,8 @@ mod tests {
         for (instances, at_once) in [(1, true), (16, true), (17, false), (60, false)] {
             let component = component(&sandbox, instances);
             let slot = sandbox.slots().take_warm(component.slot_units()).unwrap();
-            let (limits, capabilities) = (Limits::default(), GuestGrants::sealed("tool"));
+            let limits = Limits::default();
+            let capabilities = GuestGrants::sealed("tool");
             let terms = Terms { limits: &limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
             let mut instance = Instance::empty(&component, &terms, slot).unwrap();
             {

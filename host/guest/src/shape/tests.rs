@@ -20,7 +20,8 @@ fn load(text: &str) -> Result<ToolComponent, LoadError> {
 }
 
 async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::CallResult> {
-    let (limits, capabilities) = (Limits::default(), GuestGrants::sealed(""));
+    let limits = Limits::default();
+    let capabilities = GuestGrants::sealed("");
     let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
     component
         .call_tool(CallInput {

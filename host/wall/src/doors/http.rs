@@ -58,7 +58,7 @@ pub enum HttpSaid {
     Whole,
     /// The response is whole, with these trailers.
     Trailers(Fields),
-    /// There is no response, or no more of it.
+    /// The response failed, before its head or within its body.
     Failed(HttpFault),
 }
 

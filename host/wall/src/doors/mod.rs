@@ -49,7 +49,7 @@ const LIST_BYTES_MAX: usize = http::FIELDS_MAX * size_of::<(blob::Blob, blob::Bl
 /// The message of these bytes, all of them.
 ///
 /// # Errors
-/// They are no message of this version, or its lists are longer than any honest one has.
+/// They are not a message of this version, or its lists are longer than any honest one has.
 pub fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingError> {
     encoding::decode_within(bytes, LIST_BYTES_MAX)
 }

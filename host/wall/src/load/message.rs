@@ -107,7 +107,7 @@ pub enum FromLoader {
     },
     /// It is linked.
     Linked(Box<ComponentFacts>),
-    /// A text about it is no WIT.
+    /// A text about it does not parse as WIT.
     NotWit(String),
     /// Its tools are listed.
     Listed(Box<Listed>),

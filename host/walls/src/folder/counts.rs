@@ -38,7 +38,7 @@ impl Counts {
     /// A descriptor of them, for another process.
     ///
     /// # Errors
-    /// They are this process's alone, or there is no further descriptor.
+    /// They are this process's alone, or all descriptors are taken.
     pub fn hand_over(&self) -> io::Result<OwnedFd> {
         let shared = self.shared.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         shared.as_fd().try_clone_to_owned()
@@ -68,13 +68,13 @@ impl Counts {
         self.files().store(files, Ordering::Release);
     }
 
-    /// Takes so many bytes, up to `max` in all; false: there is no room.
+    /// Takes so many bytes, up to `max` in all; false: they do not fit.
     #[must_use]
     pub fn take_bytes(&self, amount: u64, max: u64) -> bool {
         take(self.bytes(), amount, max)
     }
 
-    /// Takes so many names, up to `max` in all; false: there is no room.
+    /// Takes so many names, up to `max` in all; false: they do not fit.
     #[must_use]
     pub fn take_files(&self, amount: u64, max: u64) -> bool {
         take(self.files(), amount, max)

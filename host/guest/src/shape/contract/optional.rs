@@ -87,7 +87,8 @@ pub(super) async fn read_resource(
     let answer = exports.toolcell_mcp_resources().call_read_resource(store, &uri).await?;
     let embedded = |contents: resources::Contents| {
         let resources::Contents { uri: own, mime_type, body, meta_json } = contents;
-        let (uri, body) = (own.unwrap_or_else(|| uri.clone()), body.convert());
+        let uri = own.unwrap_or_else(|| uri.clone());
+        let body = body.convert();
         Content::EmbeddedResource(EmbeddedResource { uri, mime_type, body, annotations: None, meta_json })
     };
     Ok(answer.map_err(Convert::convert).map(|contents| CallResult {

@@ -5,7 +5,7 @@ use wit_parser::{Interface, SourceMap, Type, TypeDef, TypeDefKind, UnresolvedPac
 
 use super::texts::{Scope, TypeText, WitTexts};
 
-/// A file that is no WIT: `wit/weather.wit:3:7: expected …`.
+/// A file that does not parse as WIT: `wit/weather.wit:3:7: expected …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct WitError {

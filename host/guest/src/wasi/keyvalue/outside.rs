@@ -63,7 +63,7 @@ impl OutsideState {
     }
 
     async fn asked(&mut self, wanted: &StateWanted<'_>) -> Result<Result<StateOutcome, StateNotDone>, DoorError> {
-        // A door that fails is no door any more: its next message may be part of an earlier one.
+        // A door that failed is not used again: its next message may be part of an earlier one.
         let (mut reader, mut writer) = match self.door.take() {
             Some(door) => door,
             None => {

@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_name_that_somebody_else_wrote_is_nobodys() {
-        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
         KnownEngine::new(cache(other.path()), STACK_BYTES).learn(EngineName::new([7; 32]));
         let ours = cache(root.path());
         for entry in fs::read_dir(other.path().join("code")).unwrap() {

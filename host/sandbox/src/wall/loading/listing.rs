@@ -13,7 +13,7 @@ use toolcell_wall::report::{CallReport, ListedBeside};
 pub enum Listing {
     /// The report on listing, what else is listed, and the findings about the schemas of the tools.
     Report(Box<CallReport<Vec<contract::Tool>>>, ListedBeside, SchemaFindings),
-    /// A text about the component is no WIT: its place, and the problem there.
+    /// A text about the component does not parse as WIT: its place, and the problem there.
     NotWit(String),
 }
 

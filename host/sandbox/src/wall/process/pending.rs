@@ -221,8 +221,60 @@ fn clean(redactor: &Redactor, report: &mut CallReport<CallResult>) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
+    use crate::secrets::{HeldSecret, SecretValue};
+    use crate::wasi::capabilities::GrantSources;
     use toolcell_wall::caller::NoCaller;
+
+    const KEY: &str = "sk-live-0123456789";
+
+    /// The capabilities of a tool whose guests hold a secret.
+    fn exposed() -> Arc<Capabilities> {
+        let text = "version = 1\n[components.it]\nsource = \"it.wasm\"\n\
+                    [components.it.secrets]\nKEY = { from = \"env:KEY\", expose = true }\n";
+        let source = toolcell_policy::Source { name: "toolcell.toml", text };
+        let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
+        let nowhere = std::path::Path::new("/");
+        let sources = GrantSources {
+            folder: nowhere,
+            variable: &|_| None,
+            secret: &|_| Ok(HeldSecret::Fixed(SecretValue::new(KEY.to_owned().into()).unwrap())),
+            state_folder: nowhere,
+            shared_state: None,
+            name_servers: &[],
+            observing: false,
+        };
+        let grants = manifest.component("it").unwrap().tool_grants("tool");
+        Capabilities::prepare(&grants, &sources).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    #[test]
+    fn whatever_a_process_reports_its_guests_secrets_stay_with_the_host() {
+        let key = || format!("so {KEY}, then");
+        let failures = [
+            Failure::InvalidInput(key()),
+            Failure::Failed(key()),
+            Failure::Unfit { problems: key() },
+            Failure::Trapped { reason: key(), detail: key() },
+            Failure::Host { detail: key() },
+            Failure::Asked { refused: Some(key()) },
+            Failure::SandboxEnded { reason: key() },
+            Failure::SandboxNotStarted { detail: key() },
+        ];
+        let caller: Arc<dyn Caller> = Arc::new(NoCaller);
+        let capabilities = exposed();
+        for failure in failures {
+            let (done, _ended) = oneshot::channel();
+            let call = PendingCall::new((&caller, &capabilities), &Limits::default(), 0, done);
+            let mut said = CallReport::not_run(failure);
+            said.captured.text = key();
+            said.unfit = Some(key());
+            let shown = format!("{:?}", finished(Ok(Box::new(said)), Ok(()), &call, Instant::now()));
+            assert!(!shown.contains(KEY), "{shown}");
+            assert!(shown.matches("redacted:KEY").count() >= 3, "{shown}");
+        }
+    }
 
     #[test]
     fn a_starved_process_has_more_time_for_a_call_but_not_without_end() {

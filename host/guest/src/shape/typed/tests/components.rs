@@ -162,7 +162,8 @@ impl Loaded {
     }
 
     async fn call(&self, number: usize, arguments: &Value) -> Result<String, Failure> {
-        let (limits, capabilities) = (Limits::default(), GuestGrants::sealed(""));
+        let limits = Limits::default();
+        let capabilities = GuestGrants::sealed("");
         let (tool, arguments_json) = (&*format!("same_{number}"), &*arguments.to_string());
         let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
         let program = None;

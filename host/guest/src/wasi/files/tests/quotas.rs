@@ -359,7 +359,8 @@ fn a_folder_that_holds_too_much_is_loaded_and_only_shrinks() {
 fn scratch_is_bounded_and_private_to_the_call() {
     let folder = tempfile::tempdir().unwrap();
     let prepared = prepare(folder.path(), r#""/tmp" = { scratch = "4KiB", files = 2 }"#).unwrap();
-    let (mut one, mut other) = (Guest::of(&prepared.prepared), Guest::of(&prepared.prepared));
+    let mut one = Guest::of(&prepared.prepared);
+    let mut other = Guest::of(&prepared.prepared);
     let (mine, theirs) = (one.root("/tmp"), other.root("/tmp"));
     let file = one.create(mine, "a").unwrap();
     assert_eq!(one.write(file, 4096, 0), Ok(4096));

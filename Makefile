@@ -127,7 +127,7 @@ lint: ## Check formatting and comments, the files for Kubernetes and Prometheus,
 	$(CARGO) fmt --all --check --manifest-path guest-examples/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path tests/fixtures/Cargo.toml
 	$(CARGO) fmt --check --manifest-path tests/fuzz/Cargo.toml
-	$(PYTHON) .ci/check-comments.py
+	$(PYTHON) .ci/check-rust.py
 	$(PYTHON) host/deploy/manifests.py
 	$(PYTHON) host/deploy/manifests.py --self-test
 	$(PYTHON) host/deploy/prometheus/check.py $(ARGS)

@@ -84,7 +84,8 @@ struct Viewer {
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, paced_rounds) = (options.count(60, 2), options.count(20, 1));
+    let rounds = options.count(60, 2);
+    let paced_rounds = options.count(20, 1);
     let serial = Turn { calls: options.count(1_000, 20), pace: None };
     let paced = Turn { calls: options.count(200, 20), pace: Some(PACE) };
     let serving = Serving::examples()?;
@@ -186,7 +187,8 @@ impl Viewed {
             (0..self.viewers).map(|_| Viewer::open(*address, cookie)).collect::<anyhow::Result<Vec<_>>>()
         });
         let viewers = looked_at.transpose()?.unwrap_or_default();
-        let (mut request, ask) = (Vec::new(), Ask::Call(Tool::Echo, Era::Legacy));
+        let mut request = Vec::new();
+        let ask = Ask::Call(Tool::Echo, Era::Legacy);
         for id in 0..WARM_UP {
             self.link.ask(ask, id, &mut request)?;
         }

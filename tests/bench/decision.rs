@@ -44,7 +44,8 @@ denial with the line that would allow it. The goal is for the slowest.";
 /// The policy decides wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let grants = grants()?;
-    let (mut rows, mut slowest) = (Vec::new(), None);
+    let mut rows = Vec::new();
+    let mut slowest = None;
     for (name, parts, is_allowed) in ASKED {
         let took = decide(grants.network(), parts, is_allowed, options.count(1_000, 10))?;
         slowest = [slowest, took.median()].into_iter().flatten().reduce(f64::max);

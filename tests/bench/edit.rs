@@ -101,7 +101,8 @@ const LANGUAGES: [Language; 3] = [
 /// A project does not build, or does not compile.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    let (mut rows, mut measured) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut measured = Vec::new();
     for language in &LANGUAGES {
         if options.quick && language.takes_long {
             let name = format!("{} (left out of a quick look)", language.name);
@@ -187,7 +188,8 @@ impl Figures {
     /// The figures in the order of the columns.
     fn in_columns(&self, build: Duration) -> Vec<Option<f64>> {
         let all = [&self.cold, &self.edited, &self.second];
-        let (walls, cpus) = (all.map(|took| took.wall.median()), all.map(|took| took.cpu.median()));
+        let walls = all.map(|took| took.wall.median());
+        let cpus = all.map(|took| took.cpu.median());
         let ratio = |took: &Took| Some(self.cold.cpu.median()? / took.cpu.median()?);
         let ratios = [ratio(&self.edited), ratio(&self.second)];
         std::iter::once(Some(build.as_secs_f64())).chain(walls).chain(cpus).chain(ratios).collect()
@@ -226,7 +228,8 @@ impl Compiling<'_> {
     fn compile(&self, component: &Path, took: &mut Took) -> anyhow::Result<()> {
         std::fs::copy(component, self.folder.path().join("tool.wasm"))?;
         self.folder.write("toolcell.toml", MANIFEST);
-        let (begun, cpu) = (Instant::now(), process::cpu_time_of_children()?);
+        let begun = Instant::now();
+        let cpu = process::cpu_time_of_children()?;
         Subject::toolcell("compile", &self.folder.manifest(), &self.kept()).run()?;
         took.wall.push(begun.elapsed().as_secs_f64() * 1e3);
         took.cpu.push((process::cpu_time_of_children()? - cpu).as_secs_f64() * 1e3);

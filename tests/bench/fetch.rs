@@ -42,7 +42,8 @@ struct Seen {
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, calls) = (options.count(40, 2), options.count(200, 10));
+    let rounds = options.count(40, 2);
+    let calls = options.count(200, 10);
     let server = Server::start()?;
     let mut plain = Plain::of(&server)?;
     let serving = Serving::fetching(server.port())?;

@@ -29,12 +29,15 @@ const GRANTS_FRESH: &str = "4 mounts, 20 HTTP rules, prewarm = 0";
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, calls) = (options.count(40, 2), options.count(250, 20));
+    let rounds = options.count(40, 2);
+    let calls = options.count(250, 20);
     let lane =
         |name, link: &Shared, ask, baseline| Lane { name, link: link.clone(), ask, baseline, seen: Seen::default() };
     let fresh = "prewarm = 0\n";
-    let (none, none_fresh) = (Serving::reaching("", "")?, Serving::reaching(fresh, "")?);
-    let (grants, grants_fresh) = (Serving::granted("")?, Serving::granted(fresh)?);
+    let none = Serving::reaching("", "")?;
+    let none_fresh = Serving::reaching(fresh, "")?;
+    let grants = Serving::granted("")?;
+    let grants_fresh = Serving::granted(fresh)?;
     let mut lanes = Lanes::new(vec![
         lane(PIPE, &lane::bare(Wire::Pipes)?, Ask::Line, PIPE),
         lane(NONE, &server(&none.subject())?, TOOL, PIPE),

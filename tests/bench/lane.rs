@@ -125,7 +125,8 @@ impl Lanes {
 impl Lane {
     fn turn(&mut self, calls: usize) -> anyhow::Result<()> {
         let mut link = self.link.borrow_mut();
-        let (mut request, mut took) = (Vec::new(), Samples::default());
+        let mut request = Vec::new();
+        let mut took = Samples::default();
         let ran = process::cpu_time(link.process_id())?;
         for id in (0_u64..).take(WARM_UP) {
             link.ask(self.ask, id, &mut request)?;
@@ -155,7 +156,8 @@ impl Seen {
 /// The row of these samples beside their baseline's. A baseline is not compared with itself.
 pub fn row(name: &str, seen: &Seen, baseline: Option<&Seen>) -> Row {
     let baseline = baseline.filter(|baseline| !std::ptr::eq(*baseline, seen));
-    let (p50, p99) = (seen.all.median(), seen.all.quantile(0.99));
+    let p50 = seen.all.median();
+    let p99 = seen.all.quantile(0.99);
     let above = baseline.map(|baseline| seen.p50.minus(&baseline.p50)).unwrap_or_default();
     let ratio = baseline.and_then(|baseline| seen.ratio(baseline));
     let values = vec![p50, p99, above.median(), above.quantile(0.25), above.quantile(0.75), ratio, seen.cpu.median()];

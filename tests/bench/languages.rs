@@ -75,7 +75,8 @@ const EXAMPLES: [Example; 5] = [
 /// # Errors
 /// A component that was built does not load, or answers with an error.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (mut rows, mut measured) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut measured = Vec::new();
     for example in &EXAMPLES {
         let name = format!("{}: {}", example.language, example.tool);
         let Some(prepared) = example.prepare()? else {

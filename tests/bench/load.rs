@@ -68,7 +68,8 @@ impl Load {
     pub fn round(&mut self, ask: Ask, time: Duration) -> anyhow::Result<Round> {
         let connections = std::mem::take(&mut self.connections);
         let begun = Instant::now();
-        let (mut first, mut took) = (0_u64, Samples::default());
+        let mut first = 0_u64;
+        let mut took = Samples::default();
         self.connections = self.runtime.block_on(LocalSet::new().run_until(async {
             let mut asking = Vec::new();
             for mut connection in connections {
@@ -113,7 +114,8 @@ impl Connection {
 
     async fn ask_until(&mut self, ask: Ask, first: u64, end: Instant) -> anyhow::Result<Samples> {
         let mut took = Samples::default();
-        let (mut id, mut list) = (first, Vec::new());
+        let mut id = first;
+        let mut list = Vec::new();
         loop {
             let begun = Instant::now();
             if begun >= end {

@@ -41,7 +41,8 @@ The loops are in echo's group: its sandbox processes run them.";
 /// # Errors
 /// Something does not start or answers wrongly, or a loop ends.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (few, many) = (options.count(500, 20), options.count(1_500, 20));
+    let few = options.count(500, 20);
+    let many = options.count(1_500, 20);
     let asked = [
         ("ping", Ask::Ping, many, Goal::PingUnderLoops),
         ("tools/list", Ask::List, few, Goal::ListUnderLoops),
@@ -50,7 +51,8 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let serving = Serving::loops()?;
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
     warm_up(&mut link, &[Tool::Echo], 50)?;
-    let (mut rows, mut measured) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut measured = Vec::new();
     for (name, ask, times, _) in asked {
         rows.push(row(format!("{name}, idle"), &ask_for(&mut link, ask, times)?));
     }
@@ -70,7 +72,8 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
 /// # Errors
 /// An answer is wrong.
 pub fn ask_for(link: &mut Link, ask: Ask, times: usize) -> anyhow::Result<Samples> {
-    let (mut request, mut took) = (Vec::new(), Samples::default());
+    let mut request = Vec::new();
+    let mut took = Samples::default();
     for id in (0_u64..).take(times) {
         took.push(link.ask(ask, id, &mut request)?.as_secs_f64() * 1e3);
     }

@@ -79,8 +79,10 @@ pub fn is_any_given() -> bool {
 /// # Errors
 /// A peer does not start or answers wrongly, or its tool was not built.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, calls) = (options.count(20, 2), options.count(250, 20));
-    let (serving, fresh) = (Serving::examples()?, Serving::fresh()?);
+    let rounds = options.count(20, 2);
+    let calls = options.count(250, 20);
+    let serving = Serving::examples()?;
+    let fresh = Serving::fresh()?;
     let echo = Ask::Call(Tool::Echo, Era::Legacy);
     let server = |serving: &Serving| lane::server(&serving.subject(), Wire::Pipes, &[Tool::Echo]);
     let mut asked = vec![

@@ -49,7 +49,8 @@ struct Lane {
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
     use {Era::Legacy, Era::Modern, Tool::Echo, Tool::Tiny};
-    let (rounds, calls) = (options.count(9, 1), options.count(20_000, 1_000));
+    let rounds = options.count(9, 1);
+    let calls = options.count(20_000, 1_000);
     let serving = Serving::examples()?;
     let fresh = Serving::fresh()?;
     let toolcell = |name, serving: &Serving, tool, era, goal| {
@@ -85,7 +86,9 @@ impl Lane {
 
     fn turn(&mut self, calls: usize) -> anyhow::Result<()> {
         let process = self.link.process_id();
-        let (ran, client_ran, begun) = (process::cpu_time(process)?, own_cpu_time(), Instant::now());
+        let ran = process::cpu_time(process)?;
+        let client_ran = own_cpu_time();
+        let begun = Instant::now();
         let done = converse(&mut self.link, Stream { ask: self.ask, calls, window: WINDOW }).with_context(|| self.name);
         let took = begun.elapsed();
         done.with_context(|| self.link.said())?;

@@ -49,7 +49,8 @@ const TWO: Names = Names {
 /// # Errors
 /// Something does not start or answers wrongly, or threads cannot be placed.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, calls) = (options.count(20, 2), options.count(250, 20));
+    let rounds = options.count(20, 2);
+    let calls = options.count(250, 20);
     let before = sched_getaffinity(None)?;
     let cpus = allowed(&before);
     let first = *cpus.first().context("no CPU may be used")?;

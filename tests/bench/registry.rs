@@ -40,17 +40,21 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let key = SigningKey::new()?;
     serving::push(&folder(&registry, &echo), &registry.reference(REPOSITORY, "1.0.0"), FILE, None)?;
     serving::push(&trusting(&registry, &echo, &key), &registry.reference(SIGNED, "1.0.0"), FILE, Some(&key))?;
-    let (mut of_file, mut of_registry, mut of_signer) = (Samples::default(), Samples::default(), Samples::default());
+    let mut of_file = Samples::default();
+    let mut of_registry = Samples::default();
+    let mut of_signer = Samples::default();
     for _ in 0..options.count(20, 2) {
         of_file.push(add(&folder(&registry, &echo), FILE)?);
         of_registry.push(add(&folder(&registry, &echo), &registry.reference(REPOSITORY, "1.0.0"))?);
         of_signer.push(add(&trusting(&registry, &echo, &key), &registry.reference(SIGNED, "1.0.0"))?);
     }
     let many = options.count(50, 3);
-    let (files, pulled) = (Serving::copies(many)?, Serving::pulled_copies(many, &registry, None)?);
+    let files = Serving::copies(many)?;
+    let pulled = Serving::pulled_copies(many, &registry, None)?;
     let signed = Serving::pulled_copies(many, &registry, Some(&key))?;
-    let (mut with_files, mut with_pulled, mut with_signed) =
-        (Samples::default(), Samples::default(), Samples::default());
+    let mut with_files = Samples::default();
+    let mut with_pulled = Samples::default();
+    let mut with_signed = Samples::default();
     let asked = registry.asked().len();
     for serving in [&files, &pulled, &signed] {
         serving.compile()?;

@@ -48,7 +48,8 @@ from the save of a component with that much code until the notification. p99 × 
 /// # Errors
 /// Something does not start or answers wrongly, or a save is not noticed.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (mut rows, mut measured) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut measured = Vec::new();
     saves(options, &mut rows, &mut measured)?;
     beside_calls(options, &mut rows, &mut measured)?;
     let title = "Reload: a component is saved";
@@ -60,9 +61,11 @@ fn saves(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -
     let (serving, numbered) = Serving::numbered()?;
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
     warm_up(&mut link, &[Tool::Echo], 20)?;
-    let (mut told, mut answered) = (Samples::default(), Samples::default());
+    let mut told = Samples::default();
+    let mut answered = Samples::default();
     for number in (1_u64..).take(options.count(30, 3)) {
-        let (bytes, begun) = (numbered.bytes(number, SMALL_BYTES)?, Instant::now());
+        let bytes = numbered.bytes(number, SMALL_BYTES)?;
+        let begun = Instant::now();
         serving.save(&bytes)?;
         while !is_notification(link.receive()?)? {}
         told.push(begun.elapsed().as_secs_f64() * 1e3);
@@ -93,7 +96,8 @@ fn beside_calls(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measu
             let calls_max = options.count(IDLE_CALLS, 50);
             Calls { link: &mut link, pause }.until(|calls, _| calls >= calls_max)?
         };
-        let (large, begun) = (numbered.bytes(1, bytes)?, Instant::now());
+        let large = numbered.bytes(1, bytes)?;
+        let begun = Instant::now();
         serving.save(&large)?;
         let during = Calls { link: &mut link, pause }.until(|_, is_told| is_told)?;
         let took = begun.elapsed().as_secs_f64();
@@ -116,7 +120,10 @@ impl Calls<'_> {
     /// number of calls so far, and true once a notification came.
     fn until(self, is_over: impl Fn(usize, bool) -> bool) -> anyhow::Result<Samples> {
         let ask = Ask::Call(Tool::Echo, Era::Legacy);
-        let (mut took, mut request, mut is_told, mut id) = (Samples::default(), Vec::new(), false, 0);
+        let mut took = Samples::default();
+        let mut request = Vec::new();
+        let mut is_told = false;
+        let mut id = 0;
         while !is_over(usize::try_from(id)?, is_told) {
             request.clear();
             ask.write(id, &mut request)?;

@@ -70,9 +70,11 @@ struct Seen {
 /// # Errors
 /// Something does not start or answers wrongly, or threads cannot be placed.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, time) = (options.count(20, 2), Duration::from_millis(if options.quick { 100 } else { 400 }));
+    let rounds = options.count(20, 2);
+    let time = Duration::from_millis(if options.quick { 100 } else { 400 });
     let engine = Engine::start(&[]);
-    let (alone, shared) = (replica(None), replica(Some(&engine)));
+    let alone = replica(None);
+    let shared = replica(Some(&engine));
     let named = |name: &str| Lane { name: name.to_owned(), ..Lane::default() };
     let mut bare = [named("PING of the state's server"), named("EVALSHA of the rates there")];
     let mut lanes = [named("a call, rate in memory"), named("a call, rate on the server")];
@@ -126,7 +128,8 @@ impl Lane {
         let cpu = || {
             hosts.iter().map(|host| process::cpu_time(host.process().process_id())).sum::<anyhow::Result<Duration>>()
         };
-        let (before, began) = (cpu()?, seen(engine)?);
+        let before = cpu()?;
+        let began = seen(engine)?;
         let rounds = std::thread::scope(|scope| {
             let rounds: Vec<_> = loads.iter_mut().map(|load| scope.spawn(move || load.round(CALL, time))).collect();
             rounds
@@ -134,7 +137,8 @@ impl Lane {
                 .map(|round| round.join().map_err(|_| anyhow::anyhow!("a client ended")).flatten())
                 .collect::<anyhow::Result<Vec<_>>>()
         })?;
-        let (after, ended) = (cpu()?, seen(engine)?);
+        let after = cpu()?;
+        let ended = seen(engine)?;
         let calls = rounds.iter().map(|round| round.took.len()).sum::<usize>() as f64;
         let each = |time: Duration| time.as_secs_f64() * 1e6 / calls;
         self.replica_cpu.push(each(after.saturating_sub(before)));
@@ -188,7 +192,8 @@ fn seen(engine: &Engine) -> anyhow::Result<Seen> {
         let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.and_then(|figure| figure.trim().parse::<f64>().ok()).with_context(|| format!("no {name}"))
     };
-    let (input, output) = (figure("total_net_input_bytes")?, figure("total_net_output_bytes")?);
+    let input = figure("total_net_input_bytes")?;
+    let output = figure("total_net_output_bytes")?;
     Ok(Seen { cpu: process::cpu_time(engine.process_id())?, input, output })
 }
 
@@ -228,7 +233,8 @@ fn ask(
     took: &mut Samples,
     time: Duration,
 ) -> anyhow::Result<()> {
-    let (until, mut answer) = (Instant::now() + time, vec![0; expected.len()]);
+    let until = Instant::now() + time;
+    let mut answer = vec![0; expected.len()];
     while Instant::now() < until {
         let began = Instant::now();
         stream.write_all(question)?;

@@ -43,7 +43,8 @@ struct Seen {
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, calls) = (options.count(5, 1), options.count(5_000, 500));
+    let rounds = options.count(5, 1);
+    let calls = options.count(5_000, 500);
     let serving = Serving::examples()?;
     let mut bare = Link::start(&Subject::native(Native::Echo)?, Wire::Pipes)?;
     let mut toolcell = Link::open(&serving.subject(), Wire::Pipes)?;
@@ -73,7 +74,8 @@ impl Seen {
 }
 
 fn row(window: usize, bare: &Seen, toolcell: &Seen) -> Row {
-    let (rate, bare_rate) = (toolcell.rate.median(), bare.rate.median());
+    let rate = toolcell.rate.median();
+    let bare_rate = bare.rate.median();
     let values = vec![
         rate,
         toolcell.took.median(),

@@ -33,7 +33,8 @@ const FRESH: &str = "echo, legacy, prewarm = 0";
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, calls) = (options.count(40, 2), options.count(250, 20));
+    let rounds = options.count(40, 2);
+    let calls = options.count(250, 20);
     let serving = Serving::examples()?;
     let fresh = Serving::fresh()?;
     let mut lanes = lanes(&serving, &fresh)?;
@@ -77,7 +78,8 @@ fn lanes(serving: &Serving, fresh: &Serving) -> anyhow::Result<Lanes> {
 /// process is spawned until it has ended.
 fn spawn() -> anyhow::Result<Samples> {
     let once = Subject::native(Native::Once)?;
-    let (mut request, mut took) = (Vec::new(), Samples::default());
+    let mut request = Vec::new();
+    let mut took = Samples::default();
     for id in (0_u64..).take(SPAWNED) {
         let begun = Instant::now();
         let mut link = Link::start(&once, Wire::Pipes)?;

@@ -29,9 +29,11 @@ nothing compiled: the folder of compiled code is empty, and filled by this start
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (few, many) = (1, options.count(50, 3));
+    let few = 1;
+    let many = options.count(50, 3);
     let native = native(options.count(50, 2))?;
-    let (times, compiled_times) = (options.count(3, 1), options.count(30, 2));
+    let times = options.count(3, 1);
+    let compiled_times = options.count(30, 2);
     let mut rows = vec![row("a native process".to_owned(), &native, None)];
     let mut measured = Vec::new();
     for tools in [few, many] {
@@ -53,7 +55,9 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
 }
 
 fn native(times: usize) -> anyhow::Result<Samples> {
-    let (subject, mut request, mut took) = (Subject::native(Native::Once)?, Vec::new(), Samples::default());
+    let subject = Subject::native(Native::Once)?;
+    let mut request = Vec::new();
+    let mut took = Samples::default();
     for id in (0_u64..).take(times) {
         let begun = Instant::now();
         Link::start(&subject, Wire::Pipes)?.ask(Ask::Line, id, &mut request)?;

@@ -58,7 +58,8 @@ impl Sent {
 /// # Errors
 /// An answer is wrong, missing or given twice.
 pub fn converse(link: &mut Link, stream: Stream) -> anyhow::Result<Samples> {
-    let (window, sent) = (Window::new(stream.window), Sent::new(stream.calls));
+    let window = Window::new(stream.window);
+    let sent = Sent::new(stream.calls);
     let (input, output) = link.halves();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write_calls(input, stream, &sent, &window));
@@ -72,7 +73,8 @@ pub fn converse(link: &mut Link, stream: Stream) -> anyhow::Result<Samples> {
 }
 
 fn write_calls(input: &mut File, stream: Stream, sent: &Sent, window: &Window) -> anyhow::Result<()> {
-    let (mut begun, mut block) = (0, Vec::new());
+    let mut begun = 0;
+    let mut block = Vec::new();
     while begun < stream.calls {
         let Some(room) = window.take(stream.calls - begun) else { return Ok(()) };
         block.clear();
@@ -87,8 +89,11 @@ fn write_calls(input: &mut File, stream: Stream, sent: &Sent, window: &Window) -
 }
 
 fn read_answers(output: &mut BufReader<File>, stream: Stream, sent: &Sent, window: &Window) -> anyhow::Result<Samples> {
-    let (mut line, mut answered, mut took) = (Vec::new(), vec![false; stream.calls], Samples::default());
-    let (mut left, mut unseen) = (stream.calls, 0);
+    let mut line = Vec::new();
+    let mut answered = vec![false; stream.calls];
+    let mut took = Samples::default();
+    let mut left = stream.calls;
+    let mut unseen = 0;
     while left > 0 {
         line.clear();
         ensure!(output.read_until(b'\n', &mut line)? > 0, "it ended, {left} answers too early");

@@ -49,7 +49,8 @@ impl Subject {
     /// # Errors
     /// The path of this program is unknown.
     pub fn native(native: Native) -> anyhow::Result<Self> {
-        let (program, arguments) = (std::env::current_exe()?, vec![native.flag().into()]);
+        let program = std::env::current_exe()?;
+        let arguments = vec![native.flag().into()];
         Ok(Self { name: "native child", program, arguments, environment: Vec::new() })
     }
 

@@ -51,7 +51,8 @@ const VICTIM_ID: u64 = 1 << 42;
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (mut rows, mut measured) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut measured = Vec::new();
     started(options, &mut rows, &mut measured)?;
     interpreters(options, &mut rows, &mut measured)?;
     beside_kills(options, &mut rows, &mut measured)?;
@@ -70,7 +71,8 @@ fn started(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>)
     serving.compile()?;
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
     let tool = format!("{}echo", prefix(0));
-    let (mut first, mut took) = (Samples::default(), Samples::default());
+    let mut first = Samples::default();
+    let mut took = Samples::default();
     for _ in 0..options.count(20, 2) {
         kill(process_of(&mut link, &tool)?)?;
         // The host has seen its end by then.
@@ -128,7 +130,8 @@ fn interpreters(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measu
         let mut both = Link::open(&subject, Wire::Pipes)?;
         let request = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": example.tool, "arguments": example.arguments}});
         let calls = options.count(400, 20);
-        let (mut one_rate, mut both_rate) = (Samples::default(), Samples::default());
+        let mut one_rate = Samples::default();
+        let mut both_rate = Samples::default();
         // The first round starts further processes.
         for round in 0..=options.count(5, 1) {
             for (link, rate) in [(&mut one, &mut one_rate), (&mut both, &mut both_rate)] {
@@ -152,7 +155,8 @@ fn interpreters(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measu
 fn stream(link: &mut Link, calls: usize, request: &dyn Fn(u64) -> Value) -> anyhow::Result<f64> {
     let begun = Instant::now();
     let (input, output) = link.halves();
-    let (mut sent, mut line) = (0_u64, Vec::new());
+    let mut sent = 0_u64;
+    let mut line = Vec::new();
     for answered in 0..calls as u64 {
         while sent < calls as u64 && sent < answered + WINDOW as u64 {
             input.write_all(format!("{}\n", request(sent)).as_bytes())?;
@@ -198,9 +202,15 @@ impl Beside<'_> {
         let echo = process_of(self.link, Tool::Echo.name())?;
         first_call(self.link, &self.victim, "to be killed")?;
         let spared = [self.link.process_id(), echo];
-        let (begun, mut killed, mut is_killed) = (Instant::now(), Instant::now(), false);
-        let (mut took, mut request, mut id) = (Samples::default(), Vec::new(), 0);
-        let (mut called, mut answered, mut kills) = (0_u64, 0_u64, 0);
+        let begun = Instant::now();
+        let mut killed = Instant::now();
+        let mut is_killed = false;
+        let mut took = Samples::default();
+        let mut request = Vec::new();
+        let mut id = 0;
+        let mut called = 0_u64;
+        let mut answered = 0_u64;
+        let mut kills = 0;
         while begun.elapsed() < lasts {
             if is_killed && killed.elapsed() >= KILLS_EVERY / 4 {
                 // The host has seen its end by now.

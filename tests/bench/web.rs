@@ -119,13 +119,15 @@ impl Lane {
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, time) = (options.count(20, 2), Duration::from_millis(if options.quick { 100 } else { 400 }));
+    let rounds = options.count(20, 2);
+    let time = Duration::from_millis(if options.quick { 100 } else { 400 });
     let serving = Serving::examples()?;
     let toolcell = Server::start(&serving)?;
     let mut sdk = Link::start(&Subject::native(Native::Sdk)?, Wire::Pipes)?;
     sdk.send(&definitions(&serving)?)?;
     let port: u16 = std::str::from_utf8(sdk.receive()?)?.trim_end().parse()?;
-    let (ours, theirs) = ((toolcell.child.id(), toolcell.port), (sdk.process_id(), port));
+    let ours = (toolcell.child.id(), toolcell.port);
+    let theirs = (sdk.process_id(), port);
     let echo = Ask::Call(Tool::Echo, Era::Modern);
     let mut lanes = [
         Lane::new("tools/call, rmcp, in its process", echo, theirs, CONNECTIONS)?,

@@ -43,7 +43,8 @@ fn in_turn(replicas: &[SocketAddr]) -> Balancer {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let replicas = Arc::new(Mutex::new(replicas.to_vec()));
-    let (shared, turn) = (Arc::clone(&replicas), AtomicUsize::new(0));
+    let shared = Arc::clone(&replicas);
+    let turn = AtomicUsize::new(0);
     // It ends with the process.
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
@@ -52,7 +53,8 @@ fn in_turn(replicas: &[SocketAddr]) -> Balancer {
             let mut ordered = replicas.iter().cycle().skip(first % replicas.len().max(1)).take(replicas.len());
             let Some(replica) = ordered.find_map(|replica| TcpStream::connect(replica).ok()) else { continue };
             for (from, to) in [(&client, &replica), (&replica, &client)] {
-                let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                let mut from = from.try_clone().unwrap();
+                let mut to = to.try_clone().unwrap();
                 std::thread::spawn(move || {
                     let _ = std::io::copy(&mut from, &mut to);
                     let _ = to.shutdown(Shutdown::Both);

@@ -91,7 +91,8 @@ impl Counts {
 
     /// Calls through this balancer until `trouble` returns, and for a second after.
     pub fn during(balancer: SocketAddr, trouble: impl FnOnce()) -> Self {
-        let (counts, is_over) = (Self::new(), AtomicBool::new(false));
+        let counts = Self::new();
+        let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let kinds = [
                 (PLAIN, Self::plain as fn(&Self, SocketAddr, u64)),
@@ -101,7 +102,8 @@ impl Counts {
             for (number, kind) in
                 kinds.into_iter().flat_map(|(count, kind)| std::iter::repeat_n(kind, count)).enumerate()
             {
-                let (counts, is_over) = (&counts, &is_over);
+                let counts = &counts;
+                let is_over = &is_over;
                 scope.spawn(move || {
                     let mut call = (number as u64) << 32;
                     while !is_over.load(Ordering::Relaxed) {

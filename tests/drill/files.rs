@@ -36,7 +36,8 @@ const SCRATCH: &str = "limits.deadline = \"1m\"\nwall = \"both\"\n\
 
 /// Files as long as a quota, in every folder that a process might hold.
 fn fill_folders() -> Value {
-    let (names, bytes) = (0..8, 64 << 20);
+    let names = 0..8;
+    let bytes = 64 << 20;
     let files = DESCRIPTORS.flat_map(|fd| names.clone().map(move |name| (fd, format!("fill-{name}"))));
     let steps = files.enumerate().flat_map(|(at, (fd, name))| {
         let makes = call("openat2", json!([fd, name, {"words": [CREATE | READ_WRITE, 0o600, 0]}, 24]));

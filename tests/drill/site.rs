@@ -32,7 +32,8 @@ impl Site {
     /// Starts the host as on a machine that does not give these walls, with one more component that
     /// attacks: `own`, of these keys and tables.
     pub fn with(without: &str, own: Option<&str>) -> Self {
-        let (server, other) = (HttpServer::start(), HttpServer::start());
+        let server = HttpServer::start();
+        let other = HttpServer::start();
         let manifest = format!(
             r#"version = 1
 # canary-in-the-manifest

@@ -103,7 +103,8 @@ fn nobody_is_waited_for_without_end() {
 #[test]
 fn in_the_modern_era_the_call_comes_again_with_the_approval_of_that_very_call() {
     let mut host = TestHost::recording(&confirmed("approval = \"always\""));
-    let (hello, other) = (json!({"text": "hello"}), json!({"text": "other"}));
+    let hello = json!({"text": "hello"});
+    let other = json!({"text": "other"});
     let first = modern(&mut host, &asking(), hello.clone(), &json!({}));
     assert_eq!(first["result"]["resultType"], "input_required", "{first}");
     let elsewhere = modern(&mut host, &asking(), other, &approving(&first));

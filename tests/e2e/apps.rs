@@ -114,7 +114,8 @@ fn a_tool_with_a_view_answers_with_a_text_as_well() {
 #[test]
 fn what_a_guest_says_beside_a_resource_is_passed_on_but_not_what_a_view_may_reach() {
     let reach = json!({"csp": {"connectDomains": ["https://evil.example"]}});
-    let (own, whole) = (json!({"example/kind": "own"}), json!({"ui": reach, "example/kind": "own"}));
+    let own = json!({"example/kind": "own"});
+    let whole = json!({"ui": reach, "example/kind": "own"});
     for revision in LEGACY_REVISIONS.into_iter().chain([MODERN_REVISION]) {
         for walls in ["best", "none"] {
             let folder = folder("");

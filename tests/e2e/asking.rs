@@ -236,8 +236,8 @@ fn replicas_that_share_a_key_continue_each_others_calls() {
     let _alone = alone("it starts replicas of its own");
     let manifest = asks_under("").replace("version = 1\n", "version = 1\n[server]\nstate_key = \"env:STATE_KEY\"\n");
     let replica = |key: &str| TestHost::recording_in(Folder::with_manifest(&manifest), &[("STATE_KEY", key)]);
-    let (key, other) =
-        ("a key that is long enough to be one".to_owned(), "another key that is long enough too".to_owned());
+    let key = "a key that is long enough to be one".to_owned();
+    let other = "another key that is long enough too".to_owned();
     let mut call = json!({"name": "ask", "arguments": {"rounds": [{"where": {}}]}});
     let first = modern(&mut replica(&key), &everything(), call.clone());
     call["requestState"] = first["result"]["requestState"].clone();

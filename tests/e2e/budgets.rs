@@ -150,7 +150,8 @@ fn calls_of_the_host_cost_fuel() {
         assert_eq!(answer.text(), "reported");
         answer.used("fuel")
     };
-    let (few, many) = (fuel(10), fuel(1_010));
+    let few = fuel(10);
+    let many = fuel(1_010);
     assert!((1_000_000..1_200_000).contains(&(many - few)), "a thousand calls cost {}", many - few);
     assert_eq!(fuel(1_010), many, "the same calls cost the same");
     let text = "out of fuel: the call used its whole budget of 50_000_000 units (limit \"fuel\")";
@@ -181,7 +182,8 @@ fn a_tool_recurses_as_deep_as_the_stack_lets_it() {
         host.still_works();
         answer.used("fuel")
     };
-    let (shallow, deep) = (fuel_with("64KiB"), fuel_with("512KiB"));
+    let shallow = fuel_with("64KiB");
+    let deep = fuel_with("512KiB");
     assert!(deep > 4 * shallow, "{deep} units of fuel on eight times the stack, {shallow} without");
 }
 

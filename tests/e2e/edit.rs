@@ -224,7 +224,9 @@ fn outcomes(finished: &Finished) -> Vec<Result<Value, String>> {
 
 #[test]
 fn what_was_observed_is_applied_and_works_in_one_round() {
-    let (server, tcp, udp) = (HttpServer::start(), TcpEcho::start(), UdpEcho::start());
+    let server = HttpServer::start();
+    let tcp = TcpEcho::start();
+    let udp = UdpEcho::start();
     let names = NameServer::answering(&[("localhost", &[Named::at(&["127.0.0.1"])])]);
     let fixtures = ["reach_http", "reach_state", "reach_settings", "reach_files", "reach_sockets"];
     let manifest = format!(

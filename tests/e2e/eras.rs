@@ -113,7 +113,8 @@ fn every_modern_result_is_complete_and_names_the_server() {
 
 #[test]
 fn a_definition_has_only_what_the_revision_knows() {
-    let (first, hints) = (["name", "description", "inputSchema"], ["annotations"]);
+    let first = ["name", "description", "inputSchema"];
+    let hints = ["annotations"];
     let structured = ["title", "outputSchema", "_meta"];
     for (revision, known) in [
         ("2024-11-05", [&first[..]].concat()),

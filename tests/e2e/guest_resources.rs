@@ -144,7 +144,9 @@ fn ten_thousand_declared_resources_are_refused_and_fewer_are_listed_page_by_page
     let said = format!("{refused:?}");
     assert!(said.contains("lists 10000 tools, prompts and resources; a component may list 1000"), "{said}");
     let mut host = TestHost::with_manifest(&format!("{manifest}[components.list_resources.load]\ntools = 10_000\n"));
-    let (mut cursor, mut all, mut pages) = (Value::Null, 0, 0);
+    let mut cursor = Value::Null;
+    let mut all = 0;
+    let mut pages = 0;
     loop {
         let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
         let reply = host.request("resources/list", params);
@@ -231,7 +233,8 @@ fn callers_read_a_components_resources_where_they_may_call_all_of_its_tools() {
         let made = Command::in_folder(&folder, &["token", "new", name]).run();
         format!("Bearer {}", made.succeeded().trim())
     };
-    let (ann, bob) = (bearer("ann"), bearer("bob"));
+    let ann = bearer("ann");
+    let bob = bearer("bob");
     let host = WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0"]);
     let ask = |token: &str, method: &str, uri: Option<&str>| {
         let params = uri.map_or(json!({}), |uri| json!({"uri": uri}));

@@ -178,7 +178,8 @@ fn past_the_most_subscriptions_another_one_is_refused_as_one_too_many() {
 
 #[test]
 fn a_call_that_hangs_does_not_keep_the_process_once_the_input_has_ended() {
-    let (input_ends, drain) = (format!("{}\n", manifest_of(&["good", "loops"])), "[server]\ndrain = \"0s\"\n");
+    let input_ends = format!("{}\n", manifest_of(&["good", "loops"]));
+    let drain = "[server]\ndrain = \"0s\"\n";
     // Clients kill their child after two seconds. The rest is for a machine that is busy.
     for (manifest, within_s) in [(input_ends.clone(), 20), (input_ends + drain, 10)] {
         let mut host = TestHost::with_manifest(&manifest);

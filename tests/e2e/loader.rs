@@ -102,7 +102,8 @@ fn commands_that_are_given_a_component_look_at_it_in_another_process_too() {
         let mut command = std::process::Command::new(toolcell());
         command.args(arguments).arg("--no-code-cache").current_dir(folder.path());
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
-        let (mut loaded_elsewhere, id) = (false, process.id());
+        let mut loaded_elsewhere = false;
+        let id = process.id();
         let status = loop {
             let has_engine = [COMPILER, ENGINE].into_iter().any(|thread| has_thread(id, thread));
             assert!(!has_engine, "{arguments:?} compiles in its own process");

@@ -266,7 +266,8 @@ fn numbers_and_surrogates_that_nobody_can_hold_are_refused_under_their_id() {
 #[test]
 fn three_thousand_levels_of_nesting_are_refused() {
     let nested = |depth: usize, open: &str, inner: &str, close: &str| {
-        let (open, close) = (open.repeat(depth), close.repeat(depth));
+        let open = open.repeat(depth);
+        let close = close.repeat(depth);
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{open}{inner}{close}}}}}"#).into_bytes()
     };
     let refused = untaken("nested deeper than 128 levels at byte 180");

@@ -202,7 +202,8 @@ fn a_language_s_usual_shape_is_written_where_none_is_named() {
     for (language, shape) in
         [("rust", "typed"), ("js", "typed"), ("python", "typed"), ("c", "program"), ("go", "program")]
     {
-        let (folder, named) = (empty(), empty());
+        let folder = empty();
+        let named = empty();
         assert_eq!(new(&folder, &["tool", "--lang", language]).code(), 0);
         assert_eq!(new(&named, &["tool", "--lang", language, "--shape", shape]).code(), 0);
         let texts = |folder: &Folder| folder.tree("tool").into_iter().map(|(_, held)| held).collect::<Vec<_>>();

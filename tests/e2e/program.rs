@@ -199,8 +199,10 @@ fn a_file_of_the_run_is_the_answer() {
             "input = {{ n = 'integer', path = 'where' }}\nargs = ['write', '{{n}}', '{{path}}']\noutput = {{ file = '/out/x', type = '{kind}' }}"
         )
     };
-    let (image, audio, text, blob) =
-        (write("image/png"), write("audio/wav"), write("text/csv"), write("application/zip"));
+    let image = write("image/png");
+    let audio = write("audio/wav");
+    let text = write("text/csv");
+    let blob = write("application/zip");
     let mut host = host(component, &[("image", &image), ("audio", &audio), ("text", &text), ("blob", &blob)]);
     let mut content = |tool: &str| host.call(tool, json!({"n": 3, "path": "/out/x"})).result()["content"][0].clone();
     assert_eq!(content("image"), json!({"type": "image", "data": "eXl5", "mimeType": "image/png"}));
@@ -296,7 +298,9 @@ fn what_the_manifest_says_of_a_tool_s_behaviour_is_what_clients_are_told() {
 #[test]
 fn calls_of_a_program_are_confirmed_unless_the_manifest_says_that_they_do_no_harm() {
     let lines = |more: &str| format!("{more}\nargs = ['count']");
-    let (risky, reads, adds) = (lines("idempotent = true"), lines("read_only = true"), lines("destructive = false"));
+    let risky = lines("idempotent = true");
+    let reads = lines("read_only = true");
+    let adds = lines("destructive = false");
     let mut host = host("approval = 'destructive'", &[("risky", &risky), ("reads", &reads), ("adds", &adds)]);
     host.initialize("2025-11-25");
     assert!(host.call("risky", json!({})).error_text().starts_with("the tool \"risky\" needs a person's approval"));

@@ -99,7 +99,8 @@ fn a_secret_that_is_gone_is_said_and_the_old_one_serves_until_there_is_another()
 
 #[test]
 fn certificates_that_are_replaced_are_trusted_from_the_next_request_on() {
-    let (ours, other) = (Authority::new(), Authority::new());
+    let ours = Authority::new();
+    let other = Authority::new();
     let server = HttpServer::secure(&ours.identity(&["127.0.0.1"]));
     let folder = Folder::with_manifest(&manifest(&server, "https", "ca = [\"ca.pem\"]\n"));
     folder.write("ca.pem", other.pem());

@@ -151,7 +151,8 @@ fn a_lock_that_was_being_written_is_the_old_one_or_the_new_one() {
     home.goes_well(&["lock"]);
     let new = home.lock();
     assert_ne!(old, new);
-    let (mut round, mut ended_before) = (1, 0);
+    let mut round = 1;
+    let mut ended_before = 0;
     loop {
         fs::write(home.path().join("toolcell.lock"), &old).unwrap();
         let deeds = Deeds::of(&[home.path()]);
@@ -179,7 +180,9 @@ fn a_lock_that_was_being_written_is_the_old_one_or_the_new_one() {
 #[test]
 fn compiled_code_that_was_being_kept_is_whole_or_not_there() {
     let home = Home::new(THREE);
-    let (mut drafts_seen, mut round, mut ended_before) = (0, 1, 0);
+    let mut drafts_seen = 0;
+    let mut round = 1;
+    let mut ended_before = 0;
     loop {
         files(&home.code(), "")
             .into_iter()
@@ -221,7 +224,8 @@ const HOSTS: usize = 16;
 fn killed_at_work(home: &Home, deeds: usize) -> usize {
     let watched = Deeds::of(&[home.path()]);
     let mut host = home.start(&["serve", "--audit", "audit.jsonl", "--watch", "off"]);
-    let (mut input, mut output) = (host.stdin.take().unwrap(), host.stdout.take().unwrap());
+    let mut input = host.stdin.take().unwrap();
+    let mut output = host.stdout.take().unwrap();
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
         output.read_to_end(&mut text).unwrap();

@@ -241,7 +241,9 @@ fn two_hundred_swaps_under_twenty_clients_lose_nothing_and_keep_nothing() {
     let mut host = TestHost::recording_in(folder, &variables);
     host.initialize("2025-11-25");
     let numbered = Numbered::new(host.folder());
-    let (process, wire, over) = (host.process_id(), Mutex::new(host.take_input()), AtomicBool::new(false));
+    let process = host.process_id();
+    let wire = Mutex::new(host.take_input());
+    let over = AtomicBool::new(false);
     let memory = Mutex::new(Vec::new());
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..CLIENTS).map(|_| channel()).unzip();
     let (told, answered) = std::thread::scope(|scope| {
@@ -276,7 +278,8 @@ fn two_hundred_swaps_under_twenty_clients_lose_nothing_and_keep_nothing() {
     };
     place.status_once("without earlier generations and calls", is_idle);
     let memory = memory.into_inner().unwrap();
-    let (warm, most) = (memory[0], memory.iter().max().copied().unwrap_or_default());
+    let warm = memory[0];
+    let most = memory.iter().max().copied().unwrap_or_default();
     eprintln!("resident after every {WARM} swaps: {memory:?}; answers: {}", answered.iter().sum::<u64>());
     assert!(most.saturating_sub(warm) <= GROWTH_BYTES_MAX, "resident after every {WARM} swaps: {memory:?}");
 }

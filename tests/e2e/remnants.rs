@@ -64,7 +64,8 @@ fn words_in(process_id: u32, word: u64) -> usize {
     let mut page = [0; 4096];
     for line in maps.lines().map(Result::unwrap) {
         let mut parts = line.split_whitespace();
-        let (place, rights) = (parts.next().unwrap(), parts.next().unwrap());
+        let place = parts.next().unwrap();
+        let rights = parts.next().unwrap();
         if rights != "rw-p" {
             continue;
         }

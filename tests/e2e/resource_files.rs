@@ -135,7 +135,8 @@ fn callers_read_files_where_they_may_call_every_tool_or_the_one_that_is_named() 
             let made = Command::in_folder(&folder, &["token", "new", name]).run();
             format!("Bearer {}", made.succeeded().trim())
         };
-        let (ann, bob) = (bearer("ann"), bearer("bob"));
+        let ann = bearer("ann");
+        let bob = bearer("bob");
         let host = WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0"]);
         let read = |token: &str| {
             let uri = "file:///docs/plain";

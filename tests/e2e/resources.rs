@@ -107,7 +107,8 @@ fn no_component_replaces_a_resource_of_another() {
 #[test]
 fn a_session_has_its_own_and_takes_them_along() {
     let host = WebHost::serving(&["good"]);
-    let (one, two) = (host.session("2025-11-25"), host.session("2025-11-25"));
+    let one = host.session("2025-11-25");
+    let two = host.session("2025-11-25");
     let call = json!({"name": "every_kind", "arguments": {}});
     let _ = host.ask(&Ask::request(1, "tools/call", call).of_session(&one));
     let read = Ask::request(2, "resources/read", json!({"uri": NOTE}));
@@ -121,7 +122,9 @@ fn a_session_has_its_own_and_takes_them_along() {
 
 /// The addresses on all pages of the list, and the length of each page in bytes.
 fn pages(host: &mut TestHost) -> (Vec<String>, Vec<usize>) {
-    let (mut found, mut lengths, mut cursor) = (Vec::new(), Vec::new(), None::<String>);
+    let mut found = Vec::new();
+    let mut lengths = Vec::new();
+    let mut cursor = None::<String>;
     loop {
         let page = match &cursor {
             Some(cursor) => host.request("resources/list", json!({"cursor": cursor})),
@@ -228,7 +231,8 @@ fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
         let made = Command::in_folder(&folder, &["token", "new", name]).run();
         format!("Bearer {}", made.succeeded().trim())
     };
-    let (ann, bob) = (bearer("ann"), bearer("bob"));
+    let ann = bearer("ann");
+    let bob = bearer("bob");
     let host = WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0"]);
     assert_eq!(host.ask(&embedding().with("authorization", &ann)).status(), 200);
     let hers = host.ask(&reading(NOTE).with("authorization", &ann));
@@ -372,7 +376,8 @@ fn any_replica_reads_what_is_declared_and_only_for_callers_of_the_tool() {
         let made = Command::in_folder(&folder, &["token", "new", name]).run();
         format!("Bearer {}", made.succeeded().trim())
     };
-    let (ann, bob) = (bearer("ann"), bearer("bob"));
+    let ann = bearer("ann");
+    let bob = bearer("bob");
     let list = Ask::modern(4, "resources/list", json!({}));
     for _ in 0..2 {
         let host = WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0", "--control", "off"]);

@@ -47,8 +47,10 @@ fn no_file_can_be_opened_by_any_path() {
 
 #[test]
 fn nothing_listens_for_a_guest_and_no_guest_connects() {
-    let (tcp, udp) = (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
-    let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let tcp_port = tcp.local_addr().unwrap().port();
+    let udp_port = udp.local_addr().unwrap().port();
     let mut host = TestHost::serving(&["good", "nosy"]);
     let rows: [(&str, Value); 5] = [
         ("tcp_connect", json!({"port": tcp_port})),

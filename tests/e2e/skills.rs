@@ -179,7 +179,8 @@ fn lists_of_skills_are_paged_over_http_and_an_entry_stays_whole() {
     let paged = folder.read("toolcell.toml").replace("version = 1\n", "version = 1\n[server]\npage_size = 1\n");
     folder.write("toolcell.toml", paged);
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);
-    let (mut cursor, mut found) = (None::<String>, Vec::new());
+    let mut cursor = None::<String>;
+    let mut found = Vec::new();
     for id in 1..10 {
         let params = cursor.map_or(json!({}), |cursor| json!({"cursor": cursor}));
         let page = host.ask(&Ask::modern(id, "skills/list", params)).frame();

@@ -93,7 +93,8 @@ fn each_caller_reads_and_hears_of_its_own_entries() {
         let made = Command::in_folder(&folder, &["token", "new", name]).run();
         format!("Bearer {}", made.succeeded().trim())
     };
-    let (ann, bob) = (bearer("ann"), bearer("bob"));
+    let ann = bearer("ann");
+    let bob = bearer("bob");
     let host = WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0"]);
     let mut streams: Vec<_> = [&ann, &bob]
         .into_iter()

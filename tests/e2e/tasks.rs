@@ -350,7 +350,8 @@ fn lists_of_tasks_have_pages_and_older_revisions_have_no_tasks() {
     let (mut host, _) = legacy("[server]\npage_size = 2");
     let begun: Vec<Value> =
         (0..5).map(|_| legacy_begin(&mut host, "say", json!({}), 60_000)["taskId"].clone()).collect();
-    let (mut listed, mut params) = (Vec::new(), json!({}));
+    let mut listed = Vec::new();
+    let mut params = json!({});
     loop {
         let page = host.request("tasks/list", params)["result"].clone();
         let tasks = page["tasks"].as_array().unwrap();

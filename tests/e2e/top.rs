@@ -109,7 +109,8 @@ fn what_was_denied_is_muted_and_allowed() {
     let _ = host.call("http", url.clone());
     let _ = host.call("http", url.clone());
     let activity = activity_when(&host, |activity| activity["denials"][0]["count"] == 2);
-    let (denial, asked) = (&activity["denials"][0], format!("GET http://{}/x", server.address()));
+    let denial = &activity["denials"][0];
+    let asked = format!("GET http://{}/x", server.address());
     assert_eq!((&denial["asked"], &denial["component"]), (&json!(asked), &json!("reach_http")));
     assert_eq!(denial["rule"]["can_apply"], true);
     assert_eq!(activity["minute"]["denials"], 2);

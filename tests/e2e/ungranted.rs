@@ -290,7 +290,8 @@ fn a_connection_by_address_or_name_is_asked_about_by_host_and_port() {
         ("localhost", &[Named::at(&["127.0.0.1"])]),
         ("inner.example", &[Named::at(&["127.0.0.1"])]),
     ]);
-    let (server, dns) = (TcpEcho::start(), names.address());
+    let server = TcpEcho::start();
+    let dns = names.address();
     let port = server.address().port();
     let mut host = legacy(&format!("{}\n[server]\ndns = [\"{dns}\"]\n", asking("reach_sockets", "")));
     let id = host.start_call("tcp", json!({"addr": server.address().to_string(), "send": "one"}));

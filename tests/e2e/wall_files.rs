@@ -77,7 +77,8 @@ fn the_process_of_a_component_holds_the_folders_of_its_mounts_and_the_others_do_
     let root = host.folder().path().canonicalize().unwrap();
     // One that rested with much memory is gone.
     let with = |folder: &Path| all.iter().filter(|id| holds(**id, folder).unwrap_or(false)).collect::<Vec<_>>();
-    let (data, out) = (with(&root.join("data")), with(&root.join("out")));
+    let data = with(&root.join("data"));
+    let out = with(&root.join("out"));
     assert_eq!((data.len(), &data), (1, &out), "a folder that is written to is counted in one process");
     // Its code is handed over as a file of the cache, or in memory.
     assert_eq!(with(&root), out, "no other process holds anything of the folder");

@@ -157,7 +157,8 @@ fn holds(id: u32, bytes: &[u8]) -> std::io::Result<bool> {
         let (Some(range), Some(access)) = (words.next(), words.next()) else { continue };
         let Some((from, to)) = range.split_once('-').filter(|_| access.starts_with("rw")) else { continue };
         let parse = |text| u64::from_str_radix(text, 16).map_err(std::io::Error::other);
-        let (mut from, to) = (parse(from)?, parse(to)?);
+        let mut from = parse(from)?;
+        let to = parse(to)?;
         while from < to {
             let some = usize::try_from((to - from).min(1 << 20)).map_err(std::io::Error::other)?;
             // Pages that are reserved and nothing more.

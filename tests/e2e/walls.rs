@@ -82,7 +82,8 @@ fn is_busy(id: u32) -> bool {
         let (_, rest) = stat.rsplit_once(')')?;
         rest.split_whitespace().nth(11)?.parse::<u64>().ok()
     };
-    let (before, began) = (ticks(), Instant::now());
+    let before = ticks();
+    let began = Instant::now();
     while began.elapsed().as_millis() < 500 {
         if ticks().zip(before).is_some_and(|(now, before)| now >= before + 3) {
             return true;
@@ -468,7 +469,8 @@ fn values_that_do_not_fit_their_schemas_are_answered_alike_with_and_without_wall
         ("takes_names", json!({"a": 1})),
     ];
     for revision in [None, Some("2025-06-18")] {
-        let (none, walled) = (answers("none", revision, &calls), answers("best", revision, &calls));
+        let none = answers("none", revision, &calls);
+        let walled = answers("best", revision, &calls);
         for (((tool, arguments), none), walled) in calls.iter().zip(none).zip(walled) {
             let arguments = arguments.to_string();
             assert_eq!(none, walled, "{tool} {}", arguments.get(..100).unwrap_or(&arguments));

@@ -130,7 +130,8 @@ impl Shared {
             None => (manifest.to_owned(), format!("[server]\n{key}")),
         };
         let (manifest, limits) = with_shared_places(&manifest);
-        let (port, prefix) = (self.engine.port(), &self.prefix);
+        let port = self.engine.port();
+        let prefix = &self.prefix;
         // A busy machine takes its time, and these tests are not about that.
         let state =
             format!("[state]\nshared = \"redis://127.0.0.1:{port}\"\nprefix = \"{prefix}\"\nwithin = \"10s\"\n");

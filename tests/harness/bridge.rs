@@ -63,7 +63,8 @@ fn carry(client: Client, lines: PipeReader) {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async move {
-        let (mut client, mut calls) = (client, JoinSet::new());
+        let mut client = client;
+        let mut calls = JoinSet::new();
         let mut stream = None;
         while let Some(line) = receiver.recv().await {
             client.say(&line, &mut calls, &mut stream).await;

@@ -27,7 +27,8 @@ fn module(functions: usize) -> Vec<u8> {
     types.extend(std::iter::repeat_n(0, functions));
     push_section(&mut module, 3, &types);
     push_section(&mut module, 5, &[1, 0, 1]);
-    let (mut code, mut random) = (leb(functions as u64), Random(1));
+    let mut code = leb(functions as u64);
+    let mut random = Random(1);
     for _ in 0..functions {
         let body = body(functions as u64, &mut random);
         code.extend(leb(body.len() as u64));

@@ -98,7 +98,8 @@ impl Command {
     pub fn run(mut self) -> Finished {
         self.process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.process.spawn().unwrap();
-        let (mut stdin, input) = (child.stdin.take().unwrap(), self.input);
+        let mut stdin = child.stdin.take().unwrap();
+        let input = self.input;
         // A command that ends without reading its input is no failure of the test.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let stdout = read_all(child.stdout.take().unwrap());
@@ -131,7 +132,8 @@ fn read_all(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<S
 
 impl std::fmt::Debug for Finished {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (stdout, stderr) = (last_lines(&self.stdout), last_lines(&self.stderr));
+        let stdout = last_lines(&self.stdout);
+        let stderr = last_lines(&self.stderr);
         write!(f, "{}\non stdout:\n{stdout}on stderr:\n{stderr}", self.status)
     }
 }

@@ -73,7 +73,8 @@ pub(crate) fn place_named_in(manifest: &str, folder: &Path) {
     let built = fixtures().join("components");
     let known = names();
     for name in sources_of(manifest).filter(|name| known.contains(name)) {
-        let (from, to) = (built.join(format!("{name}.wasm")), folder.join(format!("{COMPONENTS}/{name}.wasm")));
+        let from = built.join(format!("{name}.wasm"));
+        let to = folder.join(format!("{COMPONENTS}/{name}.wasm"));
         if to.exists() {
             continue;
         }

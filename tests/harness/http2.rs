@@ -198,7 +198,8 @@ fn status(block: &[u8]) -> u16 {
 /// Three digits in the Huffman code: digits up to 2 have five bits, the others six.
 fn digits(coded: &[u8]) -> u16 {
     let bits = coded.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (32 - 8 * coded.len());
-    let (mut number, mut left) = (0, bits);
+    let mut number = 0;
+    let mut left = bits;
     for _ in 0..3 {
         let (digit, length) = match left >> 27 {
             short @ 0..=2 => (short, 5),

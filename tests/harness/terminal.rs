@@ -54,7 +54,8 @@ impl Terminal {
             python.current_dir(folder);
         }
         let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (mut stdout, (sender, screen)) = (child.stdout.take().unwrap(), channel());
+        let mut stdout = child.stdout.take().unwrap();
+        let (sender, screen) = channel();
         std::thread::spawn(move || {
             let mut part = [0; 4096];
             while let Ok(length @ 1..) = stdout.read(&mut part) {

@@ -411,7 +411,8 @@ impl<S: Read + Write> Wire<S> {
             // The host writes each event and each comment in one chunk. A proxy may join chunks
             // that arrived together.
             while let Some((event, rest)) = self.1.split_once("\n\n") {
-                let (data, rest) = (event.strip_prefix("data: ").map(str::to_owned), rest.to_owned());
+                let data = event.strip_prefix("data: ").map(str::to_owned);
+                let rest = rest.to_owned();
                 assert!(data.is_some() || event == ":" || event.starts_with("id: "), "{event:?}");
                 self.1 = rest;
                 if let Some(data) = data {
@@ -431,7 +432,8 @@ impl<S: Read + Write> Wire<S> {
     pub fn event_id(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.1.split_once("\n\n") {
-                let (id, rest) = (event.strip_prefix("id: ")?.strip_suffix("\ndata: ")?.to_owned(), rest.to_owned());
+                let id = event.strip_prefix("id: ")?.strip_suffix("\ndata: ")?.to_owned();
+                let rest = rest.to_owned();
                 self.1 = rest;
                 return Some(id);
             }

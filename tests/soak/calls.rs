@@ -173,7 +173,8 @@ impl Request {
     fn good(random: &mut Random, number: u64) -> Self {
         match random.below(8) {
             0 => {
-                let (a, b) = (random.below(1_000), random.below(1_000));
+                let a = random.below(1_000);
+                let b = random.below(1_000);
                 let sum = Wanted::Structured(json!({"sum": a + b}));
                 Self::call(random, Kind::Good, "add", json!({"a": a, "b": b}), sum)
             }
@@ -244,7 +245,8 @@ impl Request {
                 Self::call(random, Kind::Refused, "add", json!({"a": "one", "b": -1}), wanted)
             }
             _ => {
-                let (era, wanted) = (era(random), Wanted::Refusal(METHOD_NOT_FOUND));
+                let era = era(random);
+                let wanted = Wanted::Refusal(METHOD_NOT_FOUND);
                 Self { kind: Kind::Refused, era, method: "prompts/list", params: json!({}), wanted }
             }
         }

@@ -23,8 +23,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Kills a sandbox process of the host each second, until the run has ended. Returns how many.
 pub fn kill_each_second(host: u32, folder: &Folder, seed: u64, ended: &AtomicBool) -> u64 {
-    let (mut random, mut kills, mut next) = (Random::new(seed), 0, Instant::now() + EVERY);
-    let (mut reloads, mut saved) = (Reloads::of(host), 0);
+    let mut random = Random::new(seed);
+    let mut kills = 0;
+    let mut next = Instant::now() + EVERY;
+    let mut reloads = Reloads::of(host);
+    let mut saved = 0;
     while !ended.load(Ordering::Acquire) {
         // What was saved is served before the next kill, however busy the machine is.
         if Instant::now() < next || reloads.count() < saved {

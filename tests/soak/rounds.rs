@@ -73,7 +73,8 @@ pub fn soak(options: &Options) -> anyhow::Result<Report> {
             .stderr(Stdio::from(stderr.try_clone()?))
             .spawn()?,
     );
-    let (input, output) = (child.0.stdin.take().context("no stdin")?, child.0.stdout.take().context("no stdout")?);
+    let input = child.0.stdin.take().context("no stdin")?;
+    let output = child.0.stdout.take().context("no stdout")?;
     let shared = Shared::default();
     shared.ledger().kills = options.kills;
     let begun = Instant::now();
@@ -135,7 +136,8 @@ impl Shared {
     }
 
     fn read(&self, output: ChildStdout) {
-        let (mut output, mut line) = (BufReader::new(output), Vec::new());
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
         while matches!(output.read_until(b'\n', &mut line), Ok(1..)) {
             self.ledger().take(&line);
             self.changed.notify_one();
@@ -175,7 +177,8 @@ struct Endless {
 impl Client<'_> {
     /// Runs all rounds. Returns the resources of the process after each.
     fn run(&mut self, options: &Options, process: u32) -> anyhow::Result<Vec<Held>> {
-        let (begun, round) = (Instant::now(), (options.duration / ROUNDS).clamp(ROUND.0, ROUND.1));
+        let begun = Instant::now();
+        let round = (options.duration / ROUNDS).clamp(ROUND.0, ROUND.1);
         let opening = Open::new(Kind::Other, Era::Legacy, Wanted::Member("serverInfo"), "initialize");
         self.shared.ledger().enter(OPENING, opening);
         self.input.write_all(&calls::opening(OPENING))?;

@@ -75,21 +75,25 @@ impl Canvas {
     /// Draws a line with round ends.
     pub fn line(&mut self, from: Spot, to: Spot, thickness: f64, color: Rgb888) {
         let reach = thickness / 2.0 + 1.0;
-        let (along_x, along_y) = (to.x - from.x, to.y - from.y);
+        let along_x = to.x - from.x;
+        let along_y = to.y - from.y;
         let squared = along_x * along_x + along_y * along_y;
         let inverse = if squared == 0.0 { 0.0 } else { 1.0 / squared };
-        let (left, right) = (from.x.min(to.x) - reach, from.x.max(to.x) + reach);
+        let left = from.x.min(to.x) - reach;
+        let right = from.x.max(to.x) + reach;
         // Of each row only what lies within reach of the line, not all between its ends.
         let half_row = if along_y == 0.0 { right - left } else { reach * squared.sqrt() / along_y.abs() };
         for y in (from.y.min(to.y) - reach).floor() as i32..=(from.y.max(to.y) + reach).ceil() as i32 {
             let off_y = f64::from(y) + 0.5 - from.y;
             let middle = if along_y == 0.0 { from.x } else { from.x + off_y * along_x / along_y };
-            let (first, last) = ((middle - half_row).max(left), (middle + half_row).min(right));
+            let first = (middle - half_row).max(left);
+            let last = (middle + half_row).min(right);
             for x in first.floor() as i32..=last.ceil() as i32 {
                 let off_x = f64::from(x) + 0.5 - from.x;
                 let along = off_x * along_x + off_y * along_y;
                 let nearest = (along * inverse).clamp(0.0, 1.0);
-                let (away_x, away_y) = (off_x - nearest * along_x, off_y - nearest * along_y);
+                let away_x = off_x - nearest * along_x;
+                let away_y = off_y - nearest * along_y;
                 // A square root is one instruction here; `hypot` would be a hundred.
                 let distance = (away_x * away_x + away_y * away_y).sqrt();
                 self.blend(x, y, color, (thickness / 2.0 + 0.5 - distance).clamp(0.0, 1.0));

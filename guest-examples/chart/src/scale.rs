@@ -22,7 +22,8 @@ impl Scale {
     /// An axis around these values with about `marks` marks; through zero if asked for, or if it is near.
     pub fn around(least: f64, most: f64, from_zero: bool, marks: u32) -> Self {
         let near = (least >= 0.0 && least < most * FROM_ZERO_BELOW) || (most <= 0.0 && most > least * FROM_ZERO_BELOW);
-        let (mut least, mut most) = (least, most);
+        let mut least = least;
+        let mut most = most;
         if from_zero || near {
             (least, most) = (least.min(0.0), most.max(0.0));
         }

@@ -74,7 +74,8 @@ pub fn find(text: &str) -> Result<&'static City, Unknown> {
 /// matter; nothing is guessed.
 #[must_use]
 pub fn known_as(name: &str, country: &str) -> Option<&'static City> {
-    let (name, country) = (fold(name), country_named(&fold(country)));
+    let name = fold(name);
+    let country = country_named(&fold(country));
     CITIES.iter().find(|city| fold(city.country) == country && names(city).any(|known| fold(known) == name))
 }
 

@@ -31,7 +31,8 @@ pub fn page(address: &str) -> Result<Page, Failure> {
             address = url::joined(&address, location);
             continue;
         }
-        let (status, kind) = (answer.status, answer.field("content-type").unwrap_or_default().to_owned());
+        let status = answer.status;
+        let kind = answer.field("content-type").unwrap_or_default().to_owned();
         return Ok(Page { url: address, status, kind, body: answer.read(PAGE_BYTES_MAX)? });
     }
     Err(Failure::Failed(format!("the page leads on and on: {REDIRECTS_MAX} redirects were followed")))

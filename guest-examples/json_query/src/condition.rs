@@ -19,7 +19,8 @@ pub fn passes<'value>(test: &'value Test, place: &Place<'value>, places: &Places
         Test::Not(test) => Ok(!passes(test, place, places)?),
         Test::Exists(query) => Ok(!select_from(query, place, places)?.is_empty()),
         Test::Compare(left, comparison, right) => {
-            let (left, right) = (value(left, place, places)?, value(right, place, places)?);
+            let left = value(left, place, places)?;
+            let right = value(right, place, places)?;
             Ok(compare(left.as_deref(), *comparison, right.as_deref()))
         }
         Test::Matches(call) => matches(call, place, places),

@@ -9,7 +9,8 @@ use regex_lite::Regex;
 /// What is wrong with it.
 pub fn compile(pattern: &str, whole: bool) -> Result<Regex, regex_lite::Error> {
     let mut translated = String::from(if whole { r"\A(?:" } else { "(?:" });
-    let (mut escaped, mut in_class) = (false, false);
+    let mut escaped = false;
+    let mut in_class = false;
     for letter in pattern.chars() {
         // An I-Regexp's dot matches neither kind of line end.
         if letter == '.' && !in_class && !escaped {

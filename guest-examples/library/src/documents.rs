@@ -19,7 +19,8 @@ const ENDS: [&str; 2] = [".md", ".txt"];
 
 /// The paths of all documents, in order, and how many were left out.
 pub fn paths(root: &Path) -> (Vec<String>, usize) {
-    let (mut found, mut skipped) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut skipped = 0;
     let mut folders: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 1)];
     while let Some((folder, depth)) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {

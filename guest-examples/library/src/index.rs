@@ -24,7 +24,9 @@ impl Outcome {
     /// It in a sentence.
     pub fn sentence(&self) -> String {
         let Self { documents, added, changed, removed, skipped } = self;
-        let (added, changed, removed) = (added.len(), changed.len(), removed.len());
+        let added = added.len();
+        let changed = changed.len();
+        let removed = removed.len();
         let skipped = if *skipped == 0 { String::new() } else { format!(" Left out: {skipped}.") };
         format!("{documents} documents have a card: {added} added, {changed} changed, {removed} removed.{skipped}")
     }
@@ -118,7 +120,8 @@ mod tests {
 
     #[test]
     fn what_is_new_changed_and_gone_is_written_and_told_and_nothing_else() {
-        let (folder, mut shelf) = (Folder::new("told"), MemoryShelf::default());
+        let folder = Folder::new("told");
+        let mut shelf = MemoryShelf::default();
         folder.write("tea.md", "# Tea\n");
         folder.write("howto/descale it.md", "# Descale\n");
         folder.write("picture.png", b"\x89PNG");
@@ -151,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_empty_has_no_cards() {
-        let (folder, mut shelf) = (Folder::new("empty"), MemoryShelf::default());
+        let folder = Folder::new("empty");
+        let mut shelf = MemoryShelf::default();
         let outcome = index(&folder.0, &mut shelf, &mut Heard::default(), false).unwrap();
         assert_eq!(outcome, Outcome::default());
     }

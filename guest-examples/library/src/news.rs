@@ -16,7 +16,8 @@ impl News for Clients {
         #[cfg(target_arch = "wasm32")]
         {
             // No index has so many documents that a float could not count them.
-            let (number, of) = (number as f64, of as f64);
+            let number = number as f64;
+            let of = of as f64;
             crate::bindings::toolcell::mcp::progress::report(
                 number,
                 Some(of),

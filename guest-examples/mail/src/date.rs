@@ -5,18 +5,22 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 
 /// Such as `Sun, 22 Nov 2026 10:24:00 +0000`, of seconds since 1970.
 pub fn written(seconds: u64) -> String {
-    let (days, within) = (seconds / 86_400, seconds % 86_400);
+    let days = seconds / 86_400;
+    let within = seconds % 86_400;
     let (year, month, day) = civil(days);
     let weekday = usize::try_from(days % 7).ok().and_then(|at| DAYS.get(at)).unwrap_or(&"Thu");
     let month = MONTHS.get(month).unwrap_or(&"Jan");
-    let (hour, minute, second) = (within / 3600, within / 60 % 60, within % 60);
+    let hour = within / 3600;
+    let minute = within / 60 % 60;
+    let second = within % 60;
     format!("{weekday}, {day} {month} {year} {hour:02}:{minute:02}:{second:02} +0000")
 }
 
 /// Year, month from 0, and day of a count of days since 1970, by Gregorian years that begin in March.
 fn civil(days: u64) -> (u64, usize, u64) {
     let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
+    let era = days / 146_097;
+    let of_era = days % 146_097;
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * of_year + 2) / 153;

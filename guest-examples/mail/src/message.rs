@@ -68,7 +68,10 @@ fn written(head: &Head<'_>, body: &str) -> Result<String, Failure> {
         name => format!("{}\r\n <{address}>", words(name)),
     };
     let to: Vec<String> = head.to.iter().map(Address::to_string).collect();
-    let (to, subject, id, date) = (to.join(",\r\n "), words(head.subject), head.id, head.date);
+    let to = to.join(",\r\n ");
+    let subject = words(head.subject);
+    let id = head.id;
+    let date = head.date;
     Ok(format!(
         "Date: {date}\r\nFrom: {from}\r\nTo: {to}\r\nMessage-ID: <{id}>\r\nSubject: {subject}\r\nMIME-Version: 1.0\r\n\
          Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n{}",

@@ -55,7 +55,8 @@ fn pitches(values: &[Option<f64>]) -> Vec<Option<f64>> {
 /// Pitch and loudness at a time counted in values; nothing in a rest.
 fn tone(pitches: &[Option<f64>], at: f64, each_seconds: f64, style: Style) -> Option<(f64, f64)> {
     let pitch_of = |index: usize| pitches.get(index).copied().flatten();
-    let (index, within) = (at.floor() as usize, at.fract());
+    let index = at.floor() as usize;
+    let within = at.fract();
     let here = pitch_of(index)?;
     let before = index.checked_sub(1).and_then(pitch_of);
     let after = pitch_of(index + 1);

@@ -49,9 +49,13 @@ impl Ignore {
 impl Comparison {
     /// Counts over the steps that lead from one list to the other.
     pub fn of(steps: &[DiffOp]) -> Self {
-        let (mut added, mut removed, mut unchanged, mut changes) = (0, 0, 0, 0);
+        let mut added = 0;
+        let mut removed = 0;
+        let mut unchanged = 0;
+        let mut changes = 0;
         for step in steps {
-            let (old, new) = (step.old_range().len(), step.new_range().len());
+            let old = step.old_range().len();
+            let new = step.new_range().len();
             if step.tag() == DiffTag::Equal {
                 unchanged += old;
             } else {
@@ -104,8 +108,8 @@ mod tests {
         let before: Vec<String> = (0..9000).map(|line| line.to_string()).collect();
         let mut after = before.clone();
         after.push("one more".to_owned());
-        let (before, after): (Vec<&str>, Vec<&str>) =
-            (before.iter().map(String::as_str).collect(), after.iter().map(String::as_str).collect());
+        let before: Vec<&str> = before.iter().map(String::as_str).collect();
+        let after: Vec<&str> = after.iter().map(String::as_str).collect();
         let comparison = Comparison::of(&steps(&before, &after, str::to_owned));
         assert!(!comparison.is_identical());
         assert_eq!(comparison.similarity, 0.999);

@@ -64,7 +64,8 @@ impl Guest for TextDiff {
 
 fn text_diff(arguments: &Arguments) -> Result<CallResult, Failure> {
     let context = arguments.context.unwrap_or(CONTEXT_DEFAULT);
-    let (before, after) = (&arguments.before, &arguments.after);
+    let before = &arguments.before;
+    let after = &arguments.after;
     let (comparison, shown) = match arguments.by {
         Granularity::Line => {
             let names = [(&arguments.before_name, "before"), (&arguments.after_name, "after")]

@@ -8,7 +8,8 @@ const ELLIPSIS: &str = " … ";
 
 /// Compares two texts word by word; gives the numbers and the text with its changes marked.
 pub fn diff(before: &str, after: &str, ignore: Ignore, context: usize) -> (Comparison, String) {
-    let (old, new) = (words(before), words(after));
+    let old = words(before);
+    let new = words(after);
     let steps = steps(&old, &new, |word| ignore.essence(word.trim_end()));
     let comparison = Comparison::of(&steps);
     let mut shown = String::new();

@@ -64,7 +64,8 @@ impl Guest for Units {
 /// The value in another unit, unrounded.
 fn converted(quantity: Quantity, to: Unit) -> Result<f64, Problem> {
     let Quantity { value, unit } = quantity;
-    let (from_dimension, to_dimension) = (table::dimension(unit), table::dimension(to));
+    let from_dimension = table::dimension(unit);
+    let to_dimension = table::dimension(to);
     if !value.is_finite() {
         return Err(Problem::NotFinite);
     }

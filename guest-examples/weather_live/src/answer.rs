@@ -63,7 +63,8 @@ impl<'a> Weather<'a> {
     /// # Errors
     /// [`Failure::Failed`] where the forecast has no day.
     pub fn of(chosen: &'a Chosen, forecast: &'a Forecast, units: Units) -> Result<Self, Failure> {
-        let (place, current) = (&chosen.place, &forecast.current);
+        let place = &chosen.place;
+        let current = &forecast.current;
         let days = days(&forecast.daily);
         let Some(today) = days.first() else {
             return Err(Failure::Failed("Open-Meteo answered with a forecast of no days".to_owned()));

@@ -61,7 +61,8 @@ impl Place {
 /// [`Failure::InvalidInput`] where the name is too short for the service to search for.
 pub fn parts(location: &str) -> Result<(&str, &str), Failure> {
     let (name, region) = location.split_once(',').unwrap_or((location, ""));
-    let (name, region) = (name.trim(), region.trim());
+    let name = name.trim();
+    let region = region.trim();
     if name.chars().count() < 2 {
         return Err(Failure::invalid(format!("{location:?} has no name of two letters or more to search for")));
     }
@@ -133,8 +134,9 @@ mod tests {
     #[test]
     fn the_first_place_of_the_region_is_taken_and_the_others_are_named() {
         let others = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let (france, texas, tennessee) =
-            ("Paris, Île-de-France, France", "Paris, Texas, United States", "Paris, Tennessee, United States");
+        let france = "Paris, Île-de-France, France";
+        let texas = "Paris, Texas, United States";
+        let tennessee = "Paris, Tennessee, United States";
         for (region, taken, left, is_largest) in [
             ("", france, [texas, tennessee], true),
             ("texas", texas, [france, tennessee], true),

@@ -37,7 +37,8 @@ pub fn forecast(place: &Place, days: u8, units: Units) -> Result<Forecast, Failu
         Units::Metric => "",
         Units::Imperial => "&temperature_unit=fahrenheit&wind_speed_unit=mph&precipitation_unit=inch",
     };
-    let (current, daily) = (forecast::CURRENT, forecast::DAILY);
+    let current = forecast::CURRENT;
+    let daily = forecast::DAILY;
     asked(&format!(
         "{service}/v1/forecast?latitude={latitude}&longitude={longitude}&current={current}&daily={daily}&timezone=auto&forecast_days={days}{units}"
     ))

@@ -185,7 +185,8 @@ impl Archive {
         while let Some(file) = files.next() {
             let line = verifier.file(file.reader()).map_err(|broken| (file, broken))?;
             if file.torn_bytes > 0 && files.peek().is_some() {
-                let (record, reason) = (verifier.next_number(), LineError::Torn.into());
+                let record = verifier.next_number();
+                let reason = LineError::Torn.into();
                 return Err((file, Break { line: line + 1, record, reason }));
             }
         }
@@ -321,7 +322,8 @@ impl Read for Between<'_> {
 /// ends.
 fn from_end(file: &File, end: u64, wanted: u64) -> io::Result<FromEnd> {
     let mut step = vec![0; READ_BYTES];
-    let (mut at, mut newlines) = (end, 0);
+    let mut at = end;
+    let mut newlines = 0;
     while at > 0 {
         let start = at.saturating_sub(READ_BYTES as u64);
         let length = usize::try_from(at - start).unwrap_or_default();

@@ -14,7 +14,8 @@ pub fn timestamp(time: SystemTime) -> String {
 /// Appends a [`timestamp`].
 pub(crate) fn push_timestamp(line: &mut Vec<u8>, time: SystemTime) {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let days = since.as_secs() / 86_400;
+    let second = since.as_secs() % 86_400;
     let (year, month, day) = date(days);
     for (value, width, end) in [
         (year, 4, b'-'),
@@ -49,7 +50,8 @@ const fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
     // From 0000-03-01 to 1970-01-01.
     let days = days + 719_468;
-    let (era, day_of_era) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let era = days / DAYS_OF_400_YEARS;
+    let day_of_era = days % DAYS_OF_400_YEARS;
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;

@@ -93,14 +93,17 @@ fn with_offset(text: &str) -> Option<String> {
     let (time, offset) = text.split_at_checked(text.len().checked_sub("+00:00".len())?)?;
     let (sign, offset) = offset.split_at_checked(1)?;
     let (hours, minutes) = offset.split_once(':')?;
-    let (hours, minutes) = (number(hours, 2, 23)?, number(minutes, 2, 59)?);
+    let hours = number(hours, 2, 23)?;
+    let minutes = number(minutes, 2, 59)?;
     let (date, time) = time.split_once(['T', 't', ' '])?;
     let mut date = date.split('-');
-    let (year, month, day) =
-        (number(date.next()?, 4, 9_999)?, number(date.next()?, 2, 12)?, number(date.next()?, 2, 31)?);
+    let year = number(date.next()?, 4, 9_999)?;
+    let month = number(date.next()?, 2, 12)?;
+    let day = number(date.next()?, 2, 31)?;
     let mut time = time.split('.').next()?.split(':');
-    let (hour, minute, second) =
-        (number(time.next()?, 2, 23)?, number(time.next()?, 2, 59)?, number(time.next()?, 2, 60)?);
+    let hour = number(time.next()?, 2, 23)?;
+    let minute = number(time.next()?, 2, 59)?;
+    let second = number(time.next()?, 2, 60)?;
     if date.next().is_some() || time.next().is_some() || year < 1970 {
         return None;
     }

@@ -111,7 +111,8 @@ impl Verifier {
         let Some(ChainState { first, last, hash, times }) = self.seen else {
             return Summary { records: 0, first: 0, last: 0, head: chain::hex(&GENESIS), times: None, found: None };
         };
-        let (head, found) = (chain::hex(&hash), self.found);
+        let head = chain::hex(&hash);
+        let found = self.found;
         Summary { records: last - first + 1, first, last, head, times: Some(times), found }
     }
 

@@ -224,7 +224,8 @@ impl Writer {
     /// Closes the file and goes on in a new one, or leaves everything as it was. The lock of the
     /// old file is held until the new one is locked.
     fn rotate(&mut self, keep: u32) -> Result<(), SinkError> {
-        let (current, newest) = (self.files.current().to_owned(), self.files.number(1));
+        let current = self.files.current().to_owned();
+        let newest = self.files.number(1);
         let is_in_place = Identity::at(&current)? == Some(Identity::of(&self.file)?);
         let mut removed = Removal::default();
         if is_in_place {

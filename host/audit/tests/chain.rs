@@ -130,7 +130,8 @@ fn cutting_off_whole_records_shows_in_the_head() {
     write(&folder.file, 2);
     let text = fs::read_to_string(&folder.file).unwrap();
     let first = format!("{}\n", text.lines().next().unwrap());
-    let (whole, cut) = (check(text.as_bytes()).unwrap(), check(first.as_bytes()).unwrap());
+    let whole = check(text.as_bytes()).unwrap();
+    let cut = check(first.as_bytes()).unwrap();
     assert_ne!(whole.head, cut.head);
 }
 

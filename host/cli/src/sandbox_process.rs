@@ -45,7 +45,8 @@ pub fn probe() -> std::io::Result<Command> {
 /// Runs as a sandbox process, where this was started as one.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    let (argument, further) = (arguments.next()?, arguments.next());
+    let argument = arguments.next()?;
+    let further = arguments.next();
     let run = match argument.to_str() {
         Some(ARGUMENT) if further.is_none() => run,
         Some(PROBE) if further.is_none() => || Ok(kernel::answer_probe()?),

@@ -69,7 +69,8 @@ const LIST_COLUMNS_MAX: usize = 100;
 /// Names after a label, with commas between; further lines begin below the first name.
 pub fn listed(label: &str, names: &[String]) -> String {
     let indent = label.chars().count();
-    let (mut text, mut column) = (label.to_owned(), indent);
+    let mut text = label.to_owned();
+    let mut column = indent;
     for (at, name) in names.iter().enumerate() {
         let comma = if at + 1 < names.len() { "," } else { "" };
         let width = name.chars().count() + comma.len();
@@ -243,7 +244,8 @@ fn draw(what: &str, total: usize, done: &AtomicUsize, ends: &Receiver<()>) {
     let started = Instant::now();
     let mut pause = PROGRESS_AFTER;
     while ends.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let (done, seconds) = (done.load(Ordering::Relaxed), started.elapsed().as_secs());
+        let done = done.load(Ordering::Relaxed);
+        let seconds = started.elapsed().as_secs();
         write(&format!("\r{what} {} {done}/{total}, {seconds} s\u{1b}[K", bar(done, total)));
         pause = REDRAW;
     }

@@ -61,7 +61,8 @@ mod tests {
     fn warnings_are_due_once_a_day_and_whenever_they_are_others() {
         let folder = tempfile::tempdir().unwrap();
         let stamps = folder.path().join("warned");
-        let (one, other) = (Path::new("/a/toolcell.toml"), Path::new("/b/toolcell.toml"));
+        let one = Path::new("/a/toolcell.toml");
+        let other = Path::new("/b/toolcell.toml");
         assert!(is_due_in(&stamps, one, "warning"));
         assert!(!is_due_in(&stamps, one, "warning"));
         assert!(is_due_in(&stamps, other, "warning"));

@@ -50,7 +50,8 @@ fn answer(connection: TcpStream, dress: Dress) -> std::io::Result<()> {
     let mut body = String::new();
     reader.by_ref().take(length).read_to_string(&mut body)?;
     let mut words = first.split(' ');
-    let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or("/"));
+    let method = words.next().unwrap_or("");
+    let target = words.next().unwrap_or("/");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let connection = reader.into_inner();
     let samples = Samples { dress, tools: 1_000 };

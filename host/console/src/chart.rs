@@ -45,7 +45,8 @@ pub fn series(points: &[SeriesPoint]) -> Markup {
 
 fn bar(x: u64, point: &SeriesPoint, scale: u64) -> Markup {
     let tall = |number: u64| permille(number, scale) * HEIGHT / 1_000;
-    let (calls, errors) = (tall(point.calls).max(u64::from(point.calls > 0)), tall(point.errors));
+    let calls = tall(point.calls).max(u64::from(point.calls > 0));
+    let errors = tall(point.errors);
     let errors = errors.max(u64::from(point.errors > 0) * 2).min(HEIGHT);
     html! {
         @if calls > 0 { rect.ok x=(x) y=(HEIGHT - calls) width="8" height=(calls) {} }

@@ -43,9 +43,11 @@ impl Effort {
 /// spent.
 #[must_use]
 pub fn words(old: &str, new: &str, effort: &mut Effort) -> Vec<Piece> {
-    let (old, new) = (split(old), split(new));
+    let old = split(old);
+    let new = split(new);
     let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let (old_rest, new_rest) = (old.get(before..).unwrap_or(&[]), new.get(before..).unwrap_or(&[]));
+    let old_rest = old.get(before..).unwrap_or(&[]);
+    let new_rest = new.get(before..).unwrap_or(&[]);
     let behind = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
     let old_middle = old_rest.get(..old_rest.len() - behind).unwrap_or(&[]);
     let new_middle = new_rest.get(..new_rest.len() - behind).unwrap_or(&[]);
@@ -66,7 +68,8 @@ pub fn words(old: &str, new: &str, effort: &mut Effort) -> Vec<Piece> {
 /// before.
 #[must_use]
 pub fn block((old, new): (&str, &str), bytes_left: usize, label: &str, effort: &mut Effort) -> Markup {
-    let (old, new) = (start(old), start(new));
+    let old = start(old);
+    let new = start(new);
     let clipped = old.1 + new.1 + bytes_left;
     html! {
         pre.block.diff tabindex="0" role="region" aria-label=(label) {
@@ -132,7 +135,8 @@ fn compare(old: &[&str], new: &[&str], pieces: &mut Pieces) {
             }
         }
     }
-    let (mut i, mut j) = (0, 0);
+    let mut i = 0;
+    let mut j = 0;
     loop {
         match (old.get(i), new.get(j)) {
             (None, None) => return,
@@ -330,7 +334,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_not_compared_word_by_word() {
-        let (old, new) = ("a ".repeat(50_000), "b ".repeat(50_000));
+        let old = "a ".repeat(50_000);
+        let new = "b ".repeat(50_000);
         assert!(words(&old, &new).len() <= 3);
     }
 
@@ -338,7 +343,8 @@ mod tests {
     fn many_long_texts_are_compared_until_the_effort_of_a_page_is_spent() {
         let mut effort = Effort::default();
         // The first and the last word differ, so that all words between are compared.
-        let (old, new) = (format!("a{} b", " x".repeat(498)), format!("c{} d", " x".repeat(498)));
+        let old = format!("a{} b", " x".repeat(498));
+        let new = format!("c{} d", " x".repeat(498));
         for _ in 0..DIFF_CELLS / (DIFF_WORDS * DIFF_WORDS) {
             assert_eq!(super::words(&old, &new, &mut effort).len(), 5);
         }

@@ -46,7 +46,9 @@ pub fn time(duration: Duration) -> String {
 }
 
 fn long_time(seconds: u64) -> String {
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    let days = seconds / 86_400;
+    let hours = seconds / 3_600 % 24;
+    let minutes = seconds / 60 % 60;
     match (days, hours) {
         (0, 0) if seconds.is_multiple_of(60) => format!("{minutes} min"),
         (0, 0) => format!("{minutes} min {} s", seconds % 60),
@@ -95,7 +97,9 @@ pub fn permille(used: u64, limit: u64) -> u64 {
 }
 
 fn scaled(number: u64, step: u64, units: &[&str]) -> String {
-    let (mut scale, mut unit, mut larger) = (1_u64, "", units.iter());
+    let mut scale = 1_u64;
+    let mut unit = "";
+    let mut larger = units.iter();
     if let Some(first) = larger.next() {
         unit = first;
     }
@@ -106,7 +110,8 @@ fn scaled(number: u64, step: u64, units: &[&str]) -> String {
         scale = scale.saturating_mul(step);
         unit = next;
     }
-    let (whole, rest) = (number / scale, number % scale);
+    let whole = number / scale;
+    let rest = number % scale;
     let hundredths = u128::from(rest) * 100 / u128::from(scale);
     let space = if unit.is_empty() { "" } else { " " };
     match whole {

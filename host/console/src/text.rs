@@ -53,7 +53,8 @@ pub fn block_of(text: &str, max: usize) -> Foreign<'_> {
 /// is the text.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
-    let (mut cost, mut marks) = (0, 0);
+    let mut cost = 0;
+    let mut marks = 0;
     letters(text, true).all(|(_, letter, named)| {
         marks = if is_mark(letter) { marks + 1 } else { 0 };
         cost += cost_of(letter, false);

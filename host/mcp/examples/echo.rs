@@ -102,7 +102,8 @@ fn core() -> Result<Duration, Box<dyn Error>> {
 
 /// Copies lines from stdin to stdout: the cost of any program behind a pipe.
 fn bare() -> Result<(), Box<dyn Error>> {
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let mut input = std::io::stdin().lock();
+    let mut output = std::io::stdout().lock();
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let bytes = input.read(&mut buffer)?;
@@ -134,7 +135,8 @@ fn serial(mode: &str) -> Result<(Duration, Duration), Box<dyn Error>> {
         Command::new(std::env::current_exe()?).arg(mode).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut input = child.stdin.take().ok_or("no stdin")?;
     let mut output = BufReader::new(child.stdout.take().ok_or("no stdout")?);
-    let (mut times, mut line) = (Vec::with_capacity(ROUNDS), String::new());
+    let mut times = Vec::with_capacity(ROUNDS);
+    let mut line = String::new();
     for id in 0..ROUNDS {
         let request = request(id);
         let begun = Instant::now();

@@ -210,7 +210,8 @@ impl TraceContext {
             (value.len() <= bytes_max && printable).then(|| value.into_owned())
         };
         let traceparent = text(TRACEPARENT, TRACESTATE_BYTES_MAX).filter(|value| is_traceparent(value))?;
-        let (tracestate, baggage) = (text(TRACESTATE, TRACESTATE_BYTES_MAX), text(BAGGAGE, BAGGAGE_BYTES_MAX));
+        let tracestate = text(TRACESTATE, TRACESTATE_BYTES_MAX);
+        let baggage = text(BAGGAGE, BAGGAGE_BYTES_MAX);
         Some(Self { traceparent, tracestate, baggage })
     }
 }

@@ -71,7 +71,8 @@ impl<'o, 'a> RequestReport<'o, 'a> {
         caller: &'a Caller,
         carried: impl FnOnce() -> Option<TraceContext>,
     ) -> Self {
-        let (method, is_modern) = (request.method.known(), request.params.meta(PROTOCOL_VERSION).is_some());
+        let method = request.method.known();
+        let is_modern = request.params.meta(PROTOCOL_VERSION).is_some();
         observer.requested(method, is_modern);
         let details = observer.wants_details().then(|| {
             let trace = trace_of(&request.params).or_else(carried);

@@ -115,7 +115,8 @@ impl KeptResource {
             size_bytes: self.size_bytes(),
         };
         let parts: Vec<StoredPart> = self.parts.iter().map(Part::stored).collect();
-        let (label, body) = (serde_json::to_vec(&label).ok()?, serde_json::to_vec(&parts).ok()?);
+        let label = serde_json::to_vec(&label).ok()?;
+        let body = serde_json::to_vec(&parts).ok()?;
         Some(StoredResource { origin: self.origin.to_string(), uri: self.uri.clone(), label, body })
     }
 
@@ -123,7 +124,8 @@ impl KeptResource {
     pub(crate) fn of_label(number: u64, label: &[u8]) -> Option<Self> {
         let Label { uri, mime_type, annotations, size_bytes } = serde_json::from_slice(label).ok()?;
         let part = Part { mime_type, body: ResourceBody::Text(String::new()), annotations, meta: None };
-        let (holder, origin) = (Holder::Caller(Box::default()), Box::default());
+        let holder = Holder::Caller(Box::default());
+        let origin = Box::default();
         let listed_bytes = Some(size_bytes);
         Some(Self { holder, origin, uri, parts: vec![part], since: Instant::now(), number, listed_bytes })
     }
@@ -179,7 +181,8 @@ impl Holder {
 
 impl Part {
     fn stored(&self) -> StoredPart {
-        let (mime_type, meta) = (self.mime_type.clone(), self.meta.clone());
+        let mime_type = self.mime_type.clone();
+        let meta = self.meta.clone();
         match &self.body {
             ResourceBody::Text(text) => StoredPart { mime_type, text: Some(text.clone()), base64: None, meta },
             ResourceBody::Blob(bytes) => {
@@ -253,15 +256,19 @@ impl KeptResource {
         let (mut found, mut places): (Vec<KeptResource>, HashMap<&str, usize>) = Default::default();
         for content in &result.content {
             let ContentKind::EmbeddedResource { uri, mime_type, body } = &content.kind else { continue };
-            let (mime_type, body) = (mime_type.clone(), body.clone());
+            let mime_type = mime_type.clone();
+            let body = body.clone();
             let annotations = content.annotations.as_ref().map(kept);
             let part = Part { mime_type, body, annotations, meta: content.meta_json(uri) };
             match places.get(uri.as_str()).and_then(|place| found.get_mut(*place)) {
                 Some(kept) => kept.parts.push(part),
                 None => {
                     places.insert(uri, found.len());
-                    let (holder, origin, uri) = (holder.clone(), origin.into(), uri.clone());
-                    let (parts, listed_bytes) = (vec![part], None);
+                    let holder = holder.clone();
+                    let origin = origin.into();
+                    let uri = uri.clone();
+                    let parts = vec![part];
+                    let listed_bytes = None;
                     found.push(Self { holder, origin, uri, parts, since: now, number: 0, listed_bytes });
                 }
             }
@@ -381,7 +388,8 @@ mod tests {
     #[test]
     fn each_holder_has_its_own_and_the_newest_of_an_address() {
         let resources = KeptResources::default();
-        let (one, two) = (Holder::Connection(1), Holder::Caller("ann".into()));
+        let one = Holder::Connection(1);
+        let two = Holder::Caller("ann".into());
         resources.keep(&one, ORIGIN, &embedding("a:/x", "old".to_owned()));
         resources.keep(&one, ORIGIN, &embedding("a:/y", "y".to_owned()));
         resources.keep(&two, ORIGIN, &embedding("a:/x", "hers".to_owned()));
@@ -399,7 +407,8 @@ mod tests {
     #[test]
     fn an_address_of_two_origins_is_neithers_until_one_is_gone() {
         let resources = KeptResources::default();
-        let (one, two) = (Holder::Connection(1), Holder::Connection(2));
+        let one = Holder::Connection(1);
+        let two = Holder::Connection(2);
         resources.keep(&one, "notes", &embedding("a:/x", "true".to_owned()));
         resources.keep(&one, "forger", &embedding("a:/y", "y".to_owned()));
         resources.keep(&two, "forger", &embedding("a:/x", "another holder's".to_owned()));
@@ -420,7 +429,8 @@ mod tests {
     #[test]
     fn the_oldest_of_a_holder_makes_room() {
         let resources = KeptResources::default();
-        let (one, two) = (Holder::Connection(1), Holder::Connection(2));
+        let one = Holder::Connection(1);
+        let two = Holder::Connection(2);
         resources.keep(&two, ORIGIN, &embedding("a:/two", "x".to_owned()));
         for number in 0..=HOLDER_COUNT_MAX {
             resources.keep(&one, ORIGIN, &embedding(&format!("a:/{number}"), "x".to_owned()));
@@ -558,7 +568,8 @@ mod tests {
     #[test]
     fn what_a_caller_holds_is_kept_for_a_time_and_what_a_session_holds_for_its_life() {
         let resources = KeptResources::default();
-        let (session, caller) = (Holder::Connection(1), Holder::Caller("ann".into()));
+        let session = Holder::Connection(1);
+        let caller = Holder::Caller("ann".into());
         let began = Instant::now();
         resources.keep(&session, ORIGIN, &embedding("a:/x", "x".to_owned()));
         resources.keep(&caller, ORIGIN, &embedding("a:/x", "x".to_owned()));

@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_tag_is_of_its_parts_and_of_its_key() {
-        let (key, other) = (StateKey::of(&[1; 32]).unwrap(), StateKey::of(&[2; 32]).unwrap());
+        let key = StateKey::of(&[1; 32]).unwrap();
+        let other = StateKey::of(&[2; 32]).unwrap();
         let tag = key.tag(&["board", "ab"]).unwrap();
         assert!(tag.len() == 64 && tag.bytes().all(|byte| byte.is_ascii_hexdigit()), "{tag}");
         assert_eq!(key.tag(&["board", "ab"]).unwrap(), tag);

@@ -161,7 +161,8 @@ impl<H: Host> Server<H> {
         push_implementation(&mut identity, &info, Revision::V2026_07_28.features());
         let identity = String::from_utf8_lossy(&identity).into_owned();
         let (resources, connections, listeners, watches) = Default::default();
-        let (store, carrier) = (OnceLock::new(), OnceLock::new());
+        let store = OnceLock::new();
+        let carrier = OnceLock::new();
         // The standard library seeds its hashers with random numbers.
         let process = RandomState::new().build_hasher().finish();
         Self {
@@ -294,7 +295,8 @@ impl<H: Host> Server<H> {
         self.tell(
             &|caller| {
                 let views = (old.view(caller), new.view(caller));
-                let (was, is) = (views.0.as_deref().unwrap_or(old.tools()), views.1.as_deref().unwrap_or(new.tools()));
+                let was = views.0.as_deref().unwrap_or(old.tools());
+                let is = views.1.as_deref().unwrap_or(new.tools());
                 let key = [was, is].map(|list| std::ptr::from_ref(list).addr());
                 let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some((_, changes)) = compared.get(&key) {

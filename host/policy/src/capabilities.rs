@@ -58,7 +58,8 @@ impl Grants {
         );
         rows.extend(self.keyvalue().map(|state| {
             let each = if state.per_caller() { " for each caller" } else { "" };
-            let (bytes, entries) = (show_bytes(state.quota_bytes()), show_count(state.entries()));
+            let bytes = show_bytes(state.quota_bytes());
+            let entries = show_count(state.entries());
             row(Capability::KeyValue, format!("{bytes} in {entries} entries{each}"), self.places.keyvalue.clone())
         }));
         rows.extend(
@@ -88,7 +89,8 @@ fn http_words(rule: &HttpRule) -> String {
 }
 
 fn secret_words(secret: &Secret) -> String {
-    let (name, source) = (secret.name(), secret.source());
+    let name = secret.name();
+    let source = secret.source();
     match secret.delivery() {
         Delivery::Header { name: header, target, .. } => format!("{name} from {source}, as {header} of {target}"),
         Delivery::Query { name: part, target } => format!("{name} from {source}, as {part} in the query of {target}"),

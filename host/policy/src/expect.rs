@@ -101,7 +101,9 @@ fn expectation(section: &Section<'_>, span: &Span, problems: &mut Problems) -> O
         }
         entry
     };
-    let (tool, ask, allowed) = (needed("tool"), needed("ask"), needed("allowed"));
+    let tool = needed("tool");
+    let ask = needed("ask");
+    let allowed = needed("allowed");
     let tool = tool.and_then(|entry| Some((entry.string(problems)?.to_owned(), entry.span)));
     let ask = ask.and_then(|entry| question(&entry, problems));
     let allowed = allowed.and_then(|entry| Some((entry.boolean(problems)?, entry.span)));

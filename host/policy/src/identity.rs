@@ -89,7 +89,8 @@ fn advance(reached: &[bool], byte: u8, text: &[u8]) -> Vec<bool> {
     let star = byte == b'*';
     next.push(star && reached.first() == Some(&true));
     for (pair, found) in reached.windows(2).zip(text) {
-        let (before, here) = (pair.first() == Some(&true), pair.last() == Some(&true));
+        let before = pair.first() == Some(&true);
+        let here = pair.last() == Some(&true);
         let carried = star && *found != b'/' && next.last() == Some(&true);
         next.push(if star { here || carried } else { before && *found == byte });
     }

@@ -33,7 +33,8 @@ impl ComponentPolicy {
         let unused = self.uses().into_iter().filter(|used| !imported(used.imports));
         let problems = unused.filter_map(|used| {
             let span = used.span?;
-            let (name, what) = (self.name(), used.what);
+            let name = self.name();
+            let what = used.what;
             let wanted = used.imports.iter().map(|import| import.trim_end_matches(['@', '/'])).collect::<Vec<_>>();
             Some(
                 Diagnostic::error("grants::not_imported", format!("component {name:?} cannot use {what}"))
@@ -48,7 +49,8 @@ impl ComponentPolicy {
     /// The grants, each with the imports that can use it; without a place where it is not granted.
     fn uses(&self) -> Vec<Use> {
         let grants = self.grants();
-        let (places, network) = (&grants.places, grants.network());
+        let places = &grants.places;
+        let network = grants.network();
         let granted = |span: &Option<Span>, is_granted: bool| span.clone().filter(|_| is_granted);
         let http = network.http_rules().first().map(|rule| rule.rule().span());
         let tcp = network.tcp_rules().first().map(|rule| rule.rule().span());

@@ -182,9 +182,11 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let audit = AuditPolicy::read(table("audit", problems).as_ref(), problems);
     let components = component::read_all(root, &defaults, problems);
     let prompts = prompts::read(root, problems);
-    let (skills, apps) = (skills::read(root, problems), apps::read(root, problems));
+    let skills = skills::read(root, problems);
+    let apps = apps::read(root, problems);
     let packages = packages::read(root, problems);
-    let (registries, trust) = (registries::read(root, problems), trust::read(root, problems));
+    let registries = registries::read(root, problems);
+    let trust = trust::read(root, problems);
     let callers = callers::read(root, http.as_ref(), &components, problems);
     login::check_used(root, &components, problems);
     enclosure::check(&server, &audit, &components, problems);

@@ -78,8 +78,8 @@ fn snippet<'a>(
     let line = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
     let from = (before.len() - line_start).min(line.len());
     let to = line.floor_char_boundary(end.saturating_sub(line_start)).max(from);
-    let (before, marked) =
-        (masked(line.get(..from).unwrap_or_default()), masked(line.get(from..to).unwrap_or_default()));
+    let before = masked(line.get(..from).unwrap_or_default());
+    let marked = masked(line.get(from..to).unwrap_or_default());
     let after = if problem.conceals() { " …".to_owned() } else { masked(line.get(to..).unwrap_or_default()) };
     let annotation = AnnotationKind::Primary.span(before.len()..before.len() + marked.len());
     let annotation = match problem.label_text() {

@@ -253,7 +253,8 @@ impl Needs {
             let host = if host.is_empty() { "." } else { host };
             // What is written need not be there before.
             let create = if write && needed.host.is_none() { ", create = true" } else { "" };
-            let (guest, host) = (toml_string(path), toml_string(host));
+            let guest = toml_string(path);
+            let host = toml_string(host);
             lines.push(format!("{guest} = {{ path = {host}, access = \"{access}\"{create} }}"));
         }
         lines

@@ -84,7 +84,8 @@ impl Wishes {
     /// The places of grants that do not lie within the wishes, in the order of kinds. Where that
     /// cannot be told, they do not.
     fn exceeded(&self, grants: &Grants) -> Vec<Span> {
-        let (network, granted) = (&self.network, grants.network());
+        let network = &self.network;
+        let granted = grants.network();
         let places = &grants.places;
         let mut spans: Vec<Span> =
             grants.files().iter().filter(|mount| !self.has_mount(mount)).map(Mount::span).collect();

@@ -80,7 +80,9 @@ fn meaning(manifest: &Manifest) -> String {
     }
     manifest.skills().iter().for_each(|skills| writeln!(text, "{skills:?}").unwrap());
     for app in manifest.apps() {
-        let (uri, file, size) = (app.uri(), app.file().unwrap_or("-"), app.file_bytes_max());
+        let uri = app.uri();
+        let file = app.file().unwrap_or("-");
+        let size = app.file_bytes_max();
         let said = (app.title(), app.description());
         writeln!(text, "app {uri}: {file} {size} {said:?} {}", serde_json::json!(app.meta())).unwrap();
     }

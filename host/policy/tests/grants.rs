@@ -88,7 +88,9 @@ fn a_component_without_grants_reaches_nothing() {
 
 #[test]
 fn each_kind_of_grant_allows_what_it_says_and_no_more() {
-    let (component, now, nothing) = (grants("forecast"), grants("now"), grants("nothing"));
+    let component = grants("forecast");
+    let now = grants("now");
+    let nothing = grants("nothing");
     for (ask, in_component, in_now, in_nothing) in [
         ("read /data", true, false, false),
         ("read /data/a/b", true, false, false),
@@ -328,7 +330,8 @@ fn the_lines_that_a_narrowed_tool_lacks_are_named_for_tool_and_component() {
 fn an_address_that_is_not_public_is_allowed_by_both_of_its_lines() {
     let text =
         "version = 1\n[components.a]\nsource = 'a.wasm'\n[components.a.network]\nhttp = ['http://a.example:8080']\n";
-    let (grants, address) = (manifest(text).component("a").unwrap().tool_grants("t"), "127.0.0.1".parse().unwrap());
+    let grants = manifest(text).component("a").unwrap().tool_grants("t");
+    let address = "127.0.0.1".parse().unwrap();
     let permit = grants.network().http_request("GET", "http", "a.example:8080", "/").unwrap();
     let denial = permit.check_address(address).unwrap_err();
     let after = manifest(&with_lines(text, &denial)).component("a").unwrap().tool_grants("t");

@@ -291,7 +291,8 @@ fn the_same_policy_has_the_same_canonical_form() {
     ] {
         assert_ne!(component(other).canonical(), plain.canonical(), "{other}");
     }
-    let (one, two) = ("tools.t.limits.queue = 1\n", "tools.u.limits.queue = 2\n");
+    let one = "tools.t.limits.queue = 1\n";
+    let two = "tools.u.limits.queue = 2\n";
     assert_eq!(component(&format!("{one}{two}")).canonical(), component(&format!("{two}{one}")).canonical());
 }
 

@@ -241,7 +241,8 @@ fn no_spelling_of_a_path_leaves_the_folder_that_a_rule_names() {
     let rule = PathPattern::parse("/v1/public/*").unwrap();
     let dots = ["..", "%2e%2e", ".%2E", "%2e.", "%252e%252e", "..;", "..;x", "%2e%2e;a=b", "...", ".", "%c0%ae%c0%ae"];
     let slashes = ["/", "//", "\\", "%2f", "%2F", "%5c", "%5C", "%252f", "%255c", "/./", "/;/", "%00/", "%25%32%66"];
-    let (mut allowed, mut tried) = (0, 0);
+    let mut allowed = 0;
+    let mut tried = 0;
     for one in dots {
         for two in dots {
             for first in slashes {
@@ -281,7 +282,8 @@ impl Numbers {
 #[test]
 fn a_rule_within_another_allows_nothing_that_the_other_does_not() {
     let mut numbers = Numbers(4);
-    let (methods, schemes) = (["", "GET ", "GET,HEAD ", "POST "], ["https://", "http://"]);
+    let methods = ["", "GET ", "GET,HEAD ", "POST "];
+    let schemes = ["https://", "http://"];
     let hosts = ["a.example", "*.a.example", "b.a.example", "*.b.a.example", "*", "192.0.2.1", "example"];
     let ports = ["", ":443", ":80"];
     let segments = ["*", "a", "a*", "*a", "a*b", "b", "*a*", "ab"];
@@ -296,17 +298,16 @@ fn a_rule_within_another_allows_nothing_that_the_other_does_not() {
     };
     let rules: Vec<HttpRule> =
         (0..300).map(|_| rule(&mut numbers)).map(|text| HttpRule::parse(&text, 0..0).unwrap()).collect();
-    let (asked_hosts, parts) = (
-        ["a.example", "b.a.example", "c.b.a.example", "192.0.2.1", "example"],
-        ["a", "b", "ab", "aab", "", "x", "%2f"],
-    );
+    let asked_hosts = ["a.example", "b.a.example", "c.b.a.example", "192.0.2.1", "example"];
+    let parts = ["a", "b", "ab", "aab", "", "x", "%2f"];
     let asks: Vec<HttpAsk> = (0..400)
         .map(|_| {
             let mut target = String::new();
             for _ in 0..numbers.below(4) {
                 target = format!("{target}/{}", numbers.of(&parts));
             }
-            let (method, scheme) = (numbers.of(&["GET", "HEAD", "POST", "ODD"]), numbers.of(&["https", "http"]));
+            let method = numbers.of(&["GET", "HEAD", "POST", "ODD"]);
+            let scheme = numbers.of(&["https", "http"]);
             let authority = format!("{}{}", numbers.of(&asked_hosts), numbers.of(&ports));
             HttpAsk::new(method, scheme, &authority, &target).unwrap()
         })

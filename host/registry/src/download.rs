@@ -48,7 +48,8 @@ impl Download<'_> {
             if self.is_there().await? {
                 return Ok(0);
             }
-            let (store, digest) = (self.store.clone(), self.part.digest.clone());
+            let store = self.store.clone();
+            let digest = self.part.digest.clone();
             if let Some(partial) = blocking(move || store.partial(&digest)).await? {
                 return self.fill(partial, ends).await;
             }
@@ -60,13 +61,16 @@ impl Download<'_> {
     }
 
     async fn is_there(&self) -> Result<bool, PullError> {
-        let (store, digest, size) = (self.store.clone(), self.part.digest.clone(), self.part.size);
+        let store = self.store.clone();
+        let digest = self.part.digest.clone();
+        let size = self.part.size;
         blocking(move || Ok(store.has_blob(&digest, size))).await
     }
 
     /// Fills the file and makes it a blob. All connections together end at `ends`.
     async fn fill(&self, mut partial: Partial, ends: Instant) -> Result<u64, PullError> {
-        let (host, within) = (&self.repository.registry, self.client.bounds().whole);
+        let host = &self.repository.registry;
+        let within = self.client.bounds().whole;
         let late = |_| PullError::Late { host: host.clone(), step: "send a layer", within };
         let mut came = 0;
         let mut resumed = partial.bytes() > 0;
@@ -182,12 +186,14 @@ impl Download<'_> {
     }
 
     fn longer(&self) -> PullError {
-        let (host, digest) = (self.repository.registry.clone(), self.part.digest.clone());
+        let host = self.repository.registry.clone();
+        let digest = self.part.digest.clone();
         PullError::Longer { host, digest, said: self.part.size }
     }
 
     fn shorter(&self, found: u64) -> PullError {
-        let (host, digest) = (self.repository.registry.clone(), self.part.digest.clone());
+        let host = self.repository.registry.clone();
+        let digest = self.part.digest.clone();
         PullError::Shorter { host, digest, said: self.part.size, found }
     }
 

@@ -88,7 +88,8 @@ pub(crate) fn following(url: &Url, headers: &HeaderMap) -> Option<Result<Url, Pu
         if is_same_server(&next, url) {
             return Ok(next);
         }
-        let (host, to) = (crate::http::shown(url), crate::http::shown(&next));
+        let host = crate::http::shown(url);
+        let to = crate::http::shown(&next);
         Err(PullError::Redirect { host, to, problem: "which is another server, for the next page" })
     }))
 }

@@ -159,7 +159,9 @@ impl RegistryClient {
             skipped: found.skipped,
             not_looked_at: found.not_looked_at,
         };
-        let (store, name, digest) = (store.clone(), reference.name(), digest.clone());
+        let store = store.clone();
+        let name = reference.name();
+        let digest = digest.clone();
         blocking(move || keep(&store, &name, &digest, documents, found.fetched)).await?;
         Ok(Ok(pulled))
     }
@@ -192,7 +194,9 @@ impl RegistryClient {
             Some(bytes) => bytes,
             None => self.manifest(repository, entry.digest.as_str()).await?,
         };
-        let (said, found, host) = (entry.size, length(&manifest_bytes), repository.registry.clone());
+        let said = entry.size;
+        let found = length(&manifest_bytes);
+        let host = repository.registry.clone();
         if found > said {
             return Err(PullError::Longer { host, digest: entry.digest.clone(), said });
         }
@@ -204,7 +208,8 @@ impl RegistryClient {
             return Err(PullError::Document { what: entry.digest.to_string(), problem });
         };
         let media_type = index.media_type.clone().unwrap_or_else(|| OCI_INDEX.to_owned());
-        let (digest, manifest) = (entry.digest.clone(), *manifest);
+        let digest = entry.digest.clone();
+        let manifest = *manifest;
         Ok(Documents { index: Some((bytes, media_type)), digest, manifest_bytes, manifest })
     }
 

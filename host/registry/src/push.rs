@@ -116,7 +116,8 @@ impl RegistryClient {
         attached: &[AttachedArtifact],
     ) -> Result<Digest, PullError> {
         let repository = self.repository(reference, Right::Push)?;
-        let (bytes, max) = (length(&artifact.component), self.bounds().component_bytes);
+        let bytes = length(&artifact.component);
+        let max = self.bounds().component_bytes;
         if bytes > max {
             let digest = crate::digest_of(&artifact.component);
             return Err(PullError::ComponentTooLarge { digest, bytes, max });

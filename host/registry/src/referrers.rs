@@ -239,7 +239,8 @@ impl RegistryClient {
         let entry = attached_entry(&digest, &manifest, of_manifest, subject);
         let artifact_type = manifest.kind().to_owned();
         let config = (manifest.config.digest.clone(), self.small_blob(repository, &manifest.config).await?);
-        let (mut layers, mut digests) = (Vec::new(), Vec::new());
+        let mut layers = Vec::new();
+        let mut digests = Vec::new();
         for layer in manifest.layers {
             let bytes = self.small_blob(repository, &layer).await?;
             layers.push(StoredLayer { media_type: layer.media_type, annotations: layer.annotations, bytes });
@@ -256,7 +257,8 @@ impl RegistryClient {
         let answer = self.checked(repository, answer, &format!("@{}", part.digest)).await?;
         let max = usize::try_from(part.size).unwrap_or(usize::MAX);
         let bytes = answer.document("a part of an attached artifact", max).await?;
-        let (host, found) = (repository.registry.clone(), crate::digest_of(&bytes));
+        let host = repository.registry.clone();
+        let found = crate::digest_of(&bytes);
         if found == part.digest {
             return Ok(bytes);
         }

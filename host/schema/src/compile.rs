@@ -64,7 +64,10 @@ impl Schema {
         let built = build(options, patterns.by_text, schema);
         let validator = built.map_err(|error| vec![problems::of_schema(field, &error)])?;
         let rates = Rates { name_byte: patterns.name_byte, ..rates(graph.traits, counts.applied) };
-        let (subschemas, bytes, byte_steps, applied) = (graph.len(), memory.bytes, patterns.byte, counts.applied);
+        let subschemas = graph.len();
+        let bytes = memory.bytes;
+        let byte_steps = patterns.byte;
+        let applied = counts.applied;
         let written = schema.clone();
         Ok(Self { validator, written, subschemas, guard, rates, byte_steps, applied, bytes })
     }
@@ -133,7 +136,8 @@ impl Memory<'_> {
         if self.bytes <= self.bounds.memory_bytes_max {
             return Ok(());
         }
-        let (field, most) = (graph::place(self.field, pointer), self.bounds.memory_bytes_max / 1024);
+        let field = graph::place(self.field, pointer);
+        let most = self.bounds.memory_bytes_max / 1024;
         let problem =
             DefinitionProblem::new(field, format!("compiling it takes more memory than the {most} KiB left for it"));
         Err(problem.hint("use fewer and simpler patterns, and fewer subschemas"))

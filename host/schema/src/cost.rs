@@ -58,7 +58,8 @@ impl Guard {
     /// # Errors
     /// The schema applies to itself without going deeper, or in too many ways to any value.
     pub(super) fn new(field: &str, graph: &Graph) -> Result<(Option<Self>, Counts), DefinitionProblem> {
-        let (mut counts, mut all) = (Counts::default(), STEPS_ALL_MAX);
+        let mut counts = Counts::default();
+        let mut all = STEPS_ALL_MAX;
         let mut nodes = Vec::with_capacity(graph.nodes.len());
         for (place, node) in graph.nodes.iter().enumerate() {
             let mut path = Vec::new();

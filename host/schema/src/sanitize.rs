@@ -118,7 +118,8 @@ fn skip_escape(characters: &mut std::str::Chars<'_>) {
 /// Skips parameters and intermediates up to and with the final byte (`@` to `~`).
 fn skip_control_sequence(characters: &mut std::str::Chars<'_>) {
     while let Some(character) = characters.clone().next() {
-        let (inside, last) = (matches!(character, ' '..='?'), matches!(character, '@'..='~'));
+        let inside = matches!(character, ' '..='?');
+        let last = matches!(character, '@'..='~');
         if inside || last {
             characters.next();
         }

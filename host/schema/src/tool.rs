@@ -216,7 +216,8 @@ impl SchemaFindings {
         tools: impl IntoIterator<Item = Option<(&'t str, Option<&'t str>)>>,
         mut budget: SchemaBudget,
     ) -> Self {
-        let (mut found, mut problems) = (Self::default(), 0);
+        let mut found = Self::default();
+        let mut problems = 0;
         for texts in tools {
             if problems >= PROBLEMS_MAX {
                 break;

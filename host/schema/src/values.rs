@@ -3,7 +3,9 @@
 
 /// The values in a text of JSON: each takes a byte at least. Of any other text it is some number.
 pub(super) fn in_text(text: &str) -> usize {
-    let (mut values, mut in_string, mut escaped) = (1, false, false);
+    let mut values = 1;
+    let mut in_string = false;
+    let mut escaped = false;
     // True behind a bracket that opens, until something stands in it.
     let mut opened = false;
     for byte in text.bytes() {

@@ -149,7 +149,8 @@ pub(super) fn digits_steps(number: f64) -> u64 {
 
 /// The steps of reading a whole text.
 fn reading_steps(text: &str) -> u64 {
-    let (bytes, rates) = (text.len() as u64, rates());
+    let bytes = text.len() as u64;
+    let rates = rates();
     let squared = if rates.text_squared { bytes.saturating_mul(bytes) } else { 0 };
     bytes.saturating_mul(rates.text_byte).saturating_add(squared) + (text.len() / BYTES_PER_STEP) as u64
 }

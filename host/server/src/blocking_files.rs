@@ -118,8 +118,10 @@ impl<T: Send + 'static> FileThread<T> {
             return Err(late());
         }
         let (done, results) = channel();
-        let (heartbeat, left_behind) = (Heartbeat::default(), Arc::new(AtomicBool::new(false)));
-        let (own, flag) = (heartbeat.clone(), Arc::clone(&left_behind));
+        let heartbeat = Heartbeat::default();
+        let left_behind = Arc::new(AtomicBool::new(false));
+        let own = heartbeat.clone();
+        let flag = Arc::clone(&left_behind);
         let run = move || {
             for path in paths {
                 let found = work(&path, &own);

@@ -383,7 +383,8 @@ impl Inner {
     async fn read(&self, board: BoardName) -> Result<(), Away> {
         let copy = self.copy(board);
         let changes = copy.changes.load(Ordering::Acquire);
-        let (now, posted) = (Instant::now(), self.state.posted(board.name()).await?);
+        let now = Instant::now();
+        let posted = self.state.posted(board.name()).await?;
         let posted = posted.into_iter().map(|posted| (posted.entry, now + posted.left)).collect();
         if !copy.take_over(posted, changes) {
             self.make_stale(board);
@@ -433,7 +434,8 @@ impl Inner {
 impl BoardCopy {
     /// Entries that begin with this and have not ended, counted up to `most`.
     fn count_under(&self, beginning: &str, most: usize) -> usize {
-        let (entries, now) = (self.entries.read().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
         let own = entries.range(beginning.to_owned()..).take_while(|(entry, _)| entry.starts_with(beginning));
         own.filter(|(_, until)| **until > now).take(most).count()
     }
@@ -481,7 +483,8 @@ pub mod tests {
 
     /// Two replicas with a key each.
     pub fn replicas(keys: [u8; 2]) -> [Arc<Boards>; 2] {
-        let (state, bus) = (Arc::<Embedded>::default(), Arc::<EmbeddedBus>::default());
+        let state = Arc::<Embedded>::default();
+        let bus = Arc::<EmbeddedBus>::default();
         keys.map(|key| {
             let state: Arc<dyn SharedState> = Arc::<Embedded>::clone(&state);
             let bus: Arc<dyn Bus> = Arc::<EmbeddedBus>::clone(&bus);

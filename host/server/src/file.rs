@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn what_is_no_file_is_told_by_what_it_is_and_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        let (fifo, link) = (folder.path().join("fifo"), folder.path().join("link"));
+        let fifo = folder.path().join("fifo");
+        let link = folder.path().join("link");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         symlink(&fifo, &link).unwrap();
         for path in [fifo.as_path(), link.as_path(), folder.path(), Path::new("/dev/zero"), Path::new("/dev/tty")] {

@@ -53,8 +53,10 @@ pub fn inspect(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Inspected,
 }
 
 async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
-    let (limits, load) = (Limits::default(), LoadLimits::default());
-    let (time, memory_bytes_max) = (load.compile_time(), load.compile_memory_bytes());
+    let limits = Limits::default();
+    let load = LoadLimits::default();
+    let time = load.compile_time();
+    let memory_bytes_max = load.compile_memory_bytes();
     let call_memory_bytes = limits.memory_bytes();
     let digest = Digest::of(bytes);
     let job = LoadJob { digest, component: name, time, memory_bytes_max, call_memory_bytes, gives_way: false };
@@ -78,7 +80,8 @@ async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (S
         }
         Err(error) => return Err((error.to_string(), AGAIN.to_owned())),
     };
-    let (written, schemas) = (WrittenDescriptions::default(), SchemaLimits::of(&load, time));
+    let written = WrittenDescriptions::default();
+    let schemas = SchemaLimits::of(&load, time);
     let listing = loader.list((&component, lister), bytes, (&limits, memory_bytes_max), (&written, schemas)).await;
     let listed = match listing {
         Listing::Report(report, beside, _) => report.outcome.map(|tools| (tools, beside)).map_err(not_listed),

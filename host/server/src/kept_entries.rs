@@ -59,7 +59,8 @@ impl KeptEntries {
                 Addresses::Below { prefix: prefix.to_owned(), slashes }
             }
         };
-        let (bucket, mime_type) = (entries.bucket.clone(), rule.mime_type().map(str::to_owned));
+        let bucket = entries.bucket.clone();
+        let mime_type = rule.mime_type().map(str::to_owned);
         Some(Self { capabilities: Arc::clone(capabilities), bucket, addresses, mime_type })
     }
 
@@ -120,7 +121,8 @@ pub struct NotNow;
 impl EntryReads {
     /// Reads with this runtime's threads.
     pub fn new(runtime: Handle) -> Self {
-        let (places, asked) = (Semaphore::new(READS_MAX), Semaphore::new(READS_MAX + WAITING_MAX));
+        let places = Semaphore::new(READS_MAX);
+        let asked = Semaphore::new(READS_MAX + WAITING_MAX);
         Self { runtime, places: Arc::new(places), asked: Arc::new(asked) }
     }
 
@@ -128,7 +130,9 @@ impl EntryReads {
     pub async fn read(&self, entries: &Arc<KeptEntries>, uri: &str, caller: &str) -> Result<Option<ReadFile>, NotNow> {
         let Some(key) = entries.addresses.key_of(uri) else { return Ok(None) };
         let asked = Arc::clone(&self.asked).try_acquire_owned().map_err(|_full| NotNow)?;
-        let (places, own, caller) = (Arc::clone(&self.places), Arc::clone(entries), caller.to_owned());
+        let places = Arc::clone(&self.places);
+        let own = Arc::clone(entries);
+        let caller = caller.to_owned();
         let reading = async move {
             let _place = (places.acquire_owned().await.map_err(|_closed| NotNow)?, asked);
             own.capabilities.kept_value(&caller, &own.bucket, key).await.map_err(|why| {

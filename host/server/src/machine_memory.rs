@@ -24,7 +24,8 @@ fn there_is(proc: &Path, groups: &Path) -> u64 {
     let own = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
     let bounds = own.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+        let controllers = parts.next()?;
+        let path = parts.next()?.trim_start_matches('/');
         match controllers {
             "" => least(groups, path, "memory.max"),
             other if other.split(',').any(|name| name == "memory") => {
@@ -51,7 +52,8 @@ mod tests {
     /// Memory on a machine of 16 GiB with these files below the folder of control groups.
     fn on(own: &str, files: &[(&str, &str)]) -> u64 {
         let root = tempfile::tempdir().unwrap();
-        let (proc, groups) = (root.path().join("proc"), root.path().join("groups"));
+        let proc = root.path().join("proc");
+        let groups = root.path().join("groups");
         fs::create_dir_all(proc.join("self")).unwrap();
         fs::write(proc.join("meminfo"), "MemTotal:       16777216 kB\nMemFree: 1 kB\n").unwrap();
         fs::write(proc.join("self/cgroup"), own).unwrap();

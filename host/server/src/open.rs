@@ -362,7 +362,8 @@ impl Opened {
 /// The number of errors and warnings among these, in words.
 pub(crate) fn summary(problems: &[Diagnostic]) -> String {
     let count = |severity| problems.iter().filter(|problem| problem.severity() == severity).count();
-    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let errors = count(Severity::Error);
+    let warnings = count(Severity::Warning);
     let words = |count: usize, word: &str| match count {
         1 => format!("1 {word}"),
         _ => format!("{count} {word}s"),

@@ -84,11 +84,14 @@ mod tests {
 
     #[tokio::test]
     async fn of_many_that_look_one_asks_and_nobody_else_waits() {
-        let (questions, goes_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let questions = Arc::new(AtomicUsize::new(0));
+        let goes_on = Arc::new(Notify::new());
         let ask = {
-            let (questions, goes_on) = (Arc::clone(&questions), Arc::clone(&goes_on));
+            let questions = Arc::clone(&questions);
+            let goes_on = Arc::clone(&goes_on);
             move || -> Asking {
-                let (questions, goes_on) = (Arc::clone(&questions), Arc::clone(&goes_on));
+                let questions = Arc::clone(&questions);
+                let goes_on = Arc::clone(&goes_on);
                 Box::pin(async move {
                     questions.fetch_add(1, Ordering::Relaxed);
                     goes_on.notified().await;

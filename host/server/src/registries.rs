@@ -167,7 +167,8 @@ impl<'m> Registries<'m> {
         let (component, attached) = self.stored(reference)?;
         let signed = self.verify(reference, (&component, &attached))?;
         let has_rule = signed.is_some();
-        let (signed, attached) = (signed.unwrap_or_default(), attached.len());
+        let signed = signed.unwrap_or_default();
+        let attached = attached.len();
         Ok(Pulled { component, signed, has_rule, attached, left_out: LeftOut::default() })
     }
 

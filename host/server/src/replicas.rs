@@ -217,7 +217,8 @@ mod tests {
 
     #[tokio::test]
     async fn replicas_hear_each_other_and_know_ended_sessions() {
-        let (state, bus) = (Arc::<Embedded>::default(), Arc::<EmbeddedBus>::default());
+        let state = Arc::<Embedded>::default();
+        let bus = Arc::<EmbeddedBus>::default();
         let [one, other] = [(); 2].map(|()| {
             let state: Arc<dyn SharedState> = Arc::<Embedded>::clone(&state);
             let bus: Arc<dyn Bus> = Arc::<EmbeddedBus>::clone(&bus);

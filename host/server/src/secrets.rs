@@ -69,7 +69,8 @@ fn variable(name: &str) -> Result<Zeroizing<String>, (String, String)> {
 }
 
 fn file(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
-    let (own, name) = (path.to_owned(), shown.to_owned());
+    let own = path.to_owned();
+    let name = shown.to_owned();
     blocking_files::run(path, move |_| file_here(&own, &name)).unwrap_or_else(|error| Err(cannot(shown, &error)))
 }
 
@@ -100,7 +101,8 @@ fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, Str
 
 /// Asks the keyring on a thread of its own, since a locked one waits for a person.
 fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
-    let (own, named) = (service.to_owned(), account.to_owned());
+    let own = service.to_owned();
+    let named = account.to_owned();
     let place = Path::new("keyring").join(service).join(account);
     let asked = blocking_files::run_within(KEYRING_ANSWERS_WITHIN, &place, move |_| {
         secret_service(&own, &named).or_else(|| kernel_keyring(&own, &named))

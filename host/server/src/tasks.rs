@@ -43,7 +43,8 @@ impl KeptTasks {
         folder: &Path,
         (bus, runtime): (Arc<dyn Bus>, &Handle),
     ) -> Result<Arc<Self>, StartError> {
-        let (policy, lost) = (manifest.tasks(), LostTask { body: mcp::LOST_TASK.0, message: mcp::LOST_TASK.1 });
+        let policy = manifest.tasks();
+        let lost = LostTask { body: mcp::LOST_TASK.0, message: mcp::LOST_TASK.1 };
         let shared = shared::tasks(manifest.state(), folder, (bounds(policy), lost), runtime)?;
         let tasks: Arc<dyn Tasks> = shared.unwrap_or_else(|| {
             let files = folder.join(manifest.server().state()).join(FOLDER);

@@ -204,7 +204,9 @@ mod tests {
 
     #[test]
     fn each_artifact_has_its_turn_and_all_layers_of_a_signature_come() {
-        let (many, two, one) = (artifact("many", 64), artifact("two", 2), artifact("one", 1));
+        let many = artifact("many", 64);
+        let two = artifact("two", 2);
+        let one = artifact("one", 1);
         let turns: Vec<String> =
             in_turn(&[&many, &two, &one]).map(|layer| String::from_utf8_lossy(&layer.bytes).into_owned()).collect();
         assert_eq!(turns[..6], ["many0", "two0", "one0", "many1", "two1", "many2"]);

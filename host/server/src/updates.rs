@@ -173,7 +173,9 @@ async fn speak(gathered: Arc<Gathered>, server: Arc<Server<Current>>, bus: Arc<d
 }
 
 async fn hear(server: Arc<Server<Current>>, mut heard: Subscription) {
-    let (mut told, mut began, mut waits) = (Told::default(), false, false);
+    let mut told = Told::default();
+    let mut began = false;
+    let mut waits = false;
     loop {
         let news = tokio::select! {
             news = heard.next() => match news {
@@ -217,7 +219,8 @@ mod tests {
     use super::*;
 
     fn news(to: Option<&str>, uris: impl IntoIterator<Item = (String, u64)>) -> ResourceNews {
-        let (to, updated) = (to.map(str::to_owned), uris.into_iter().collect());
+        let to = to.map(str::to_owned);
+        let updated = uris.into_iter().collect();
         ResourceNews { to, updated, list: true, ..ResourceNews::default() }
     }
 

@@ -88,7 +88,8 @@ fn find(path: &Path) -> io::Result<FoundFiles> {
 
 /// The `.wit` files of a folder, and its folders, in order.
 fn listed(folder: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let (mut files, mut folders) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut folders = Vec::new();
     // Twice the limit is enough to know that there are too many.
     for entry in std::fs::read_dir(folder)?.take(2 * FILES_MAX) {
         let path = entry?.path();

@@ -80,7 +80,8 @@ fn a_program_serves_a_manifest_and_stops_it() {
     let folder = tempfile::tempdir().unwrap();
     let running = started(&folder, "127.0.0.1:0").unwrap();
     let endpoint = running.endpoints().first().unwrap().clone();
-    let (stop, orders) = (running.stopper(), running.orders().clone());
+    let stop = running.stopper();
+    let orders = running.orders().clone();
     let serving = std::thread::spawn(move || running.serve());
     let called = ask(&endpoint, "tools/call", json!({"name": "answer", "arguments": {}}));
     assert_eq!(called["result"]["structuredContent"], json!({"result": 42}), "{called}");

@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn callers_do_not_use_up_each_others_allowance() {
-        let (mut allowances, now) = (Allowances::new(Pace::new(1, 3600 * SECOND), 10), Instant::now());
+        let mut allowances = Allowances::new(Pace::new(1, 3600 * SECOND), 10);
+        let now = Instant::now();
         for caller in ["one", "two"] {
             assert_eq!(allowances.take(caller, now), Ok(()), "{caller}");
             assert_eq!(allowances.take(caller, now), Err(3600 * SECOND), "{caller}");
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn more_callers_than_are_kept_apart_share_one_allowance() {
-        let (mut allowances, now) = (Allowances::new(Pace::new(1, SECOND), 1_000), Instant::now());
+        let mut allowances = Allowances::new(Pace::new(1, SECOND), 1_000);
+        let now = Instant::now();
         for number in 0..1_000 {
             assert_eq!(allowances.take(&number.to_string(), now), Ok(()));
         }

@@ -18,7 +18,8 @@ pub struct BoardsHere(Mutex<Boards>);
 impl BoardsHere {
     /// See [`SharedState::post`](crate::SharedState::post).
     pub fn post(&self, board: &str, entry: &str, time: Duration) -> bool {
-        let (mut boards, now) = (self.boards(), Instant::now());
+        let mut boards = self.boards();
+        let now = Instant::now();
         if entry.len() > BOARD_ENTRY_BYTES_MAX || (boards.len() >= BOARDS_MAX && !boards.contains_key(board)) {
             return false;
         }
@@ -45,7 +46,8 @@ impl BoardsHere {
 
     /// See [`SharedState::posted`](crate::SharedState::posted).
     pub fn posted(&self, board: &str) -> Vec<Posted> {
-        let (boards, now) = (self.boards(), Instant::now());
+        let boards = self.boards();
+        let now = Instant::now();
         let entries = boards.get(board).into_iter().flatten();
         let left = entries.map(|(entry, until)| (entry, until.saturating_duration_since(now)));
         left.filter(|(_, left)| !left.is_zero()).map(|(entry, left)| Posted { entry: entry.clone(), left }).collect()
@@ -63,7 +65,8 @@ mod tests {
 
     #[test]
     fn boards_are_few_and_an_empty_one_makes_room() {
-        let (boards, minute) = (BoardsHere::default(), Duration::from_secs(60));
+        let boards = BoardsHere::default();
+        let minute = Duration::from_secs(60);
         for number in 0..BOARDS_MAX + 1 {
             assert_eq!(boards.post(&number.to_string(), "a", minute), number < BOARDS_MAX);
         }

@@ -49,7 +49,8 @@ impl SharedState for Embedded {
     }
 
     async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away> {
-        let (mut used, now) = (lock(&self.used), Instant::now());
+        let mut used = lock(&self.used);
+        let now = Instant::now();
         if used.get(name).is_some_and(|(_, until)| *until > now) {
             return Ok(None);
         }
@@ -83,7 +84,8 @@ impl SharedState for Embedded {
     }
 
     async fn note(&self, name: &str, time: Duration) -> Result<(), Away> {
-        let (mut noted, now) = (lock(&self.noted), Instant::now());
+        let mut noted = lock(&self.noted);
+        let now = Instant::now();
         if noted.len() >= NAMES_MAX {
             noted.retain(|_, until| *until > now);
         }
@@ -158,7 +160,8 @@ mod tests {
         fn one(scope: &str) -> [AllowanceName<'_>; 1] {
             [AllowanceName { scope, pace: Pace::new(1, SECOND), callers_max: 10 }]
         }
-        let (mut rates, now) = (Rates::default(), Instant::now());
+        let mut rates = Rates::default();
+        let now = Instant::now();
         for number in 0..SCOPES_MAX {
             let scope = number.to_string();
             assert_eq!(rates.take("ann", &one(&scope), now), Taken::All);
@@ -170,7 +173,8 @@ mod tests {
 
     #[tokio::test]
     async fn names_are_bounded_and_forgotten() {
-        let (state, minute) = (Embedded::default(), Duration::from_secs(60));
+        let state = Embedded::default();
+        let minute = Duration::from_secs(60);
         state.note("past", Duration::ZERO).await.unwrap();
         assert!(!state.is_noted("past").await.unwrap());
         for number in 0..NAMES_MAX + 10 {

@@ -84,7 +84,8 @@ mod tests {
             (7, 3_600 * SECOND, SECOND * 3600 / 7),
             (1_000_000, SECOND, SECOND / 1_000_000),
         ] {
-            let (mut allowance, now) = (Allowance::new(Pace::new(count, per)), Instant::now());
+            let mut allowance = Allowance::new(Pace::new(count, per));
+            let now = Instant::now();
             for number in 0..count {
                 assert_eq!(allowance.take(now), Ok(()), "{count} in {per:?}: number {number}");
             }
@@ -97,14 +98,16 @@ mod tests {
 
     #[test]
     fn in_the_long_run_it_is_the_rate() {
-        let (mut allowance, start) = (Allowance::new(Pace::new(10, SECOND)), Instant::now());
+        let mut allowance = Allowance::new(Pace::new(10, SECOND));
+        let start = Instant::now();
         let taken = (0..10_000).filter(|ms| allowance.take(start + Duration::from_millis(*ms)).is_ok()).count();
         assert_eq!(taken, 10 + 99, "ten at once, then ten in each of ten seconds");
     }
 
     #[test]
     fn what_is_not_used_does_not_add_up() {
-        let (mut allowance, start) = (Allowance::new(Pace::new(2, SECOND)), Instant::now());
+        let mut allowance = Allowance::new(Pace::new(2, SECOND));
+        let start = Instant::now();
         let later = start + 100 * SECOND;
         assert_eq!(allowance.take(start), Ok(()));
         let taken = (0..10).filter(|_| allowance.take(later).is_ok()).count();

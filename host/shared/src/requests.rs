@@ -71,7 +71,8 @@ enum KnownState {
 impl Requests {
     /// Begins this request, unless it began before.
     pub fn begin(&mut self, request: &Request<'_>, holder: String, until: Instant) -> Begun {
-        let (what, now) = (digest(request.what), Instant::now());
+        let what = digest(request.what);
+        let now = Instant::now();
         let known = self.callers.get(request.caller).and_then(|of_caller| of_caller.known.get(request.name));
         if let Some(known) = known.filter(|known| known.until > now) {
             return match &known.state {
@@ -168,7 +169,8 @@ mod tests {
 
     #[test]
     fn answers_are_bounded_for_a_caller_and_in_all_and_are_forgotten() {
-        let (mut requests, answer) = (Requests::default(), "x".repeat(REQUEST_ANSWER_BYTES_MAX));
+        let mut requests = Requests::default();
+        let answer = "x".repeat(REQUEST_ANSWER_BYTES_MAX);
         let of_caller = OF_CALLER_BYTES_MAX / REQUEST_ANSWER_BYTES_MAX;
         let fill = |requests: &mut Requests, caller: &str, time: Duration| {
             for name in 0..of_caller {
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_large_question_is_not_kept() {
-        let (mut requests, large) = (Requests::default(), "x".repeat(1 << 20));
+        let mut requests = Requests::default();
+        let large = "x".repeat(1 << 20);
         let request = Request { caller: "ann", name: "a", what: &large };
         assert!(matches!(requests.begin(&request, "me".to_owned(), Instant::now() + MINUTE), Begun::Now(_)));
         assert!(format!("{requests:?}").len() < 1_000);

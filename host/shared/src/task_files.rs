@@ -361,7 +361,8 @@ impl Keeper {
         }
         let name = format!("{:016x}", random()?);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.all)?;
-        let (hidden, folder) = (self.all.join(format!(".{name}")), self.all.join(name));
+        let hidden = self.all.join(format!(".{name}"));
+        let folder = self.all.join(name);
         DirBuilder::new().mode(0o700).create(&hidden)?;
         let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(hidden.join(LOCK))?;
         lock.lock()?;
@@ -404,7 +405,8 @@ impl Keeper {
     fn take_over(&self, folder: &Path, own: &Path) -> io::Result<()> {
         let mut left = self.most;
         for file in fs::read_dir(folder)?.filter_map(Result::ok) {
-            let (name, path) = (file.file_name(), file.path());
+            let name = file.file_name();
+            let path = file.path();
             if name.to_str().is_some_and(|name| name.contains(LETTER)) {
                 fs::remove_file(&path)?;
             }

@@ -37,7 +37,9 @@ fn a_pause_of(pause: Duration) {
         let replicas = [replica(engine.port()), replica(engine.port())];
         let mut names = 0;
         let mut claim_until = async |until: Instant| {
-            let (mut used, mut unknown, mut longest) = (0, 0, Duration::ZERO);
+            let mut used = 0;
+            let mut unknown = 0;
+            let mut longest = Duration::ZERO;
             while Instant::now() < until {
                 names += 1;
                 let began = Instant::now();
@@ -83,7 +85,8 @@ fn an_answer_that_was_lost_with_its_connection_is_had_again() {
     let engine = Engine::start(&[]);
     run(async {
         let way = DisturbedWay::to(engine.port());
-        let (far, near) = (replica(way.port()), replica(engine.port()));
+        let far = replica(way.port());
+        let near = replica(engine.port());
         assert!(far.claim("before", MINUTE).await.unwrap().is_some());
         way.set(Disturbance::AnswersCutIt);
         let claiming = tokio::spawn(async move { far.claim("chain", MINUTE).await });
@@ -104,7 +107,8 @@ fn a_network_that_loses_what_is_sent_is_a_server_that_is_away() {
         let engine = Engine::start(&[]);
         run(async {
             let way = DisturbedWay::to(engine.port());
-            let (far, near) = (replica(way.port()), replica(engine.port()));
+            let far = replica(way.port());
+            let near = replica(engine.port());
             let two = [AllowanceName { scope: "tool", pace: Pace::new(2, 60 * MINUTE), callers_max: 1 }];
             assert_eq!(far.take("ann", &two).await, Ok(Taken::All));
             assert_eq!(far.claim("before", MINUTE).await.map(|claim| claim.is_some()), Ok(true));

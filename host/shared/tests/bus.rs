@@ -100,7 +100,8 @@ fn one_who_has_left_is_not_waited_for() {
 fn who_listens_is_told_of_a_lost_connection_and_hears_again() {
     let engine = Engine::start(&[]);
     run(async {
-        let (one, other) = (replica(&engine), replica(&engine));
+        let one = replica(&engine);
+        let other = replica(&engine);
         let mut there = listening(&other, &["all"]).await;
         engine.kill();
         assert!(matches!(one.publish("all", b"lost").await, Err(PublishError::Away(_))));
@@ -125,7 +126,8 @@ async fn is_heard(by: &mut Subscription, one: &Valkey) {
 fn who_listens_hears_again_once_sentinels_name_another_main_server() {
     let watched = Watched::start(&[]);
     run(async {
-        let (one, other) = (Valkey::new(behind(&watched)).unwrap(), Valkey::new(behind(&watched)).unwrap());
+        let one = Valkey::new(behind(&watched)).unwrap();
+        let other = Valkey::new(behind(&watched)).unwrap();
         let mut there = listening(&other, &["all"]).await;
         watched.main.kill();
         assert_eq!(next(&mut there).await, News::Listening);
@@ -186,10 +188,8 @@ fn who_listens_before_the_server_is_there_hears_once_it_is() {
 fn other_prefixes_and_other_writers_are_not_heard_and_one_connection_listens() {
     let engine = Engine::start(&[]);
     run(async {
-        let (one, stranger) = (
-            replica(&engine),
-            Valkey::new(ValkeyOptions { prefix: "other".to_owned(), ..options(engine.port()) }).unwrap(),
-        );
+        let one = replica(&engine);
+        let stranger = Valkey::new(ValkeyOptions { prefix: "other".to_owned(), ..options(engine.port()) }).unwrap();
         let mut here = listening(&one, &["all"]).await;
         let _more = listening(&one, &["more"]).await;
         stranger.publish("all", b"of another group").await.unwrap();

@@ -67,7 +67,8 @@ fn a_write_is_done_once_copies_have_it_and_may_have_been_done_where_they_do_not(
         // Nothing is late on a busy machine.
         let within = 4 * WITHIN;
         let options = || ValkeyOptions { within, ..with_copy(options(main.port())) };
-        let (state, kept) = (Valkey::new(options()).unwrap(), Kept::new(options()).unwrap());
+        let state = Valkey::new(options()).unwrap();
+        let kept = Kept::new(options()).unwrap();
         assert_eq!(writes(&state, &kept, "one").await, ALL);
         for told in ["test:1:used:", "test:1:noted:", "test:1:kv:"] {
             let keys = copy.whole_answer(&["KEYS", &format!("{told}*")]);
@@ -156,7 +157,8 @@ fn of_a_cluster_the_node_that_has_a_copy_takes_writes() {
     let cluster = Cluster::start(&[]);
     run(async {
         let state = Valkey::new(with_copy(of(&cluster))).unwrap();
-        let (mut told, mut behind) = (0, 0);
+        let mut told = 0;
+        let mut behind = 0;
         for number in 0..30 {
             match state.claim(&number.to_string(), MINUTE).await {
                 Ok(claim) => {

@@ -69,7 +69,8 @@ fn a_call_counts_against_all_of_its_allowances_or_none() {
 fn an_allowance_refills() {
     each(async |one, other| {
         let rapid = [rate("tool", 2, Duration::from_millis(200))];
-        let (began, mut taken) = (Instant::now(), 0_u32);
+        let began = Instant::now();
+        let mut taken = 0_u32;
         while began.elapsed() < Duration::from_secs(1) {
             for replica in [one, other] {
                 taken += u32::from(replica.take("ann", &rapid).await == Ok(Taken::All));
@@ -150,7 +151,8 @@ fn so_many_requests_of_a_caller_are_known_and_so_many_bytes_of_answers() {
             replica.begin(&request(&name, ""), time).await.unwrap()
         };
         let answer = "x".repeat(REQUEST_ANSWER_BYTES_MAX);
-        let (began, mut kept) = (Instant::now(), 0);
+        let began = Instant::now();
+        let mut kept = 0;
         while let Begun::Now(claim) = begin(one, short).await {
             one.end(claim, &answer, short).await.unwrap();
             kept += 1;
@@ -206,7 +208,8 @@ fn calls_that_wait_for_a_place_get_it_in_their_order() {
 #[test]
 fn replicas_take_turns_for_places_however_busy_they_are() {
     each_server(async |one, other| {
-        let (until, taken) = (Instant::now() + Duration::from_secs(3), [AtomicU32::new(0), AtomicU32::new(0)]);
+        let until = Instant::now() + Duration::from_secs(3);
+        let taken = [AtomicU32::new(0), AtomicU32::new(0)];
         let longest_ms = AtomicU64::new(0);
         // Four calls of one replica are always there, and one at a time of the other.
         let calls = [one, one, one, one, other].map(|replica| {
@@ -263,7 +266,8 @@ fn a_note_is_read_anywhere() {
         one.note("what", MINUTE).await.unwrap();
         assert_eq!(other.is_noted("what").await, Ok(true));
         assert!(one.claim("what", MINUTE).await.unwrap().is_some(), "a note is no use");
-        let (long, odd) = ("x".repeat(1_000_000), "a\nb\0 {c}é");
+        let long = "x".repeat(1_000_000);
+        let odd = "a\nb\0 {c}é";
         for name in [long.as_str(), odd, ""] {
             assert_eq!(one.is_noted(name).await, Ok(false));
             one.note(name, MINUTE).await.unwrap();
@@ -276,7 +280,8 @@ fn a_note_is_read_anywhere() {
 fn what_is_posted_is_read_anywhere_until_it_ends_or_is_taken_down() {
     each(async |one, other| {
         assert_eq!(other.posted("board").await, Ok(Vec::new()));
-        let (began, short) = (Instant::now(), Duration::from_secs(2));
+        let began = Instant::now();
+        let short = Duration::from_secs(2);
         assert_eq!(one.post("board", "short", short).await, Ok(true));
         assert_eq!(one.post("board", "long", short).await, Ok(true));
         assert_eq!(other.post("board", "long", MINUTE).await, Ok(true), "the longer time counts");

@@ -45,7 +45,8 @@ fn keys(connection: &mut redis::Connection, pattern: &str) -> Vec<String> {
 /// its place in the order.
 fn assert_counted(engine: &Engine) {
     let connection = &mut own(engine);
-    let (mut bytes, mut count) = (0, 0);
+    let mut bytes = 0;
+    let mut count = 0;
     for key in keys(connection, "test:1:kv:*:entries:*") {
         let entries: Vec<(Vec<u8>, Vec<u8>)> = redis::cmd("HGETALL").arg(&key).query(connection).unwrap();
         count += entries.len();
@@ -121,10 +122,12 @@ fn increments_of_all_replicas_are_counted() {
 fn numbers_are_added_to_the_last_of_64_bits() {
     let engine = Engine::start(&[]);
     run(async {
-        let (kept, mut numbers) = (replica(&engine), Numbers(7));
+        let kept = replica(&engine);
+        let mut numbers = Numbers(7);
         for round in 0..400 {
             let mut wide = || (numbers.below(1 << 31) << 33 | numbers.below(1 << 33)) >> numbers.below(64);
-            let (held, delta) = (wide(), wide());
+            let held = wide();
+            let delta = wide();
             let text = if round % 2 == 0 { held.to_string() } else { format!("{held:020}") };
             set(&kept, ROOMY, "n", text.as_bytes()).await.unwrap();
             let sum = kept.add(NOTES, ROOMY, "n".to_owned(), delta).await;
@@ -141,9 +144,11 @@ fn numbers_are_added_to_the_last_of_64_bits() {
 fn accounts_say_what_entries_come_to_after_any_operations() {
     let engine = Engine::start(&[]);
     run(async {
-        let (kept, mut numbers) = (replica(&engine), Numbers(3));
+        let kept = replica(&engine);
+        let mut numbers = Numbers(3);
         let tight = Quota { bytes: 400, entries: 12, value_bytes: 100, namespaces: 1 };
-        let (mut done, mut refused) = (0, 0);
+        let mut done = 0;
+        let mut refused = 0;
         for round in 0..1_500 {
             let key = |numbers: &mut Numbers| format!("k{}", numbers.below(30));
             let result = match numbers.below(4) {

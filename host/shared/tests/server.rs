@@ -36,7 +36,9 @@ fn the_script_decides_as_the_allowance_in_memory() {
     assert_eq!(text.matches(clock).count(), 1);
     let script = Script::new(&text.replace(clock, "{ARGV[3], ARGV[4]}"));
     let mut connection = redis::Client::open(("127.0.0.1", engine.port())).unwrap().get_connection().unwrap();
-    let (mut numbers, mut taken, mut refused) = (Numbers(1), 0, 0);
+    let mut numbers = Numbers(1);
+    let mut taken = 0;
+    let mut refused = 0;
     for round in 0..60 {
         let per = [1, 60, 3_600][usize::try_from(numbers.below(3)).unwrap()];
         let most = [5, 1_000, 1_000_000][usize::try_from(numbers.below(3)).unwrap()];
@@ -44,7 +46,8 @@ fn the_script_decides_as_the_allowance_in_memory() {
         let per = Duration::from_secs(per);
         let mut allowance = Allowance::new(Pace::new(count, per));
         let interval = u64::try_from((per / u32::try_from(count).unwrap()).as_nanos()).unwrap();
-        let (start, mut now_us) = (Instant::now(), 0);
+        let start = Instant::now();
+        let mut now_us = 0;
         for step in 0..50 {
             now_us += numbers.below(4) * numbers.below(interval / 500 + 2);
             let since_1970_us = 1_800_000_000_999_000 + now_us;
@@ -90,7 +93,8 @@ fn what_is_kept_ends_by_itself() {
 fn so_many_places_are_taken_over_all_replicas_and_come_free_when_they_are_left() {
     let engine = Engine::start(&[]);
     run(async {
-        let (one, other) = (replica(&engine), replica(&engine));
+        let one = replica(&engine);
+        let other = replica(&engine);
         let first = one.enter("tool", 2).await.unwrap();
         let second = other.enter("tool", 2).await.unwrap();
         assert!(first.is_some() && second.is_some());
@@ -116,7 +120,8 @@ fn a_place_to_spare_serves_the_next_call_and_is_given_to_others_soon() {
     let engine = Engine::start(&[]);
     let taken = || engine.ask(&["EVAL", "return #redis.call('KEYS', 'test:1:run:*')", "0"]);
     run(async {
-        let (one, other) = (replica(&engine), replica(&engine));
+        let one = replica(&engine);
+        let other = replica(&engine);
         eventually("it is kept for a moment", async || {
             drop(one.enter("tool", 8).await.unwrap().unwrap());
             taken() == ":1"
@@ -149,7 +154,8 @@ fn a_place_that_is_not_taken_again_comes_free_with_its_time() {
     let script = Script::new(&text.replace(clock, "{ARGV[6], ARGV[7]}"));
     let mut connection = redis::Client::open(("127.0.0.1", engine.port())).unwrap().get_connection().unwrap();
     let mut ask = |holder: &str, most: u64, replica: &str, at_ms: u64| {
-        let (s, us) = (at_ms / 1_000, at_ms % 1_000 * 1_000);
+        let s = at_ms / 1_000;
+        let us = at_ms % 1_000 * 1_000;
         let mut script = script.key("run");
         script.key("wait").arg(holder).arg(most).arg(10_000).arg(replica).arg(60_000).arg(s).arg(us);
         script.invoke::<i64>(&mut connection).unwrap() >= 0
@@ -324,7 +330,8 @@ fn a_server_that_was_started_again_between_two_calls_fails_neither() {
 fn a_server_that_does_not_answer_is_away_in_time_and_nothing_is_used_twice() {
     let engine = Engine::start(&[]);
     run(async {
-        let (one, other) = (replica(&engine), replica(&engine));
+        let one = replica(&engine);
+        let other = replica(&engine);
         assert_eq!(one.is_noted("what").await, Ok(false));
         engine.pause();
         let began = Instant::now();
@@ -334,7 +341,8 @@ fn a_server_that_does_not_answer_is_away_in_time_and_nothing_is_used_twice() {
         assert!(unknown.is_err() && waited >= WITHIN && waited < patience(), "{unknown:?} after {waited:?}");
         eventually("it answers again", async || one.is_noted("what").await.is_ok()).await;
         // The server may have done what nobody waited for. If not, the first of the two does now.
-        let (first, second) = (other.claim("chain", MINUTE).await.unwrap(), one.claim("chain", MINUTE).await.unwrap());
+        let first = other.claim("chain", MINUTE).await.unwrap();
+        let second = one.claim("chain", MINUTE).await.unwrap();
         assert_eq!(second, None, "after {first:?}");
     });
 }
@@ -420,7 +428,8 @@ fn tls_trusts_the_authority_that_is_named_and_no_other() {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
     let certificate = params.signed_by(&key, &issuer).unwrap().der().clone();
-    let (engine, node) = (Engine::start(&[]), Cluster::of_one());
+    let engine = Engine::start(&[]);
+    let node = Cluster::of_one();
     run(async {
         let tls = async |port| with_tls(certificate.clone(), key.serialize_der(), port).await;
         let port = tls(engine.port()).await;

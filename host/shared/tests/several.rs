@@ -133,7 +133,8 @@ fn each_key_is_kept_by_its_node_and_one_node_that_is_away_is_the_only_one() {
         assert!(!kept.contains(&":0".to_owned()), "{kept:?}");
         cluster.nodes[2].kill();
         let began = Instant::now();
-        let (mut known, mut unknown) = (0, 0);
+        let mut known = 0;
+        let mut unknown = 0;
         for number in 0..60 {
             match replicas[0].claim(&number.to_string(), MINUTE).await {
                 Ok(claim) => {
@@ -187,7 +188,8 @@ fn a_copy_that_becomes_a_main_node_of_a_cluster_is_found() {
 fn slots_that_move_are_followed() {
     let cluster = Cluster::start(&[]);
     run(async {
-        let (one, other) = (at(of(&cluster)), at(of(&cluster)));
+        let one = at(of(&cluster));
+        let other = at(of(&cluster));
         let slot = |key: &str| -> usize {
             cluster.nodes[0].ask(&["CLUSTER", "KEYSLOT", key]).trim_start_matches(':').parse().unwrap()
         };
@@ -202,8 +204,10 @@ fn slots_that_move_are_followed() {
                 keys.lines().nth(2).map(|key| [number.to_string(), key.to_owned()])
             })
             .unwrap();
-        let (slot, from): (_, usize) = (slot(&key), from.parse().unwrap());
-        let (from, to) = (&cluster.nodes[from], &cluster.nodes[(from + 1) % 3]);
+        let slot = slot(&key);
+        let from: usize = from.parse().unwrap();
+        let to = &cluster.nodes[(from + 1) % 3];
+        let from = &cluster.nodes[from];
         cluster.begin_to_move(slot, from, to);
         // A key that is still there is asked there; one that went ahead is asked where it went.
         assert_eq!(other.take("ann", &rate).await, Ok(Taken::All));
@@ -236,7 +240,8 @@ fn a_node_of_a_cluster_that_is_taken_for_a_server_says_so_to_the_operator() {
 
 /// Every operation under an access list that allows what the page says and no more.
 async fn each_operation(options: ValkeyOptions) {
-    let (user, password) = (Some("toolcell".to_owned()), Some("right".to_owned()));
+    let user = Some("toolcell".to_owned());
+    let password = Some("right".to_owned());
     let options = ValkeyOptions { user, password, ..options };
     let state = at(options.clone());
     each_question(&state).await;

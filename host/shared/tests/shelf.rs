@@ -13,7 +13,8 @@ use toolcell_shared::{Shelf, Shelved, ValkeyOptions};
 
 /// Two replicas at a server, and at a cluster.
 fn each(test: impl AsyncFn(&Shelf, &Shelf)) {
-    let (engine, cluster) = (Engine::start(&[]), Cluster::start(&[]));
+    let engine = Engine::start(&[]);
+    let cluster = Cluster::start(&[]);
     for options in [options(engine.port()), of(&cluster)] {
         let options = ValkeyOptions { within: Duration::from_secs(5), ..options };
         run(async {
@@ -89,8 +90,8 @@ fn one_caller_has_so_many_bytes_whatever_its_sessions_and_origins() {
         keep(one, BOB, "notes", "a:/his", b"his").await;
         let megabyte = vec![b'x'; 1 << 20];
         for number in 0..40 {
-            let (holder, origin) =
-                (if number % 2 == 0 { ANN } else { ANN_ELSEWHERE }, format!("origin {}", number % 4));
+            let holder = if number % 2 == 0 { ANN } else { ANN_ELSEWHERE };
+            let origin = format!("origin {}", number % 4);
             keep(one, holder, &origin, &format!("a:/{number}"), &megabyte).await;
         }
         let own = addresses(other, ANN.1).await.len() + addresses(other, ANN_ELSEWHERE.1).await.len();
@@ -109,7 +110,8 @@ fn all_callers_together_have_so_many_and_accounts_add_up() {
         let shelf = Shelf::new(ValkeyOptions { within: Duration::from_secs(10), ..options(engine.port()) }).unwrap();
         let body = vec![b'x'; 4 << 20];
         for number in 0..80 {
-            let (caller, uri) = (number.to_string(), format!("a:/{number}"));
+            let caller = number.to_string();
+            let uri = format!("a:/{number}");
             keep(&shelf, (&caller, &caller), "notes", &uri, &body).await;
         }
         let memory = engine.whole_answer(&["INFO", "memory"]);

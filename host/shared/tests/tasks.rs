@@ -41,11 +41,14 @@ fn each(test: impl AsyncFn(&dyn Tasks, &dyn Tasks)) {
 
 /// [`each`] place where the bounds hold for both together.
 fn each_together(test: &impl AsyncFn(&dyn Tasks, &dyn Tasks)) {
-    let (memory, folder) = (here(None), TempDir::new().unwrap());
+    let memory = here(None);
+    let folder = TempDir::new().unwrap();
     let files = here(Some(&folder.path().join("tasks")));
     run(test(&memory, &memory));
     run(test(&files, &files));
-    let (alone, watched, cluster) = (Engine::start(&[]), Watched::start(&[]), Cluster::start(&[]));
+    let alone = Engine::start(&[]);
+    let watched = Watched::start(&[]);
+    let cluster = Cluster::start(&[]);
     for options in [options(alone.port()), behind(&watched), of(&cluster)] {
         let options = ValkeyOptions { within: Duration::from_secs(5), ..options };
         run(async { test(&shared(&options), &shared(&options)).await });
@@ -222,7 +225,8 @@ fn tasks_of_a_process_that_ends_have_failed_and_its_results_stay() {
     let engine = Engine::start(&[]);
     let options = ValkeyOptions { within: Duration::from_secs(5), ..options(engine.port()) };
     run(async {
-        let (one, other) = (shared(&options), shared(&options));
+        let one = shared(&options);
+        let other = shared(&options);
         create(&one, "ann", 1, MINUTE, 1).await;
         create(&one, "ann", 2, MINUTE, 1).await;
         create(&other, "ann", 3, MINUTE, 1).await;

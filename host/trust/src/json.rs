@@ -8,7 +8,10 @@ use crate::limits::JSON_DEPTH_MAX;
 ///
 /// Every value but the first follows one of `[`, `{` or `,`, so counting those bounds them.
 pub(crate) fn check(text: &[u8], values_max: usize) -> Result<(), String> {
-    let (mut depth, mut values, mut in_string, mut escaped) = (0usize, 1usize, false, false);
+    let mut depth = 0usize;
+    let mut values = 1usize;
+    let mut in_string = false;
+    let mut escaped = false;
     for byte in text {
         if in_string {
             match byte {

@@ -33,8 +33,9 @@ pub(crate) fn open(json: &[u8], password: &[u8]) -> Result<Zeroizing<Vec<u8>>, S
         return Err(SignError::Form);
     }
     let decode = |text: &str| STANDARD.decode(text).map_err(|_| SignError::Form);
-    let (salt, nonce, ciphertext) =
-        (decode(&sealed.kdf.salt)?, decode(&sealed.cipher.nonce)?, decode(&sealed.ciphertext)?);
+    let salt = decode(&sealed.kdf.salt)?;
+    let nonce = decode(&sealed.cipher.nonce)?;
+    let ciphertext = decode(&sealed.ciphertext)?;
     let scrypt = scrypt::Params::new(log_cost, params.block, params.parallel).map_err(|_| SignError::Form)?;
     let mut key = Zeroizing::new([0u8; 32]);
     scrypt::scrypt(password, &salt, &scrypt, key.as_mut()).map_err(|_| SignError::Form)?;

@@ -219,7 +219,8 @@ mod tests {
     }
 
     fn read(of: &Kind, bytes: usize) -> Option<Kind> {
-        let (encoded, left) = (postcard::to_stdvec(of).unwrap(), Cell::new(bytes));
+        let encoded = postcard::to_stdvec(of).unwrap();
+        let left = Cell::new(bytes);
         Kind::deserialize(Counted::new(&mut postcard::Deserializer::from_bytes(&encoded), &left)).ok()
     }
 

@@ -90,7 +90,8 @@ fn pipe() -> impl FnMut() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut to = child.stdin.take().unwrap();
+    let mut from = child.stdout.take().unwrap();
     move || {
         to.write_all(&FRAME).unwrap();
         from.read_exact(&mut [0; FRAME.len()]).unwrap();
@@ -123,7 +124,8 @@ impl Host {
         let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let starter = Starter::new().unwrap();
         let command = Command::this_program("echo").unwrap().argument("echo frames");
-        let (received, woken) = (Arc::new(AtomicU64::new(0)), Arc::new(Semaphore::new(0)));
+        let received = Arc::new(AtomicU64::new(0));
+        let woken = Arc::new(Semaphore::new(0));
         let counts = (received.clone(), woken.clone());
         let dispatch: Dispatch = Box::new(move |_| {
             counts.0.fetch_add(1, Ordering::Release);

@@ -192,7 +192,9 @@ impl Conversation {
     /// A long list comes in pages of the manifest's size, with nothing lost or doubled between
     /// them.
     async fn paging(&self, server: &Server) {
-        let (mut names, mut sizes, mut cursor) = (Vec::new(), Vec::new(), None);
+        let mut names = Vec::new();
+        let mut sizes = Vec::new();
+        let mut cursor = None;
         while sizes.is_empty() || cursor.is_some() {
             let asked = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.client.list_tools(Some(asked)).await.expect("a page of tools");

@@ -28,7 +28,8 @@ fn rules_tokens_and_refused_requests_of_a_server_are_shown() {
         let made = Command::in_folder(&folder, &[&["token", "new"], arguments].concat()).run();
         format!("Bearer {}", made.succeeded().trim())
     };
-    let (ann, tom) = (token(&["ann"]), token(&["tom", "--scope", "read"]));
+    let ann = token(&["ann"]);
+    let tom = token(&["tom", "--scope", "read"]);
     let operator = Operator::deciding(folder, &["--http", "127.0.0.1:0"]);
     let tokens = |page: &str| rows(page, "Tokens (times in UTC)");
     let last_uses = |page: &str| tokens(page).into_iter().map(|row| row[4].clone()).collect::<Vec<_>>();

@@ -187,7 +187,8 @@ fn another_signer_is_shown_beside_the_pinned_one_and_approved_with_a_box_of_its_
         let lines = lines.as_array().unwrap().iter().filter_map(Value::as_str);
         lines.filter_map(|line| line.strip_prefix(start)).map(str::to_owned).next().unwrap()
     };
-    let (old, new) = (line("has no longer a "), line("has now a "));
+    let old = line("has no longer a ");
+    let new = line("has now a ");
     assert!(old.starts_with("signature by key sha256:") && new.starts_with("signature by key sha256:"), "{lines}");
     let (serves, waits) = page.split_once("<div>waits</div>").unwrap();
     assert!(serves.contains(&format!("<li><bdi>{old}</bdi></li>")), "{page}");

@@ -146,7 +146,8 @@ fn whoever_is_no_operator_is_turned_away_and_recorded_as_a_stranger() {
 fn a_revoked_token_ends_the_sessions_it_began_and_no_other() {
     let (folder, [ann, eve]) = with_tokens("operators = [\"ann\", \"eve\"]");
     let host = Operator::deciding(folder, &["--http", "127.0.0.1:0"]);
-    let (cookie, other) = (signs_in(&host, &ann), signs_in(&host, &eve));
+    let cookie = signs_in(&host, &ann);
+    let other = signs_in(&host, &eve);
     let mut wire = Wire::to(host.address);
     wire.send(&host.get("/events?view=now").with("cookie", &cookie).bytes());
     assert_eq!(wire.head().status(), 200);

@@ -34,7 +34,8 @@ fn the_cookie_of_a_console_with_tls_never_goes_over_another_connection() {
     let link = said.split("console at ").nth(1).unwrap().split(' ').next().unwrap();
     let (address, link) = link.strip_prefix("https://").unwrap().split_once('/').unwrap();
     let address: SocketAddr = address.parse().unwrap();
-    let (port, name) = (address.port(), format!("localhost:{}", address.port()));
+    let port = address.port();
+    let name = format!("localhost:{}", address.port());
     let get = |path: &str| Ask::bare("GET", path).with("host", &name);
 
     let ask = |request: Ask| ask(address, &authority, &request);
@@ -55,7 +56,8 @@ fn the_cookie_of_a_console_with_tls_never_goes_over_another_connection() {
     assert_eq!(ask(form("/calls/stop", "https://evil.example")).status(), 403);
     assert_eq!(ask(form("/calls/stop", &format!("https://{name}"))).status(), 303);
     // In the clear it says no word of HTTP.
-    let (mut plain, mut said) = (TcpStream::connect(address).unwrap(), Vec::new());
+    let mut plain = TcpStream::connect(address).unwrap();
+    let mut said = Vec::new();
     plain.set_read_timeout(Some(patience())).unwrap();
     plain.write_all(&get("/audit").with("cookie", cookie).bytes()).unwrap();
     let _ = plain.read_to_end(&mut said);

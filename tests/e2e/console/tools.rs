@@ -45,7 +45,8 @@ fn limit(page: &str, key: &str) -> Vec<String> {
 /// A number in the form of the page: three digits of the largest unit that it reaches.
 fn shown(number: u64, step: u64, units: &[&str]) -> String {
     let power = (0_u32..).take_while(|power| number >= step.pow(*power)).last().unwrap_or_default();
-    let (scale, unit) = (step.pow(power), units[power as usize]);
+    let scale = step.pow(power);
+    let unit = units[power as usize];
     let hundredths = number % scale * 100 / scale;
     match number / scale {
         _ if power == 0 => format!("{number}{}{unit}", if unit.is_empty() { "" } else { " " }),

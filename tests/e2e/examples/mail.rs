@@ -52,7 +52,8 @@ impl MailServer {
     /// Ends the server. Returns the number of connections, and the messages that it took.
     fn ends(mut self) -> (usize, Vec<Value>) {
         drop(self.child.stdin.take());
-        let (mut connections, mut messages) = (0, Vec::new());
+        let mut connections = 0;
+        let mut messages = Vec::new();
         loop {
             let event = event(&mut self.lines);
             match () {
@@ -89,7 +90,8 @@ fn names() -> NameServer {
 
 /// The example's manifest for a server at this port, with these further changes.
 fn staged(names: &NameServer, port: u16, ca: &str, changes: &[(&str, &str)]) -> Folder {
-    let (server, host) = (format!("[server]\ndns = [\"{}\"]", names.address()), format!("{HOST}:{port}"));
+    let server = format!("[server]\ndns = [\"{}\"]", names.address());
+    let host = format!("{HOST}:{port}");
     let tables = "[components.mail.filesystem]\n\"/tls\" = { path = \"tls\" }\n\n\
                   [components.mail.network]\nprivate = [\"127.0.0.1\"]";
     let port = format!("\"{port}\"");
@@ -123,7 +125,8 @@ fn plain(host: &mut TestHost) -> Answer {
 #[test]
 fn a_message_arrives_as_it_was_written() {
     for options in [&["--tls", "starttls", "--key", "ec"][..], &["--tls", "implicit", "--key", "rsa"]] {
-        let (server, names) = (MailServer::start(options), names());
+        let server = MailServer::start(options);
+        let names = names();
         let security = ("\"starttls\"", if options[1] == "implicit" { "\"implicit\"" } else { "\"starttls\"" });
         let mut host = serving(staged(&names, server.port, &server.ca, &[UNASKED, security]));
         let body = "Grüße,\r\n.\n..dots\nMAIL FROM:<x@example.org>\r.\rend \n";
@@ -150,7 +153,8 @@ fn a_message_arrives_as_it_was_written() {
 
 #[test]
 fn nothing_is_sent_before_a_person_agreed() {
-    let (server, names) = (MailServer::start(&[]), names());
+    let server = MailServer::start(&[]);
+    let names = names();
     let mut host = serving(staged(&names, server.port, &server.ca, &[]));
     host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
     for (action, is_sent) in [("decline", false), ("cancel", false), ("accept", true)] {
@@ -171,7 +175,8 @@ fn nothing_is_sent_before_a_person_agreed() {
 
 #[test]
 fn recipients_are_those_that_the_manifest_names() {
-    let (server, names) = (MailServer::start(&[]), names());
+    let server = MailServer::start(&[]);
+    let names = names();
     let mut host = serving(staged(&names, server.port, &server.ca, &[UNASKED]));
     for to in [&["a@example.org"][..], &["a@example.com", "b@sub.example.com"], &["a@example.com.evil.example"]] {
         let answer = send(&mut host, to, "x", "x");
@@ -193,7 +198,8 @@ fn recipients_are_those_that_the_manifest_names() {
 
 #[test]
 fn what_would_be_more_than_an_address_or_a_line_is_refused() {
-    let (server, names) = (MailServer::start(&[]), names());
+    let server = MailServer::start(&[]);
+    let names = names();
     let mut host = serving(staged(&names, server.port, &server.ca, &[UNASKED]));
     for to in [
         "a@example.com\r\nRCPT TO:<x@example.org>",
@@ -219,7 +225,8 @@ fn what_would_be_more_than_an_address_or_a_line_is_refused() {
 #[test]
 fn a_certificate_that_is_not_the_servers_or_of_nobody_known_is_refused() {
     let names = names();
-    let (stranger, other) = (MailServer::start(&["--name", "other.example"]), MailServer::start(&[]));
+    let stranger = MailServer::start(&["--name", "other.example"]);
+    let other = MailServer::start(&[]);
     for (port, ca, said) in [
         (
             stranger.port,
@@ -240,7 +247,8 @@ fn a_certificate_that_is_not_the_servers_or_of_nobody_known_is_refused() {
 
 #[test]
 fn nothing_is_sent_without_tls() {
-    let (server, names) = (MailServer::start(&["--tls", "none"]), names());
+    let server = MailServer::start(&["--tls", "none"]);
+    let names = names();
     let answer = plain(&mut serving(staged(&names, server.port, &server.ca, &[UNASKED])));
     assert_eq!(error_of(&answer), "the server offers no TLS here (STARTTLS), and nothing is sent without");
     assert_eq!(server.ends(), (1, Vec::new()));
@@ -248,7 +256,8 @@ fn nothing_is_sent_without_tls() {
 
 #[test]
 fn the_password_is_in_no_answer_and_no_record() {
-    let (server, names) = (MailServer::start(&["--echo"]), names());
+    let server = MailServer::start(&["--echo"]);
+    let names = names();
     let mut host = serving(staged(&names, server.port, &server.ca, &[UNASKED]));
     let answer = plain(&mut host);
     assert_eq!(answer.structured()["server_said"], "2.0.0 taken, [redacted:SMTP_PASSWORD]");
@@ -263,7 +272,8 @@ fn the_password_is_in_no_answer_and_no_record() {
 
 #[test]
 fn a_message_that_is_too_long_for_the_server_is_told_so() {
-    let (server, names) = (MailServer::start(&[]), names());
+    let server = MailServer::start(&[]);
+    let names = names();
     let mut host = serving(staged(&names, server.port, &server.ca, &[UNASKED]));
     let answer = send(&mut host, &["a@example.com"], "long", &"é".repeat(100_000));
     assert!(error_of(&answer).starts_with("the server refused the message: 552"), "{}", answer.everything());
@@ -272,7 +282,8 @@ fn a_message_that_is_too_long_for_the_server_is_told_so() {
 
 #[test]
 fn only_the_port_of_the_rule_is_connected_to() {
-    let (server, names) = (MailServer::start(&[]), names());
+    let server = MailServer::start(&[]);
+    let names = names();
     let rule = format!("tcp = [\"{HOST}:{}\"]", server.port);
     let mut host = serving(staged(&names, server.port, &server.ca, &[UNASKED, (&rule, "tcp = [\"mail.example:1\"]")]));
     let answer = plain(&mut host);
@@ -300,7 +311,8 @@ fn saying(text: String) -> (u16, Receiver<Vec<u8>>) {
 
 #[test]
 fn servers_that_do_not_behave_are_given_up() {
-    let (names, authority) = (names(), Authority::new());
+    let names = names();
+    let authority = Authority::new();
     let tls = "220 hi\r\n250-mail.example\r\n250 STARTTLS\r\n220 go\r\n";
     let rows = [
         (String::new(), "deadline"),

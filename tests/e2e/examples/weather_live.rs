@@ -83,7 +83,8 @@ fn open_meteo(seen: &Seen) -> Scripted {
 
 /// The example with this server in the place of both services, and less time for a request.
 fn serving(server: &HttpServer) -> TestHost {
-    let (address, url) = (server.address(), server.url(""));
+    let address = server.address();
+    let url = server.url("");
     let network = format!(
         "[components.weather_live.env]\nGEOCODING_URL = \"{url}\"\nFORECAST_URL = \"{url}/\"\n\n\
          [components.weather_live.network]\nprivate = [\"{address}\"]\n"
@@ -187,7 +188,8 @@ fn what_the_service_says_of_itself_is_told() {
         (Scripted::As("/endless"), "more than it should be".to_owned()),
         (Scripted::As("/redirect?http://169.254.169.254/"), "Open-Meteo refused the request (status 302)".to_owned()),
     ];
-    let (next, scripts) = (AtomicUsize::new(0), answers.clone());
+    let next = AtomicUsize::new(0);
+    let scripts = answers.clone();
     let server = HttpServer::scripted(move |_| scripts[next.fetch_add(1, Ordering::SeqCst)].0.clone());
     let mut host = serving(&server);
     for (script, said) in &answers {
@@ -210,7 +212,8 @@ fn a_forecast_that_fails_is_no_weather() {
 #[test]
 fn nothing_but_the_two_requests_is_allowed() {
     let server = HttpServer::scripted(open_meteo);
-    let (address, url) = (server.address(), server.url(""));
+    let address = server.address();
+    let url = server.url("");
     // The forecast's variable leads to a path that no rule names.
     let network = format!(
         "[components.weather_live.env]\nGEOCODING_URL = \"{url}\"\nFORECAST_URL = \"{url}/admin\"\n\n\

@@ -124,7 +124,8 @@ fn fetch_page_reads_what_its_rules_allow() {
 
 #[test]
 fn fetch_page_tells_the_model_what_it_may_not_fetch() {
-    let (server, other) = (HttpServer::start(), HttpServer::start());
+    let server = HttpServer::start();
+    let other = HttpServer::start();
     let address = server.address();
     let tables = format!("[{{c}}.network]\nhttp = [\"GET http://{address}/docs/*\"]\nprivate = [\"{address}\"]\n");
     let mut host = TestHost::recording_in(example("fetch_page", &tables), &[]);

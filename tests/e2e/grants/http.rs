@@ -52,7 +52,8 @@ fn get(url: impl Into<String>) -> Value {
 
 #[test]
 fn each_part_of_a_rule_decides() {
-    let (server, names) = (HttpServer::start(), names());
+    let server = HttpServer::start();
+    let names = names();
     let p = server.port();
     let rules = [
         format!("GET http://method.example:{p}"),
@@ -128,7 +129,8 @@ fn each_part_of_a_rule_decides() {
     ];
     for (method, url, is_allowed) in rows {
         let url = url.replace("{p}", &p.to_string());
-        let (before, connected) = (server.seen().len(), server.connections());
+        let before = server.seen().len();
+        let connected = server.connections();
         let answer = host.call("http", json!({"method": method, "url": url}));
         let found = came_to(&answer);
         if is_allowed {
@@ -149,7 +151,8 @@ fn each_part_of_a_rule_decides() {
 
 #[test]
 fn a_denial_is_told_to_the_model_and_recorded_with_the_line_that_would_allow_it() {
-    let (server, names) = (HttpServer::start(), names());
+    let server = HttpServer::start();
+    let names = names();
     let p = server.port();
     let rules = [format!("GET http://path.example:{p}/v1/*")];
     let mut host = host(FIXTURE, &tables(&rules, &names, &server));
@@ -190,7 +193,8 @@ fn without_a_grant_no_request_is_made() {
     let mut host = host(FIXTURE, "");
     let answer = host.call("http", get(server.url("/")));
     assert_eq!(came_to(&answer), Err(REFUSED.to_owned()));
-    let (asked, allow) = (format!("GET {}", server.url("/")), format!("http = [\"GET {}\"]", server.url("/")));
+    let asked = format!("GET {}", server.url("/"));
+    let allow = format!("http = [\"GET {}\"]", server.url("/"));
     let because = "no rule of tool \"http\" allows it";
     let section = "components.reach_http.network";
     assert_denied(&host, &answer, &Denied { capability: "http", asked: &asked, because, section, allow: &allow });
@@ -211,7 +215,8 @@ fn a_rule_alone_does_not_lead_to_a_private_address() {
 
 #[test]
 fn what_the_guest_sends_arrives_and_what_the_server_says_comes_back() {
-    let (server, names) = (HttpServer::start(), names());
+    let server = HttpServer::start();
+    let names = names();
     let p = server.port();
     let mut host = host(FIXTURE, &tables(&[format!("http://exact.example:{p}")], &names, &server));
     let headers = json!([["X-One", "1"], ["x-two", "a, b"], ["X-One", "again"], ["Accept-Encoding", "gzip"]]);
@@ -234,7 +239,8 @@ fn what_the_guest_sends_arrives_and_what_the_server_says_comes_back() {
 
 #[test]
 fn a_request_whose_body_is_empty_or_at_hand_is_sent_without_chunks() {
-    let (server, names) = (HttpServer::start(), names());
+    let server = HttpServer::start();
+    let names = names();
     let url = server.url_as("exact.example", "/thing");
     let rule = format!("http://exact.example:{}", server.port());
     let mut host = host(FIXTURE, &tables(&[rule], &names, &server));
@@ -279,7 +285,8 @@ fn a_request_whose_body_is_empty_or_at_hand_is_sent_without_chunks() {
 
 #[test]
 fn statuses_and_bodies_come_back_as_they_are() {
-    let (server, names) = (HttpServer::start(), names());
+    let server = HttpServer::start();
+    let names = names();
     let p = server.port();
     let mut host = host(FIXTURE, &tables(&[format!("http://exact.example:{p}")], &names, &server));
     let mut at = |path: &str| came_to(&host.call("http", get(format!("http://exact.example:{p}{path}"))));
@@ -305,7 +312,9 @@ fn statuses_and_bodies_come_back_as_they_are() {
 
 #[test]
 fn a_redirect_comes_back_to_the_guest_and_is_checked_when_it_is_followed() {
-    let (server, elsewhere, names) = (HttpServer::start(), HttpServer::start(), names());
+    let server = HttpServer::start();
+    let elsewhere = HttpServer::start();
+    let names = names();
     let p = server.port();
     let rules = [format!("http://exact.example:{p}"), format!("http://path.example:{p}/v1/*")];
     let mut host = host(FIXTURE, &tables(&rules, &names, &server));
@@ -336,7 +345,9 @@ fn a_redirect_comes_back_to_the_guest_and_is_checked_when_it_is_followed() {
 
 #[test]
 fn proxies_from_the_environment_are_ignored() {
-    let (server, proxy, names) = (HttpServer::start(), HttpServer::start(), names());
+    let server = HttpServer::start();
+    let proxy = HttpServer::start();
+    let names = names();
     let p = server.port();
     let staged = folder(FIXTURE, &tables(&[format!("http://exact.example:{p}")], &names, &server));
     let url = proxy.url("");
@@ -351,7 +362,9 @@ fn proxies_from_the_environment_are_ignored() {
 
 #[test]
 fn a_proxy_that_the_manifest_names_is_used() {
-    let (server, proxy, names) = (HttpServer::start(), HttpServer::start(), names());
+    let server = HttpServer::start();
+    let proxy = HttpServer::start();
+    let names = names();
     let p = server.port();
     let rules = tables(&[format!("http://exact.example:{p}")], &names, &server);
     let mut host = host(FIXTURE, &format!("{rules}proxy = \"http://{}\"\n", proxy.address()));

@@ -53,7 +53,8 @@ fn what_was_resolved_and_checked_is_what_is_connected_to() {
     // The name now leads elsewhere.
     let answer = host.call("http", json!({"url": format!("http://rebinds.example:{p}/")}));
     assert_eq!(came_to(&answer), Err(REFUSED.to_owned()));
-    let (asked, allow) = (format!("GET http://rebinds.example:{p}/"), format!("private = [\"127.0.0.1:{p}\"]"));
+    let asked = format!("GET http://rebinds.example:{p}/");
+    let allow = format!("private = [\"127.0.0.1:{p}\"]");
     let because = "its address is not public, and no rule of tool \"http\" names it";
     let section = "components.reach_http.network";
     assert_denied(&host, &answer, &Denied { capability: "http", asked: &asked, because, section, allow: &allow });

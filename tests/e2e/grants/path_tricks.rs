@@ -47,7 +47,8 @@ fn tried(access: &str) -> (TestHost, Value) {
     let staged = staged(access);
     let secret = staged.path().join("outside/secret.txt").to_string_lossy().into_owned();
     let manifest = staged.read("toolcell.toml");
-    let (outside, beside) = (staged.tree("outside"), staged.read("secret.txt"));
+    let outside = staged.tree("outside");
+    let beside = staged.read("secret.txt");
     let mut host = TestHost::recording_in(staged, &[]);
     let found =
         came_to(&host.call("path_tricks", json!({"mount": "/data", "outside": "outside/secret.txt", "host": secret})))

@@ -52,7 +52,8 @@ fn the_server_gets_the_secret_and_the_guest_does_not() {
 
 #[test]
 fn a_secret_goes_with_the_requests_it_is_for_and_with_no_others() {
-    let (server, other) = (HttpServer::start(), HttpServer::start());
+    let server = HttpServer::start();
+    let other = HttpServer::start();
     let rules = tables(&server, HEADER).replace(
         &format!("http = [\"http://{0}\"]\nprivate = [\"{0}\"]", server.address()),
         &format!(

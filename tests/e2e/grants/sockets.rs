@@ -31,7 +31,8 @@ fn is_refused(found: &Result<Value, String>) -> bool {
 
 #[test]
 fn a_name_that_a_rule_names_is_connected_to() {
-    let (names, server) = (names(), TcpEcho::start());
+    let names = names();
+    let server = TcpEcho::start();
     let p = server.address().port();
     let network = format!("tcp = [\"echo.example:{p}\", \"*.wild.example:{p}\"]\nprivate = [\"127.0.0.1:{p}\"]");
     let mut host = serving(&names, &network, "");
@@ -45,8 +46,11 @@ fn a_name_that_a_rule_names_is_connected_to() {
 
 #[test]
 fn other_names_ports_and_addresses_are_denied() {
-    let (names, server, beside) = (names(), TcpEcho::start(), TcpEcho::start());
-    let (p, q) = (server.address().port(), beside.address().port());
+    let names = names();
+    let server = TcpEcho::start();
+    let beside = TcpEcho::start();
+    let p = server.address().port();
+    let q = beside.address().port();
     let network = format!("tcp = [\"echo.example:{p}\"]\nprivate = [\"127.0.0.1\"]");
     let mut host = serving(&names, &network, "");
     let rows = [
@@ -96,8 +100,10 @@ fn a_denial_is_recorded_with_the_line_that_would_allow_it() {
 
 #[test]
 fn a_range_of_addresses_is_connected_to_where_private_names_it_as_well() {
-    let (names, server) = (names(), TcpEcho::start());
-    let (p, addr) = (server.address().port(), server.address().to_string());
+    let names = names();
+    let server = TcpEcho::start();
+    let p = server.address().port();
+    let addr = server.address().to_string();
     let mut allowed = serving(&names, &format!("tcp = [\"127.0.0.0/30:{p}\"]\nprivate = [\"127.0.0.0/8\"]"), "");
     assert_eq!(came_to(&allowed.call("tcp", json!({"addr": addr}))), Ok(json!("hello")));
     let far = format!("127.0.0.9:{p}");
@@ -109,8 +115,10 @@ fn a_range_of_addresses_is_connected_to_where_private_names_it_as_well() {
 
 #[test]
 fn an_address_is_its_names_only_within_the_call_that_looked_it_up() {
-    let (names, server) = (names(), TcpEcho::start());
-    let (p, addr) = (server.address().port(), server.address().to_string());
+    let names = names();
+    let server = TcpEcho::start();
+    let p = server.address().port();
+    let addr = server.address().to_string();
     let network = format!("tcp = [\"echo.example:{p}\", \"moves.example:{p}\"]\nprivate = [\"127.0.0.0/8:{p}\"]");
     let mut host = serving(&names, &network, "");
     assert_eq!(came_to(&host.call("tcp_later", json!({"name": "echo.example", "addr": addr}))), Ok(json!("hello")));
@@ -138,8 +146,11 @@ fn a_name_that_leads_to_a_metadata_address_is_not_connected_to() {
 
 #[test]
 fn datagrams_go_where_a_rule_says_and_nowhere_else() {
-    let (names, server, beside) = (names(), UdpEcho::start(), UdpEcho::start());
-    let (p, q) = (server.address().port(), beside.address().port());
+    let names = names();
+    let server = UdpEcho::start();
+    let beside = UdpEcho::start();
+    let p = server.address().port();
+    let q = beside.address().port();
     let mut host =
         serving(&names, &format!("udp = [\"echo.example:{p}\", \"127.0.0.1:{p}\"]\nprivate = [\"127.0.0.1\"]"), "");
     for each in [false, true] {
@@ -197,7 +208,8 @@ fn sockets_and_look_ups_are_counted() {
 
 #[test]
 fn many_addresses_in_a_row_are_each_decided_on() {
-    let (names, server) = (names(), TcpEcho::start());
+    let names = names();
+    let server = TcpEcho::start();
     let addr = server.address();
     let mut host = serving(&names, &format!("tcp = [\"{addr}\"]\nprivate = [\"{addr}\"]"), "");
     let p = addr.port();
@@ -218,7 +230,8 @@ fn many_addresses_in_a_row_are_each_decided_on() {
 
 #[test]
 fn without_a_grant_nothing_is_connected_to_sent_or_looked_up() {
-    let (tcp, udp) = (TcpEcho::start(), UdpEcho::start());
+    let tcp = TcpEcho::start();
+    let udp = UdpEcho::start();
     let mut host = host(FIXTURE, "");
     for (tool, arguments) in [
         ("tcp", json!({"addr": tcp.address().to_string()})),

@@ -30,7 +30,8 @@ fn staged(names: &NameServer, port: u16, ca: Option<&Authority>) -> Folder {
 }
 
 fn fetched(identity: &Identity, ca: Option<&Authority>, host: &str) -> (Result<Value, String>, HttpServer) {
-    let (server, names) = (HttpServer::secure(identity), names());
+    let server = HttpServer::secure(identity);
+    let names = names();
     let mut serving = TestHost::recording_in(staged(&names, server.port(), ca), &[]);
     let found = came_to(&serving.call("http", json!({"url": server.url_as(host, "/echo")})));
     serving.still_works();
@@ -49,7 +50,8 @@ fn a_server_that_proves_its_name_is_talked_to() {
 
 #[test]
 fn a_server_that_does_not_is_not_told_a_byte() {
-    let (authority, other) = (Authority::new(), Authority::new());
+    let authority = Authority::new();
+    let other = Authority::new();
     let rows = [
         ("another name", authority.identity(&["other.example"]), Some(&authority), NAME),
         ("a name above", authority.identity(&["example"]), Some(&authority), NAME),
@@ -69,7 +71,9 @@ fn a_server_that_does_not_is_not_told_a_byte() {
 
 #[test]
 fn a_server_without_tls_is_not_talked_to_by_https() {
-    let (authority, plain, names) = (Authority::new(), HttpServer::start(), names());
+    let authority = Authority::new();
+    let plain = HttpServer::start();
+    let names = names();
     let staged = staged(&names, plain.port(), Some(&authority));
     let manifest = staged.read("toolcell.toml");
     // The server takes the handshake for an unfinished request and waits for its end.
@@ -82,7 +86,8 @@ fn a_server_without_tls_is_not_talked_to_by_https() {
 
 #[test]
 fn http_2_is_spoken_where_the_server_offers_it() {
-    let (authority, names) = (Authority::new(), names());
+    let authority = Authority::new();
+    let names = names();
     let server = Http2Server::start(&authority.identity(&[NAME]));
     let mut host = TestHost::recording_in(staged(&names, server.port(), Some(&authority)), &[]);
     let url = server.url_as(NAME, "/echo?q=1");
@@ -103,7 +108,8 @@ fn http_2_is_spoken_where_the_server_offers_it() {
 
 #[test]
 fn roots_of_one_component_are_not_another_components() {
-    let (authority, names) = (Authority::new(), names());
+    let authority = Authority::new();
+    let names = names();
     let server = HttpServer::secure(&authority.identity(&[NAME]));
     let p = server.port();
     let staged = staged(&names, p, Some(&authority));
@@ -120,7 +126,8 @@ fn roots_of_one_component_are_not_another_components() {
 
 #[test]
 fn a_file_that_holds_no_root_is_a_load_error() {
-    let (authority, names) = (Authority::new(), names());
+    let authority = Authority::new();
+    let names = names();
     for text in ["not a certificate", "", &authority.pem()[..200]] {
         let staged = staged(&names, 443, Some(&authority));
         staged.write("certs/ca.pem", text);

@@ -184,7 +184,8 @@ fn a_modern_client_that_takes_json_alone_is_asked_as_any_other() {
 fn answers_that_are_none_change_nothing() {
     let _alone = alone("ids of its own questions");
     let host = host();
-    let (mine, others) = (session(&host), session(&host));
+    let mine = session(&host);
+    let others = session(&host);
     let (mut wire, question) = asked(&host, &mine, &call("ask", json!({"rounds": [who()]})));
     let (mut other_wire, other_question) = asked(&host, &others, &call("ask", json!({"rounds": [who()]})));
     assert_eq!(question["id"], other_question["id"], "ids are the session's own");

@@ -79,7 +79,8 @@ fn each_caller_lists_and_calls_its_own_tools_and_others_are_unknown() {
             let hidden = reply.frame()["error"]["message"] == format!("Unknown tool: {tool}");
             assert_eq!(hidden, !sees.contains(&tool.as_str()), "{tool}: {reply:?}");
         }
-        let (hidden, unknown) = ("clocks", "nowhere");
+        let hidden = "clocks";
+        let unknown = "nowhere";
         let [hidden, unknown] = [hidden, unknown].map(|tool| {
             let reply = host.ask(&by(token, Ask::call(tool, json!({}))));
             (reply.error(), reply.frame()["error"]["message"].as_str().unwrap().replace(tool, "TOOL"))
@@ -117,7 +118,8 @@ fn pages_are_those_of_what_the_caller_sees() {
     let (folder, tokens) = folder(&manifest, &[("ada", &["talk", "add"]), ("adam", &["add"])]);
     let host = serving(folder);
     let page = |token: &str, params: Value| host.ask(&by(token, Ask::modern(1, "tools/list", params))).frame();
-    let (mut names, mut params) = (Vec::new(), json!({}));
+    let mut names = Vec::new();
+    let mut params = json!({});
     loop {
         let frame = page(&tokens[0], params);
         names.push(frame["result"]["tools"][0]["name"].clone());
@@ -174,7 +176,8 @@ fn calls_past_a_callers_places_are_refused_and_others_go_on() {
 
 #[test]
 fn changed_rules_hold_for_the_next_request_and_only_those_concerned_are_told() {
-    let (manifest, rules) = (manifest_of(&["good"]), RULES);
+    let manifest = manifest_of(&["good"]);
+    let rules = RULES;
     let (folder, tokens) =
         folder(&format!("{manifest}{rules}"), &[("ann", &[]), ("adam", &["add"]), ("tom", &["talk"])]);
     let host = serving(folder);
@@ -215,7 +218,8 @@ fn each_caller_has_a_namespace_of_its_own_in_a_store() {
         let frame = host.ask(&by(token, Ask::call("keyvalue", op))).frame();
         frame["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{frame}")).to_owned()
     };
-    let (get, set) = (json!({"op": "get", "key": "a"}), json!({"op": "set", "key": "a", "value": "of ann"}));
+    let get = json!({"op": "get", "key": "a"});
+    let set = json!({"op": "set", "key": "a", "value": "of ann"});
     let none = did(&tokens[1], get.clone());
     did(&tokens[0], set);
     assert!(did(&tokens[0], get.clone()).contains("of ann"));
@@ -276,7 +280,8 @@ fn a_rule_for_a_tool_that_there_is_not_is_an_error_with_its_place() {
 /// Asserts that the host lists so many tools. Replicas see a file that was changed by another a
 /// moment later.
 fn lists(host: &mut TestHost, tools: usize) {
-    let (end, mut in_a_row) = (Instant::now() + patience(), 0);
+    let end = Instant::now() + patience();
+    let mut in_a_row = 0;
     while in_a_row < host.replica_count() {
         let listed = host.list().len();
         in_a_row = if listed == tools { in_a_row + 1 } else { 0 };

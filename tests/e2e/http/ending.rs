@@ -11,7 +11,9 @@ fn calls_are_finished_and_streams_end_with_their_result() {
     let _alone = alone("the end of its own process");
     let host = WebHost::serving(&["good"]);
     let session = host.session("2025-11-25");
-    let (mut listening, mut told, mut calling) = (host.connect(), host.connect(), host.connect());
+    let mut listening = host.connect();
+    let mut told = host.connect();
+    let mut calling = host.connect();
     listening.send(&Ask::listen(7).bytes());
     listening.head();
     listening.event().unwrap();

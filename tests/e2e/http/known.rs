@@ -369,7 +369,8 @@ fn lists_of_resources_have_pages_at_any_replica() {
     let call = bearer(Ask::call("label", json!({"first": 0, "count": 20, "body": 3})), &ann);
     let embedded = replicas[0].ask(&call).frame();
     assert_ne!(embedded["result"]["isError"], true, "{embedded}");
-    let (mut cursor, mut all) = (None::<Value>, Vec::new());
+    let mut cursor = None::<Value>;
+    let mut all = Vec::new();
     for page in 0.. {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let reply = replicas[page % 3].ask(&bearer(Ask::modern(2, "resources/list", params), &ann)).frame();

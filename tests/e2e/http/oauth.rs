@@ -130,7 +130,8 @@ fn each_token_that_does_not_hold_has_its_exact_answer() {
     let scene =
         Scene::of(Algorithm::ES256, "refresh = \"1h\"\nleeway = \"0ms\"\nalgorithms = [\"ES256\", \"RS256\"]", "");
     let stranger = SigningKey::new("first", Algorithm::ES256);
-    let (good, claims) = (scene.good(), scene.claims());
+    let good = scene.good();
+    let claims = scene.claims();
     let parts: Vec<&str> = good.split('.').collect();
     let other = scene.saying("sub", json!("root"));
     let tampered = format!("{}.{}.{}", parts[0], other.split('.').nth(1).unwrap(), parts[2]);
@@ -289,7 +290,8 @@ fn a_token_that_names_no_key_holds_where_only_one_could_be_meant() {
 #[test]
 fn keys_that_an_issuer_changes_are_followed() {
     let scene = Scene::of(Algorithm::ES256, "refresh = \"100ms\"\nfresh = \"100ms\"", "");
-    let (old, second) = (scene.good(), SigningKey::new("second", Algorithm::RS256));
+    let old = scene.good();
+    let second = SigningKey::new("second", Algorithm::RS256);
     assert_eq!(scene.ask(&old).status(), 200);
     scene.issuer.publishes(&[&scene.key, &second]);
     let new = second.token(&scene.claims());
@@ -320,7 +322,8 @@ fn known_keys_go_on_through_an_outage_and_no_longer_than_they_may() {
     for (outage, lasts) in [("1h", true), ("0ms", false)] {
         let times = format!("refresh = \"100ms\"\nfresh = \"100ms\"\noutage = \"{outage}\"");
         let scene = Scene::of(Algorithm::ES256, &times, "");
-        let (good, unknown) = (scene.good(), SigningKey::new("second", Algorithm::ES256).token(&scene.claims()));
+        let good = scene.good();
+        let unknown = SigningKey::new("second", Algorithm::ES256).token(&scene.claims());
         assert_eq!(scene.status_everywhere(&good), 200);
         scene.issuer.answers(false);
         // At this time nobody can say if the issuer has the unknown key.
@@ -374,7 +377,8 @@ fn a_token_reaches_no_guest_no_server_no_log_and_no_record() {
 
 #[test]
 fn keys_come_over_tls_from_an_issuer_that_is_trusted_and_no_other() {
-    let (authority, stranger) = (Authority::new(), Authority::new());
+    let authority = Authority::new();
+    let stranger = Authority::new();
     let folder = Folder::with_manifest("version = 1\n");
     folder.write("roots.pem", authority.pem());
     let roots = folder.path().join("roots.pem").to_string_lossy().into_owned();
@@ -504,7 +508,8 @@ fn both_end(mut modern: Wire, mut legacy: Wire) {
 fn streams_end_when_the_token_does() {
     let scene = Scene::of(Algorithm::ES256, "leeway = \"0ms\"", "");
     let token = scene.saying("exp", json!(seconds_from_now(15)));
-    let (modern, legacy) = (subscription(&scene.host, &token), session_stream(&scene.host, &token));
+    let modern = subscription(&scene.host, &token);
+    let legacy = session_stream(&scene.host, &token);
     let mut lasting = subscription(&scene.host, &scene.good());
     both_end(modern, legacy);
     assert_eq!(scene.ask(&token).status(), 401);
@@ -518,7 +523,8 @@ fn streams_end_when_the_token_is_revoked() {
     let folder = scene.host.process().folder();
     let second = Command::in_folder(folder, &["token", "new", "second"]).run().succeeded().trim().to_owned();
     scene.will_be(&second, 200);
-    let (modern, legacy) = (subscription(&scene.host, &second), session_stream(&scene.host, &second));
+    let modern = subscription(&scene.host, &second);
+    let legacy = session_stream(&scene.host, &second);
     let mut lasting = subscription(&scene.host, &scene.beside);
     let revoked = Command::in_folder(folder, &["token", "revoke", "second"]).run();
     assert_eq!(revoked.succeeded(), "the token of second is revoked\n");

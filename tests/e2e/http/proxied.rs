@@ -56,7 +56,8 @@ fn outcomes(replica: &WebHost, tool: &str) -> Vec<String> {
 #[test]
 fn requests_of_one_client_go_to_all_replicas() {
     let _alone = alone("it starts replicas and a balancer of its own");
-    let (one, other) = (replica(KEY), replica(KEY));
+    let one = replica(KEY);
+    let other = replica(KEY);
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut kept = Wire::to(nginx.address());
     for at in 0..10 {
@@ -90,7 +91,8 @@ fn round(state: Option<&Value>) -> Ask {
 #[test]
 fn a_question_is_put_by_one_replica_and_its_answer_taken_by_another() {
     let _alone = alone("it starts replicas and a balancer of its own");
-    let (one, other) = (replica(KEY), replica(KEY));
+    let one = replica(KEY);
+    let other = replica(KEY);
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut wire = Wire::to(nginx.address());
     let asked = wire.ask(&round(None)).frame();
@@ -105,7 +107,8 @@ fn a_question_is_put_by_one_replica_and_its_answer_taken_by_another() {
 #[test]
 fn replicas_that_share_no_key_refuse_one_anothers_questions() {
     let _alone = alone("it starts replicas and a balancer of its own");
-    let (one, other) = (replica(KEY), replica(&KEY.to_ascii_uppercase()));
+    let one = replica(KEY);
+    let other = replica(&KEY.to_ascii_uppercase());
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut wire = Wire::to(nginx.address());
     let asked = wire.ask(&round(None)).frame();
@@ -116,7 +119,8 @@ fn replicas_that_share_no_key_refuse_one_anothers_questions() {
 #[test]
 fn events_pass_as_they_come_and_so_does_the_clients_leave() {
     let _alone = alone("it starts replicas and a balancer of its own");
-    let (one, other) = (replica(KEY), replica(KEY));
+    let one = replica(KEY);
+    let other = replica(KEY);
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut params = json!({"name": "slow", "arguments": {"steps": 1_000, "step_ms": 20}, "_meta": modern_meta()});
     params["_meta"]["progressToken"] = json!("p");
@@ -136,7 +140,8 @@ fn events_pass_as_they_come_and_so_does_the_clients_leave() {
 #[test]
 fn a_subscription_through_it_is_told_of_another_list() {
     let _alone = alone("it starts replicas and a balancer of its own");
-    let (one, other) = (replica(KEY), replica(KEY));
+    let one = replica(KEY);
+    let other = replica(KEY);
     let Some(nginx) = proxy([&one, &other]) else { return };
     let mut wires: Vec<Wire> = (0..4).map(|_| Wire::to(nginx.address())).collect();
     for wire in &mut wires {
@@ -157,9 +162,12 @@ fn a_subscription_through_it_is_told_of_another_list() {
 #[test]
 fn a_replica_is_replaced_and_no_request_is_lost() {
     let _alone = alone("it starts replicas and a balancer of its own");
-    let (old, other, new) = (replica(KEY), replica(KEY), replica(KEY));
+    let old = replica(KEY);
+    let other = replica(KEY);
+    let new = replica(KEY);
     let Some(mut nginx) = proxy([&old, &other]) else { return };
-    let (address, is_over) = (nginx.address(), AtomicBool::new(false));
+    let address = nginx.address();
+    let is_over = AtomicBool::new(false);
     let ask = |client: usize| {
         let mut answered = 0;
         while !is_over.load(Ordering::Relaxed) || answered == 0 {
@@ -202,7 +210,8 @@ fn a_replica_is_replaced_and_no_request_is_lost() {
 fn the_python_sdk_needs_no_affinity() {
     let _alone = alone("it starts replicas and a balancer of its own");
     for mode in ["auto", "2026-07-28"] {
-        let (one, other) = (replica(KEY), replica(KEY));
+        let one = replica(KEY);
+        let other = replica(KEY);
         let Some(nginx) = proxy([&one, &other]) else { return };
         let mut client = python_client("behind_proxy.py");
         client.args(["--url", &format!("http://{}/mcp", nginx.address())]);

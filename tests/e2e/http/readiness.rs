@@ -113,7 +113,8 @@ fn a_replica_whose_audit_cannot_be_written_is_not_ready_and_says_why() {
 
 #[test]
 fn many_looks_are_few_questions() {
-    let (engine, began) = (Engine::start(&[]), Instant::now());
+    let engine = Engine::start(&[]);
+    let began = Instant::now();
     let host = sharing(&engine, "");
     becomes(&host, 200);
     // One write for each question.
@@ -135,7 +136,9 @@ fn a_server_that_gives_notice_is_not_ready_and_goes_on_answering() {
     let _alone = alone("the end of its own process");
     let host = host("[http]\nnotice = \"5m\"");
     becomes(&host, 200);
-    let (mut kept, idle, mut listening) = (host.connect(), host.connect(), host.connect());
+    let mut kept = host.connect();
+    let idle = host.connect();
+    let mut listening = host.connect();
     assert_eq!(kept.ask(&echo()).field("connection"), None);
     listening.send(&Ask::listen(7).bytes());
     listening.head();

@@ -220,7 +220,8 @@ fn a_session_belongs_to_its_caller_on_every_replica() {
 fn an_answer_in_another_session_does_nothing() {
     let engine = Engine::start(&[]);
     let replicas = replicas(&engine);
-    let (one, other) = (session(&replicas), session(&replicas));
+    let one = session(&replicas);
+    let other = session(&replicas);
     assert_ne!(one, other);
     let (mut wire, question) = asked(&replicas[0], &one);
     for replica in &replicas {

@@ -169,7 +169,8 @@ fn replicas_roll_forward_and_back_under_load_and_no_call_is_lost_doubled_or_wron
     running.iter().for_each(|replica| in_time("it is ready", || is_ready(replica)));
     let mut nginx = Nginx::before(&program, &addresses(&running), |shown| shown);
     let load = &Load::on(nginx.address());
-    let (old, new) = (BTreeSet::from(["a".to_owned()]), BTreeSet::from(["b".to_owned()]));
+    let old = BTreeSet::from(["a".to_owned()]);
+    let new = BTreeSet::from(["b".to_owned()]);
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || load.drive(client))).collect();
         // The clients must end even if an assertion here fails.

@@ -96,7 +96,8 @@ fn a_request_needs_a_session_that_is_there() {
     assert_eq!(host.ask(&ping().of_session(&session)).status(), 200, "the session itself goes on");
     assert_eq!(host.ask(&Ask::bare("DELETE", "/mcp").of_session(&session)).status(), 204);
     // Other replicas hear of it a moment later.
-    let (end, mut in_a_row) = (Instant::now() + patience(), 0);
+    let end = Instant::now() + patience();
+    let mut in_a_row = 0;
     while in_a_row < host.process().replica_count() {
         let status = host.ask(&ping().of_session(&session)).status();
         in_a_row = if status == 404 { in_a_row + 1 } else { 0 };
@@ -119,7 +120,8 @@ fn a_session_is_told_of_another_list_on_one_stream() {
     let host = WebHost::serving(&["good"]);
     let session = host.session("2025-11-25");
     let get = Ask::bare("GET", "/mcp").with("accept", "text/event-stream").of_session(&session);
-    let (mut first, mut second) = (host.connect(), host.connect());
+    let mut first = host.connect();
+    let mut second = host.connect();
     first.send(&get.bytes());
     assert_eq!(first.head().status(), 200);
     second.send(&get.bytes());

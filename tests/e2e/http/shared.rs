@@ -245,7 +245,8 @@ fn an_approval_is_used_once_over_three_replicas() {
         let answers: Vec<_> = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..24)
                 .map(|client| {
-                    let (mut wire, again) = (replicas[client % 3].connect(), &again);
+                    let mut wire = replicas[client % 3].connect();
+                    let again = &again;
                     scope.spawn(move || said(&wire.ask(again).frame()))
                 })
                 .collect();
@@ -368,7 +369,8 @@ fn rates_are_counted_by_each_replica_meanwhile_where_the_manifest_says_so() {
     let engine = Engine::start(&[]);
     let limits = "[components.good.limits]\nrate = \"5/h\"";
     let [one, other, _] = replicas(&engine, "rates_while_away = \"local\"\nwithin = \"2s\"", limits);
-    let (mut first, mut second) = (one.connect(), other.connect());
+    let mut first = one.connect();
+    let mut second = other.connect();
     let passed = |wire: &mut Wire| (0..10).filter(|_| !echo(wire).1).count();
     assert_eq!((passed(&mut first), passed(&mut second)), (5, 0), "together");
     engine.kill();

@@ -402,7 +402,8 @@ fn where_nobody_says_who_they_are_an_address_has_a_share() {
 #[test]
 fn callers_who_cannot_be_found_out_at_once_take_no_place_of_those_who_are_known() {
     let _alone = alone("shares of its own connections, requests and memory");
-    let (key, hostile) = (SigningKey::new("first", Algorithm::ES256), HttpServer::start());
+    let key = SigningKey::new("first", Algorithm::ES256);
+    let hostile = HttpServer::start();
     let issuer = Issuer::start(&[&key]);
     let resource = "https://tools.example.com/mcp";
     let manifest = format!(

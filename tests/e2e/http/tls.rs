@@ -184,7 +184,8 @@ fn an_http2_connection_ends_with_its_calls_done_and_its_streams_ended() {
     stream.write_all(&[PREFACE, &http2::bytes(&frames)].concat()).unwrap();
     assert_eq!(http2::fate(&mut stream, 1), Fate::Status(200));
     host.process().terminate();
-    let (mut texts, mut went_away) = ([String::new(), String::new()], false);
+    let mut texts = [String::new(), String::new()];
+    let mut went_away = false;
     while let Some(frame) = http2::receive(&mut stream) {
         went_away |= frame.kind == http2::kind::GOAWAY && frame.payload[4..8] == [0; 4];
         if frame.kind == http2::kind::DATA {
@@ -200,7 +201,8 @@ fn an_http2_connection_ends_with_its_calls_done_and_its_streams_ended() {
 #[test]
 fn another_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
     let _alone = alone("its own TLS, HTTP/2 and sockets");
-    let (old, new) = (Authority::new(), Authority::new());
+    let old = Authority::new();
+    let new = Authority::new();
     let host = serving(&old, "");
     let folder = host.process().folder().clone();
     let mut before = Wire::over(connect(&host, &old, &[&TLS13], &["http/1.1"]).unwrap());

@@ -11,7 +11,8 @@ fn with_tokens() -> (Folder, String, String) {
         let made = Command::in_folder(&folder, &["token", "new", name, "--scope", "read"]).run();
         made.succeeded().trim().to_owned()
     };
-    let (ann, bob) = (token("ann"), token("bob"));
+    let ann = token("ann");
+    let bob = token("bob");
     (folder, ann, bob)
 }
 

@@ -105,7 +105,8 @@ fn the_sample_serves_with_the_rights_of_its_user_and_what_is_watched_is_exported
     let denied = engine.ask(&["GET", "toolcell:x"]);
     assert!(denied.starts_with("-NOAUTH"), "the default user is off: {denied}");
 
-    let (figures, exported) = (figures(&host), figures(&host).names());
+    let exported = figures(&host).names();
+    let figures = figures(&host);
     let files = ["prometheus/rules.yaml", "prometheus/adapter.yaml", "prometheus/dashboard.json"];
     for file in [&files[..], &["kubernetes/base/horizontalpodautoscaler.yaml"]].concat() {
         let text = text(&format!("host/deploy/{file}"));

@@ -81,8 +81,10 @@ fn a_call_is_a_part_of_its_clients_trace_and_its_parts_are_parts_of_it() {
 
 #[test]
 fn what_a_guest_asks_of_others_is_a_part_of_its_call() {
-    let (collector, server) = (Collector::start(Manner::Takes), HttpServer::start());
-    let (url, address) = (server.url("/echo?secret=1"), server.address());
+    let collector = Collector::start(Manner::Takes);
+    let server = HttpServer::start();
+    let url = server.url("/echo?secret=1");
+    let address = server.address();
     let granted =
         format!("[components.reach_http.network]\nhttp = [\"http://{address}\"]\nprivate = [\"{address}\"]\n");
     let manifest = format!("{}\n{granted}", manifest(&["reach_http"], &collector.url(), ""));
@@ -249,7 +251,9 @@ fn over_http_the_headers_hold_where_the_message_says_nothing() {
     let twice = Ask::call("clocks", json!({})).with("traceparent", &traceparent("01"));
     assert_eq!(host.ask(&twice.and("traceparent", &traceparent("01"))).status(), 200);
     let spans = collector.spans_when(13);
-    let (echo, add, clocks) = (of_tool(&spans, "echo"), of_tool(&spans, "add"), of_tool(&spans, "clocks"));
+    let echo = of_tool(&spans, "echo");
+    let add = of_tool(&spans, "add");
+    let clocks = of_tool(&spans, "clocks");
     assert_eq!((echo.trace.as_str(), echo.parent.as_str()), (TRACE, PARENT));
     assert_eq!((add.trace.as_str(), add.parent.as_str(), add.state.as_str()), (TRACE, PARENT, "vendor=1"));
     assert_eq!(add.attributes["toolcell.era"], "legacy");

@@ -121,7 +121,8 @@ fn of_ten_thousand_referrers_those_that_are_left_out_are_said_wherever_they_are_
         (left_out["skipped"].as_array().map(Vec::len), left_out["not_looked_at"].as_u64())
     };
     let expected = (Some(63), Some(10_000 - 64));
-    let (first, more) = (first_left_out(&registry), "left out as well: 60");
+    let first = first_left_out(&registry);
+    let more = "left out as well: 60";
     let unseen = "listed as attached and not looked at, at the least: 9936";
     let said = |finished: &Finished| {
         let shown = finished.succeeded();

@@ -36,7 +36,8 @@ impl Pinned {
         assert_eq!(added["ok"], true, "{added}");
         let lines: Vec<String> = added["signed_by"].as_array().unwrap().iter().map(said).collect();
         let line = |what: &str| lines.iter().find(|line| line.starts_with(what)).unwrap().clone();
-        let (signature, sbom) = (line("signature by key"), line("sbom by key"));
+        let signature = line("signature by key");
+        let sbom = line("sbom by key");
         Self { registry, folder, manifest, signature, sbom }
     }
 
@@ -80,11 +81,13 @@ impl Pinned {
 
     /// The refusal of a component whose rule is not fulfilled.
     fn untrusted(&self, problem: &str) -> String {
-        let (host, source) = (self.registry.host(), self.source());
+        let host = self.registry.host();
+        let source = self.source();
         let column = "source = \"".len() + 1;
         let manifest = self.folder.read("toolcell.toml");
         let line = manifest.lines().position(|line| line.starts_with("source = ")).unwrap() + 1;
-        let (space, under) = (" ".repeat(line.to_string().len()), "^".repeat(source.len() + 2));
+        let space = " ".repeat(line.to_string().len());
+        let under = "^".repeat(source.len() + 2);
         format!(
             "error[components::source]: component \"good\": [trust.\"{host}/acme/\"]: {problem}\n{space}--> toolcell.toml:{line}:{}\n{space} |\n{line} | source = \"{source}\"\n{space} |          {under}\n{space} |\n{space} = hint: `toolcell pull` asks for signatures that came since; [trust] says who must have signed\n\ntoolcell.toml: 1 error\n",
             column - 1
@@ -140,7 +143,8 @@ fn a_table_of_trust_that_is_gone_is_drift() {
 fn a_lock_that_was_edited_is_no_lock_of_what_is_there() {
     let pinned = Pinned::new();
     let lock = pinned.folder.read("toolcell.lock");
-    let (key, zeros) = (pinned.signature.split("sha256:").nth(1).unwrap()[..64].to_owned(), "0".repeat(64));
+    let key = pinned.signature.split("sha256:").nth(1).unwrap()[..64].to_owned();
+    let zeros = "0".repeat(64);
     let layer = added_digest(&lock);
     let other = pinned.signature.replace(&key, &zeros);
     let source = pinned.source();

@@ -345,7 +345,8 @@ fn a_registry_of_an_own_network_is_named_or_not_asked() {
 
 #[test]
 fn a_package_is_added_by_its_name_and_only_its_place_is_kept() {
-    let (registry, names) = (Registry::start(), Registry::start());
+    let registry = Registry::start();
+    let names = Registry::start();
     let of_names = format!("[registries.\"{0}\"]\nprivate = true\n[packages]\nacme = \"{0}\"\n", names.host());
     let folder = folder_for(&registry, &of_names);
     names.say_of_packages(&json!({"oci": {"registry": registry.host(), "namespacePrefix": "all/"}}));

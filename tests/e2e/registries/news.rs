@@ -10,7 +10,8 @@ use super::{REPOSITORY, add, folder_for, json_of, keys, push, run, trust};
 
 #[test]
 fn a_registry_that_does_not_answer_is_no_news_of_a_component() {
-    let (registry, other) = (Registry::start(), Registry::start());
+    let registry = Registry::start();
+    let other = Registry::start();
     let more = format!("\n[registries.\"{}\"]\nprivate = true\n", other.host());
     let folder = folder_for(&registry, &more);
     push(&folder, &registry, "1.0.0", "good.wasm", &[]);
@@ -141,7 +142,8 @@ fn an_update_heals_what_a_stricter_rule_takes_no_longer() {
 
 #[test]
 fn an_update_goes_on_with_others_after_one_that_fails() {
-    let (registry, other) = (Registry::start(), Registry::start());
+    let registry = Registry::start();
+    let other = Registry::start();
     let rule = trust(&registry, "signed_by = [{ key = \"own.pub\" }]");
     let more = format!("\n[registries.\"{}\"]\nprivate = true\n{rule}", other.host());
     let folder = folder_for(&registry, &more);

@@ -113,7 +113,8 @@ fn manifests_of_a_user_share_a_store_and_what_another_one_names_is_kept_if_it_is
         folder.write("toolcell.toml", folder.read("toolcell.toml").replace("[server]\nstore = \"store\"\n", ""));
         folder
     };
-    let (one, two) = (sharing(), sharing());
+    let one = sharing();
+    let two = sharing();
     push(&one, &registry, "1", "good.wasm", &[]);
     push(&one, &registry, "2", "other.wasm", &[]);
     let add = |folder: &Folder, tag: &str| {

@@ -103,7 +103,8 @@ fn other_bytes_of_another_signer_are_quarantined_unread_and_need_both_approvals(
 fn another_signer_is_held_back_without_locked_as_well() {
     let registry = Registry::start();
     let (folder, other) = signed_by_another(&registry, "");
-    let (manifest, lock) = (folder.read("toolcell.toml"), folder.read("toolcell.lock"));
+    let manifest = folder.read("toolcell.toml");
+    let lock = folder.read("toolcell.lock");
 
     // Nothing is served at a start, and commands that look say why.
     folder.write("toolcell.toml", &other);

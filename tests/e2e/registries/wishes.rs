@@ -81,10 +81,8 @@ fn grants_beyond_the_wishes_are_warned_of_with_their_line_and_are_no_error() {
     assert!(checked.to_string().contains("grants::beyond_wishes"), "{checked}");
     // Without wishes there is no ceiling.
     let text = folder.read("toolcell.toml");
-    let (from, to) = (
-        text.find("oci://").unwrap(),
-        text.find("\"\n\n[components.good.network]").unwrap_or_else(|| panic!("{text}")),
-    );
+    let from = text.find("oci://").unwrap();
+    let to = text.find("\"\n\n[components.good.network]").unwrap_or_else(|| panic!("{text}"));
     folder.write("plain.wasm", fixture_bytes("reach_http"));
     folder.write("toolcell.toml", text.replace(&text[from..to], "plain.wasm"));
     let checked = run(&folder, &["check"]);

@@ -102,7 +102,8 @@ fn the_status_remembers_reloads_that_went_well_and_those_that_did_not() {
 fn only_the_user_that_serves_can_enter_the_folder_of_the_socket() {
     let mut host = serving("versioned_a", "");
     assert_eq!(version(&mut host), "a");
-    let (socket, own) = (socket_of(&host), rustix::process::geteuid().as_raw());
+    let socket = socket_of(&host);
+    let own = rustix::process::geteuid().as_raw();
     for (path, mode) in [(socket.parent().unwrap(), 0o700), (&socket, 0o600)] {
         let metadata = std::fs::metadata(path).unwrap();
         assert_eq!((metadata.mode() & 0o7777, metadata.uid()), (mode, own), "{}", path.display());

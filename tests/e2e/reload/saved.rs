@@ -11,7 +11,8 @@ use super::{TOOL, folder, manifest, names, version};
 
 /// Asserts that no error is visible: neither in the log nor in the status or the audit.
 fn nobody_saw_an_error(host: &TestHost) {
-    let (status, said) = (host.status(), host.said());
+    let status = host.status();
+    let said = host.said();
     assert_eq!((&status["failed"], &status["reloads"]["refused"]), (&Value::Null, &json!(0)), "{status:#}");
     assert!(!said.contains("not reloaded"), "{said}");
     assert!(host.audit().iter().all(|record| record["event"] != "catalog.refused"));
@@ -159,7 +160,9 @@ fn a_folder_that_is_put_in_place_of_another_is_seen() {
     let mut host = TestHost::recording_with(folder("versioned_a", ""), &["--watch", "native"]);
     assert_eq!(version(&mut host), "a");
     let path = |relative| host.folder().path().join(relative);
-    let (served, old, next) = (path("components"), path("components.old"), path("components.next"));
+    let served = path("components");
+    let old = path("components.old");
+    let next = path("components.next");
     host.folder().write("components.next/tool.wasm", fixture_bytes("versioned_b"));
     std::fs::rename(&served, &old).unwrap();
     std::fs::rename(&next, &served).unwrap();

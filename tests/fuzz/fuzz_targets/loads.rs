@@ -72,7 +72,8 @@ fn is_read(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&encode::COMPONENT) {
         return Validator::new_with_features(features()).validate_all(bytes).is_ok();
     }
-    let (tunables, scope) = (Tunables::default_u64(), ScopeVec::new());
+    let tunables = Tunables::default_u64();
+    let scope = ScopeVec::new();
     let mut validator = Validator::new_with_features(features());
     let mut types = ComponentTypesBuilder::new(&validator);
     Translator::new(&tunables, &mut validator, &mut types, &scope).translate(bytes).is_ok()

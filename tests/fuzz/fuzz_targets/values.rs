@@ -72,7 +72,8 @@ fuzz_target!(|data: &[u8]| {
     // The input is the length of the choices, the choices, and the JSON.
     let Some((length, data)) = data.split_first() else { return };
     let (choices, text) = data.split_at(data.len().min((*length).into()));
-    let (mut dice, mut types) = (Bytes(choices), Types::default());
+    let mut dice = Bytes(choices);
+    let mut types = Types::default();
     let ty = generate::any_type(&mut types, &mut dice, DEPTH);
     let fields = [Field { wit_name: "it".to_owned(), name: "it".to_owned(), ty }];
     let schema = schema::of_fields(&types, &NoDocs, &fields, &[]);
@@ -220,7 +221,8 @@ impl<'de> Visitor<'de> for KeysOf {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
-        let (mut seen, mut twice) = (HashSet::new(), false);
+        let mut seen = HashSet::new();
+        let mut twice = false;
         while let Some((key, keys)) = map.next_entry::<String, Keys>()? {
             twice |= keys.0 | !seen.insert(key);
         }

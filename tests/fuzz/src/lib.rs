@@ -158,7 +158,8 @@ impl Client {
     /// Connects to this server.
     #[must_use]
     pub fn of(server: &Arc<Server<MemoryHost>>) -> Self {
-        let (frames, work) = (Arc::new(Frames::default()), Inline::default());
+        let frames = Arc::new(Frames::default());
+        let work = Inline::default();
         let outbox: Arc<dyn Outbox> = Arc::<Frames>::clone(&frames);
         let connection = server.connect(outbox, Arc::new(work.clone()));
         Self { connection, frames, work }

@@ -165,7 +165,8 @@ impl TestHost {
     /// The last lines of its stderr and of its audit, for the log of a test that failed.
     fn last_words(&self) -> String {
         let audit = std::fs::read_to_string(self.folder.path().join(&self.audit)).unwrap_or_default();
-        let (id, said) = (self.child.id(), self.said.text());
+        let id = self.child.id();
+        let said = self.said.text();
         format!("host {id} on stderr:\n{}host {id} in its audit:\n{}", last_lines(&said), last_lines(&audit))
     }
 }

@@ -110,7 +110,8 @@ impl TestHost {
     ) -> (usize, Vec<u8>) {
         let input = self.input.as_mut().expect("the input is closed");
         rustix::io::ioctl_fionbio(&*input, true).unwrap();
-        let (mut count, mut rest) = (0, Vec::new());
+        let mut count = 0;
+        let mut rest = Vec::new();
         while count < count_max && is_writable(input, patience) {
             if rest.is_empty() {
                 rest = format!("{}\n", line(count)).into_bytes();

@@ -94,7 +94,9 @@ fn reply(query: &[u8], script: &HashMap<String, Vec<Named>>, asked: &Mutex<Vec<(
     let mut asked = asked.lock().unwrap();
     let earlier = asked.iter().filter(|(other, of)| *other == name && *of == kind).count();
     asked.push((name.clone(), kind));
-    let (mut records, mut code, mut owner) = (Vec::new(), 0, name.clone());
+    let mut records = Vec::new();
+    let mut code = 0;
+    let mut owner = name.clone();
     loop {
         let answers = script.get(&owner);
         match answers.and_then(|answers| answers.get(earlier.min(answers.len().saturating_sub(1)))) {

@@ -100,7 +100,8 @@ impl Registry {
     /// Adds a manifest or an index, under a tag as well if it gets one. Returns its digest.
     pub fn add_manifest(&self, repository: &str, tag: Option<&str>, document: &Value) -> String {
         let kind = document["mediaType"].as_str().unwrap_or(INDEX).to_owned();
-        let (bytes, repository) = (document.to_string().into_bytes(), repository.to_owned());
+        let bytes = document.to_string().into_bytes();
+        let repository = repository.to_owned();
         let digest = sha256(&bytes);
         let mut kept = self.kept();
         kept.manifests.insert((repository.clone(), digest.clone()), (kind, bytes));
@@ -237,7 +238,8 @@ impl Kept {
                 Scripted::Bytes(200, fields, bytes.clone())
             });
         }
-        let (digest, kind) = (sha256(&seen.body), seen.values("content-type").concat());
+        let digest = sha256(&seen.body);
+        let kind = seen.values("content-type").concat();
         self.manifests.insert((repository.to_owned(), digest.clone()), (kind, seen.body.clone()));
         if !name.starts_with("sha256:") {
             self.tags.insert((repository.to_owned(), name.to_owned()), digest.clone());

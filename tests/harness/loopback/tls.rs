@@ -38,7 +38,8 @@ impl Authority {
         parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().unwrap();
         let root = parameters.self_signed(&key).unwrap();
-        let (pem, root) = (root.pem(), root.der().clone());
+        let pem = root.pem();
+        let root = root.der().clone();
         Self { issuer: Issuer::new(parameters, key), root, pem }
     }
 

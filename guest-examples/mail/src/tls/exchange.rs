@@ -108,8 +108,10 @@ mod tests {
     #[test]
     fn both_ends_come_to_one_secret() {
         for group in [&X25519 as &dyn SupportedKxGroup, &P256] {
-            let (one, other) = (group.start().unwrap(), group.start().unwrap());
-            let (of_one, of_other) = (one.pub_key().to_vec(), other.pub_key().to_vec());
+            let one = group.start().unwrap();
+            let other = group.start().unwrap();
+            let of_one = one.pub_key().to_vec();
+            let of_other = other.pub_key().to_vec();
             assert_ne!(of_one, of_other);
             let shared = one.complete(&of_other).unwrap();
             assert_eq!(shared.secret_bytes(), other.complete(&of_one).unwrap().secret_bytes());

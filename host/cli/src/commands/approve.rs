@@ -64,7 +64,8 @@ fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
 }
 
 fn approval(args: &ApproveArgs) -> Approval {
-    let (name, digest) = (args.name.clone(), args.digest.clone());
+    let name = args.name.clone();
+    let digest = args.digest.clone();
     Approval { name, digest, allow_signer_change: args.allow_signer_change }
 }
 
@@ -79,7 +80,8 @@ fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Resul
         }
         Err(error) => return Ok(lock_at_fault(&error)),
     };
-    let (now, name) = (Lock::of(catalog), approval.name.as_str());
+    let now = Lock::of(catalog);
+    let name = approval.name.as_str();
     let found = now.component_named(name).or_else(|| locked.component_named(name)).map(str::to_owned);
     let Some(component) = found else {
         terminal::error(&format!("no component and no tool is called {name:?}"), Some("`toolcell list` shows both"));

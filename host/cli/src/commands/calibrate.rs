@@ -78,7 +78,8 @@ fn measure(
     runs: u32,
 ) -> Result<PeakUsage, UnusableSample> {
     let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
-    let (mut most, mut done) = (PeakUsage::default(), 0);
+    let mut most = PeakUsage::default();
+    let mut done = 0;
     for (number, arguments) in (1..).zip(samples) {
         tool.check_arguments(arguments, &Patience::default())
             .map_err(|problems| UnusableSample::refused(number, &tool.refuse_arguments(&problems)))?;

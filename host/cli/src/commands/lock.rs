@@ -34,7 +34,8 @@ pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
         return Ok(lock_at_fault(&error));
     }
     terminal::print(&differences(&drifts))?;
-    let (components, tools) = (now.components.len(), now.tools());
+    let components = now.components.len();
+    let tools = now.tools();
     terminal::print(&format!("{}: pinned components: {components}, tools: {tools}\n", path.display()))?;
     Ok(Exit::Done)
 }

@@ -60,7 +60,8 @@ fn outdated(args: &OutdatedArgs) -> anyhow::Result<Result<Exit, Failure>> {
             News { name, reference, found, fault }
         })
         .collect();
-    let (is_outdated, is_failed) = (asked.iter().any(News::is_outdated), asked.iter().any(|news| news.fault.is_some()));
+    let is_outdated = asked.iter().any(News::is_outdated);
+    let is_failed = asked.iter().any(|news| news.fault.is_some());
     if args.json {
         let components: Vec<Value> = asked.iter().map(News::json).collect();
         let answer = json!({"outdated": is_outdated, "failed": is_failed, "components": components});

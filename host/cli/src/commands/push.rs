@@ -111,7 +111,8 @@ fn attached(args: &PushArgs, reference: &Reference, digest: &str) -> Result<Vec<
     let name = reference.name();
     let mut bundles = vec![(COSIGN_SIGN, key.sign(&subject, Some(&name)).map_err(wrong)?)];
     if let Some(file) = &args.sbom {
-        let (predicate, document) = (json_of(file)?, file.display());
+        let predicate = json_of(file)?;
+        let document = file.display();
         let kind = SBOMS.iter().find(|(member, _)| predicate.get(member).is_some()).ok_or_else(|| {
             Failure::at_fault(format!("{document} is no list of parts"), "name one in JSON: SPDX 2, or CycloneDX")
         })?;

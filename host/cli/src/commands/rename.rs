@@ -20,7 +20,8 @@ pub fn run(args: &RenameArgs) -> anyhow::Result<Exit> {
 }
 
 fn rename(args: &RenameArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let (old, new) = (args.component.as_str(), args.name.as_str());
+    let old = args.component.as_str();
+    let new = args.name.as_str();
     let read = edit::read(&args.manifest.manifest).and_then(|(file, edit)| {
         edit::check_known(&file, &edit, old)?;
         check_free(new, &edit)?;

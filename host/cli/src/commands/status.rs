@@ -112,7 +112,8 @@ fn page(status: &Value) -> String {
     push_lines(&mut text, "waits for the next start", &status["waits_for_start"]);
     push_lines(&mut text, "differs from the lock", &status["lock_differs"]);
     for held in status["quarantined"].as_array().into_iter().flatten() {
-        let (name, digest) = (line(&held["component"]), line(&held["digest"]));
+        let name = line(&held["component"]);
+        let digest = line(&held["digest"]);
         let approving = lock::approving(&name, &digest, held["other_signers"] == true);
         text.push_str(&format!("  quarantined: {name} (`{approving}` serves it)\n"));
         let differences = held["differences"].as_array().into_iter().flatten();
@@ -148,7 +149,9 @@ fn reloads(attempts: &[Value]) -> String {
         let Some(last) = attempts.last() else { continue };
         let what = if last["replaced"] == true { "replaced" } else { "refused" };
         let times = if attempts.len() > 1 { format!(", {} times", attempts.len()) } else { String::new() };
-        let (time, trigger, summary) = (line(&last["time"]), line(&last["trigger"]), line(&last["summary"]));
+        let time = line(&last["time"]);
+        let trigger = line(&last["trigger"]);
+        let summary = line(&last["summary"]);
         text.push_str(&format!("  {time} {what} ({trigger}{times}): {summary}\n"));
     }
     text

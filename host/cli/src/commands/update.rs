@@ -209,14 +209,16 @@ fn pin(
     let Some((_, ready)) = open_file_or_say(before, options())? else {
         return Ok(Err(at_fault("cannot be loaded as it is")));
     };
-    let (was, imported) = (Lock::of(&ready.catalog), imports(&ready, moved));
+    let was = Lock::of(&ready.catalog);
+    let imported = imports(&ready, moved);
     // Two engines would need twice the memory.
     drop(ready);
     let after = looked.readable(&edit.text(), |name| looked.moves(name));
     let Some((_, ready)) = open_file_or_say(ManifestFile::unwritten(file.path(), after), options())? else {
         return Ok(Err(at_fault("would have these problems")));
     };
-    let (now, imports) = (Lock::of(&ready.catalog), imports(&ready, moved));
+    let now = Lock::of(&ready.catalog);
+    let imports = imports(&ready, moved);
     drop(ready);
     let path = lock::path_beside(file.path());
     let locked = match lock::read(&path) {
@@ -296,7 +298,8 @@ fn imports(ready: &Ready, moved: &[Moved]) -> BTreeMap<String, BTreeSet<String>>
 /// Imports that come and go, a line each.
 fn difference(was: Option<&BTreeSet<String>>, now: Option<&BTreeSet<String>>) -> Vec<String> {
     let none = BTreeSet::new();
-    let (was, now) = (was.unwrap_or(&none), now.unwrap_or(&none));
+    let was = was.unwrap_or(&none);
+    let now = now.unwrap_or(&none);
     let more = now.difference(was).map(|import| format!("imports now {import}"));
     more.chain(was.difference(now).map(|import| format!("imports no longer {import}"))).collect()
 }

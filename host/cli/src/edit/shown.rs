@@ -8,16 +8,19 @@ const LINES_MAX: usize = 4_000;
 
 /// Lines taken away and lines added, each with its sign, in the order of the texts.
 pub fn difference(old: &str, new: &str, style: Style) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let old: Vec<&str> = old.lines().collect();
+    let new: Vec<&str> = new.lines().collect();
     let head = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let tail = old.iter().skip(head).rev().zip(new.iter().skip(head).rev()).take_while(|(old, new)| old == new).count();
     let middle = |lines: &[&str]| -> Vec<String> {
         lines.iter().skip(head).take(lines.len().saturating_sub(head + tail)).map(|line| (*line).to_owned()).collect()
     };
-    let (old, new) = (middle(&old), middle(&new));
+    let old = middle(&old);
+    let new = middle(&new);
     let kept = if old.len().max(new.len()) > LINES_MAX { Vec::new() } else { common(&old, &new) };
     let mut text = String::new();
-    let (mut at_old, mut at_new) = (0, 0);
+    let mut at_old = 0;
+    let mut at_new = 0;
     for (in_old, in_new) in kept.into_iter().chain([(old.len(), new.len())]) {
         for line in old.iter().take(in_old).skip(at_old) {
             text.push_str(&format!("{}\n", red(format!("- {line}").trim_end(), style)));
@@ -48,7 +51,9 @@ fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
             }
         }
     }
-    let (mut row, mut column, mut kept) = (0, 0, Vec::new());
+    let mut row = 0;
+    let mut column = 0;
+    let mut kept = Vec::new();
     while let (Some(before), Some(after)) = (old.get(row), new.get(column)) {
         if before == after {
             kept.push((row, column));

@@ -117,7 +117,8 @@ pub fn start(args: &LogArgs) -> Log {
             log.with(lines.json().flatten_event(true).with_current_span(false).with_span_list(false)).try_init()
         }
     };
-    let (level, format) = (AtomicU8::new(place(level)), args.log_format);
+    let level = AtomicU8::new(place(level));
+    let format = args.log_format;
     let is_chosen = AtomicBool::new(args.log.is_some());
     Log { control: LogControl(Arc::new(LogState { handle, level, is_chosen, format, errors })), _guard: guard }
 }

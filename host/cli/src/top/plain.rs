@@ -17,7 +17,8 @@ pub fn page(seen: &Seen) -> String {
     let mut page = String::new();
     for process in &seen.processes {
         let activity = &process.activity;
-        let (manifest, up) = (text::line(&activity.manifest, WIDTH), text::seconds(activity.uptime_s));
+        let manifest = text::line(&activity.manifest, WIDTH);
+        let up = text::seconds(activity.uptime_s);
         page.push_str(&format!(
             "{manifest}\n  process {}, generation {}, up {up}\n",
             activity.pid, activity.generation

@@ -117,7 +117,8 @@ fn ask(state: &mut State, seen: &Seen, letter: char) {
     };
     match asked {
         Ok((decision, text)) => {
-            let (socket, run) = (process.socket.clone(), process.activity.run.clone());
+            let socket = process.socket.clone();
+            let run = process.activity.run.clone();
             // Who decides sees all of what it is about.
             if !matches!(row, Row::Call(..)) {
                 (state.details, state.scrolled) = (true, if state.details { state.scrolled } else { 0 });

@@ -72,7 +72,8 @@ fn a_call_whose_arguments_are_cut_can_only_be_declined() {
 #[test]
 fn a_rule_that_a_question_cannot_show_whole_is_not_asked_about() {
     for (line, is_asked) in [("a".repeat(300), true), ("a".repeat(440), false), ("\u{1b}".repeat(100), false)] {
-        let (mut seen, mut state) = (seen(true), State::default());
+        let mut seen = seen(true);
+        let mut state = State::default();
         seen.processes[0].activity.denials[0].rule.as_mut().unwrap().line = format!("{line}\nprivate = [\"::1\"]");
         typed(&mut state, &seen, "2a");
         let shown = state.question.is_some_and(|question| question.text.ends_with("private = [\"::1\"]? y/n"));
@@ -98,7 +99,8 @@ fn keys_of_other_views_do_nothing_and_an_empty_view_takes_all_keys() {
         typed(&mut state, &seen(true), keys);
         assert!(state.question.is_none() && state.notice.is_none(), "{keys}");
     }
-    let (mut state, nothing) = (State::default(), Seen::default());
+    let mut state = State::default();
+    let nothing = Seen::default();
     for key in "123\tsadmr\njkgGp".chars() {
         assert_eq!(press(&mut state, &nothing, Key::Char(key)), Step::Stay);
     }
@@ -107,7 +109,8 @@ fn keys_of_other_views_do_nothing_and_an_empty_view_takes_all_keys() {
 
 #[test]
 fn views_rows_and_details_are_changed_by_their_keys() {
-    let (seen, mut state) = (seen(true), State::default());
+    let seen = seen(true);
+    let mut state = State::default();
     let chosen = |state: &State| state.chosen(&seen.rows(state.view));
     for (key, expected) in
         [(Key::Down, 1), (Key::PageDown, 2), (Key::Up, 1), (Key::Home, 0), (Key::End, 2), (Key::PageUp, 0)]
@@ -132,7 +135,8 @@ fn views_rows_and_details_are_changed_by_their_keys() {
 
 #[test]
 fn the_chosen_row_stays_chosen_when_others_go() {
-    let (mut seen, mut state) = (seen(true), State::default());
+    let mut seen = seen(true);
+    let mut state = State::default();
     typed(&mut state, &seen, "j\n");
     seen.processes[0].activity.calls.remove(0);
     state.settle(&seen);

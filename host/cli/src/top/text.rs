@@ -47,7 +47,8 @@ pub fn columns(text: &str) -> usize {
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
-    let (mut current, mut taken) = (String::new(), 0);
+    let mut current = String::new();
+    let mut taken = 0;
     for letter in text.chars() {
         let more = columns(letter.encode_utf8(&mut [0; 4]));
         if taken + more > width {
@@ -108,7 +109,8 @@ pub fn bytes(number: u64) -> String {
 }
 
 fn scaled(number: u64, step: u64, units: &[&str]) -> String {
-    let (mut scale, mut shown) = (1_u64, String::new());
+    let mut scale = 1_u64;
+    let mut shown = String::new();
     for (place, unit) in units.iter().enumerate() {
         shown = match place {
             0 => format!("{number}{unit}"),

@@ -127,7 +127,8 @@ impl<'s> Form<'s> {
     /// The schema that a reference leads to, and true if null is taken as well. `None` where it
     /// leads nowhere, too far, or something else stands beside it.
     fn resolved(&self, schema: &'s Value) -> (Option<&'s Value>, bool) {
-        let (mut at, mut nullable) = (schema, false);
+        let mut at = schema;
+        let mut nullable = false;
         for _ in 0..HOPS {
             let Some(found) = at.as_object() else { return (None, nullable) };
             if is_any_number(at) {

@@ -22,10 +22,14 @@ impl Moment {
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
         let mut date = date.splitn(3, '-').map(digits);
-        let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+        let year = date.next()??;
+        let month = date.next()??;
+        let day = date.next()??;
         let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
         let mut clock = clock.splitn(3, ':').map(digits);
-        let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+        let hour = clock.next()??;
+        let minute = clock.next()??;
+        let second = clock.next()??;
         let within = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
         if !within || hour > 23 || minute > 59 || second > 60 {
             return None;
@@ -82,7 +86,8 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
 /// Year, month and day of a number of days since 1970.
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days.saturating_add(719_468);
-    let (era, era_day) = (shifted / 146_097, shifted % 146_097);
+    let era = shifted / 146_097;
+    let era_day = shifted % 146_097;
     let era_year = (era_day - era_day / 1_460 + era_day / 36_524 - era_day / 146_096) / 365;
     let year_day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
     let shifted_month = (5 * year_day + 2) / 153;

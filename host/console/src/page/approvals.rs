@@ -46,7 +46,8 @@ pub fn waiting(frame: &Frame, approvals: &Approvals) -> Markup {
 fn fitting(frame: &Frame, waiting: &[WaitingApproval]) -> Vec<Markup> {
     let mut by_length: Vec<(usize, &WaitingApproval)> = waiting.iter().enumerate().collect();
     by_length.sort_by_key(|(_, call)| call.arguments.len());
-    let (mut shown, mut room) = (Vec::new(), CARDS_BYTES);
+    let mut shown = Vec::new();
+    let mut room = CARDS_BYTES;
     for (at, call) in by_length.into_iter().take(ROWS) {
         let card = card(frame, call);
         let Some(rest) = room.checked_sub(card.0.len()) else { break };

@@ -137,7 +137,8 @@ fn full() -> Markup {
 }
 
 fn bytes(waiting: &Quarantined) -> Markup {
-    let (old, new) = (waiting.old.as_ref(), &waiting.new);
+    let old = waiting.old.as_ref();
+    let new = &waiting.new;
     let row = |what: &str, state: &SourceState| {
         Row::of(vec![html! { (what) }, html! { span.mono { (line(&state.digest)) } }, signed(&state.signed)])
     };
@@ -271,7 +272,8 @@ mod tests {
 
     #[test]
     fn hostile_changes_of_hundreds_of_components_are_a_bounded_page_with_every_form() {
-        let (old, new) = ("\u{202e}<a ".repeat(4_000), "\u{202e}<b ".repeat(4_000));
+        let old = "\u{202e}<a ".repeat(4_000);
+        let new = "\u{202e}<b ".repeat(4_000);
         let change = DefinitionChange { old, new, ..DefinitionChange::default() };
         let waiting = Quarantined {
             component: "c".into(),

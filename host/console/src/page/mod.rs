@@ -85,7 +85,8 @@ pub(crate) mod parts {
 
     pub(crate) fn now(frame: &Frame, view: &Now) -> [(&'static str, Markup); 4] {
         use super::now::{CHART, HISTORY, RUNNING, TOTALS, chart, history, running, totals};
-        let (totals, running) = ((TOTALS, totals(view)), (RUNNING, running(frame, view)));
+        let totals = (TOTALS, totals(view));
+        let running = (RUNNING, running(frame, view));
         [totals, (CHART, chart(view)), (HISTORY, history(view)), running]
     }
 

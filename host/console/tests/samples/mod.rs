@@ -111,7 +111,8 @@ impl Samples {
             number => format!("tool_{number:04}"),
         };
         let matching: Vec<u64> = (0..self.tools).filter(|number| name(*number).contains(query)).collect();
-        let (count, page) = (matching.len() as u64, page.max(1));
+        let count = matching.len() as u64;
+        let page = page.max(1);
         let shown = matching.into_iter().skip((page as usize - 1) * 100).take(100);
         Tools {
             query: query.to_owned(),

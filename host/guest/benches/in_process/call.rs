@@ -13,7 +13,9 @@ use crate::guest::{ARGUMENTS, built, runtime};
 /// Measures calls of a component of 5 KB without imports, and of one written in Rust with its
 /// standard library.
 pub fn measure(criterion: &mut Criterion) {
-    let (sandbox, limits, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), Limits::default(), runtime());
+    let sandbox = Sandbox::new(SandboxOptions::default()).unwrap();
+    let limits = Limits::default();
+    let runtime = runtime();
     let capabilities = GuestGrants::sealed("bench");
     let mut group = criterion.benchmark_group("call on a fresh instance");
     for tool in ["tiny", "echo"] {

@@ -79,7 +79,8 @@ impl Metered {
         let engine = Engine::new(&config).unwrap();
         let open = Arc::new(AtomicBool::new(true));
         let clock = metering.epochs.then(|| {
-            let (engine, open) = (engine.clone(), Arc::clone(&open));
+            let engine = engine.clone();
+            let open = Arc::clone(&open);
             std::thread::spawn(move || {
                 while open.load(Ordering::Relaxed) {
                     std::thread::sleep(TICK);

@@ -14,7 +14,8 @@ const LOOPS: [(&str, i32); 2] = [("bytes", 32), ("numbers", 500_000)];
 pub fn measure(criterion: &mut Criterion) {
     let runtime = runtime();
     let module = wat::parse_str(include_str!("loops.wat")).unwrap();
-    let (text_diff, arguments) = (built("text_diff"), texts());
+    let text_diff = built("text_diff");
+    let arguments = texts();
     for (export, turns) in LOOPS {
         let mut group = criterion.benchmark_group(format!("metering a loop over {export}"));
         for metering in METERINGS {

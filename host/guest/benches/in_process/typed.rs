@@ -69,7 +69,8 @@ const SAME: &str = r#"(component
 /// Measures a call with nothing to convert and one with 8,000 scalars each way. Then it measures a
 /// mebibyte of text each way, to the guest and from it, and a list of bytes each way.
 pub fn measure(criterion: &mut Criterion) {
-    let (sandbox, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), runtime());
+    let sandbox = Sandbox::new(SandboxOptions::default()).unwrap();
+    let runtime = runtime();
     let limits = Limits::default();
     let capabilities = GuestGrants::sealed("bench");
     let component = ToolComponent::load(&sandbox, &wat::parse_str(SAME).unwrap()).unwrap();
@@ -105,7 +106,8 @@ pub fn measure(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let caller = Arc::new(NoCaller);
-                let (arguments_json, source) = (&*arguments, InstanceSource::Fresh);
+                let arguments_json = &*arguments;
+                let source = InstanceSource::Fresh;
                 let program = None;
                 let input = CallInput {
                     tool,

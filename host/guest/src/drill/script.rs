@@ -189,7 +189,8 @@ impl Memory<'_> {
         for (word, argument) in words.iter_mut().zip(arguments) {
             *word = self.number(argument)?;
         }
-        let (mut made, mut answer) = (0, Ok(0));
+        let mut made = 0;
+        let mut answer = Ok(0);
         while made < times && answer.is_ok() {
             answer = drill::call(number, words);
             made += u64::from(answer.is_ok());

@@ -78,7 +78,8 @@ impl Outside for Doors {
 
 impl RemoteCaller {
     pub(super) fn new(call: CallId, facts: CallerFacts, link: Sender, limits: &Limits) -> Self {
-        let (next, waiting) = (AtomicU32::new(0), Mutex::default());
+        let next = AtomicU32::new(0);
+        let waiting = Mutex::default();
         let doors = Arc::new(Doors { call, link: link.clone(), next, waiting });
         let logged = message::counted(limits.log_bytes());
         let told = Rate::new(TOLD_AT_ONCE.saturating_add(logged), TOLD_PER_SECOND);
@@ -115,7 +116,8 @@ impl RemoteCaller {
     /// be told, the link ends, which the host sees.
     pub(super) async fn end(&self, end: GuestEnd<CallResult>) {
         let GuestEnd { report, spent } = end;
-        let (usage, kept) = (report.usage, report.kept);
+        let usage = report.usage;
+        let kept = report.kept;
         let mut given = self.give(report).await;
         if matches!(given, Err(NotGiven::TooMuch)) {
             // A message does not take what the limits allow. That is the call's own end.
@@ -234,7 +236,8 @@ impl Caller for RemoteCaller {
     }
 
     fn denied(&self, denial: &Denial) {
-        let (capability, asked) = (capability_number(denial.capability()), denial.asked().to_owned());
+        let capability = capability_number(denial.capability());
+        let asked = denial.asked().to_owned();
         self.mention(&FromSandbox::Denied { call: self.call, capability, asked });
     }
 

@@ -270,7 +270,8 @@ mod tests {
         let (ours, theirs) = link::pair().unwrap();
         let (_, host) = link::open(ours).unwrap();
         let (sender, receiver) = link::join(theirs).await.unwrap();
-        let (name, meta_json) = ("local".to_owned(), "{}".to_owned());
+        let name = "local".to_owned();
+        let meta_json = "{}".to_owned();
         let extensions_json = meta_json.clone();
         let facts = CallerFacts {
             name,
@@ -328,7 +329,8 @@ mod tests {
     #[tokio::test]
     async fn a_long_check_leaves_the_thread_to_others_and_ends() {
         let (caller, _link) = caller().await;
-        let (limits, checks) = (Limits::default(), checks(SLOW, Some(SLOW)));
+        let limits = Limits::default();
+        let checks = checks(SLOW, Some(SLOW));
         assert!(!checks.schemas.texts.are_simple());
         let others = async {
             let mut turns = 0_u64;

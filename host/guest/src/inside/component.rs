@@ -108,7 +108,8 @@ impl Loaded {
         let program = self.program(name);
         let count = self.policy.prewarm();
         let warm = (count > 0).then(|| {
-            let (component, capabilities) = (Arc::clone(&self.component), Arc::clone(&capabilities));
+            let component = Arc::clone(&self.component);
+            let capabilities = Arc::clone(&capabilities);
             WarmInstances::new(WarmTool { component, limits, capabilities, count }, warm.clone())
         });
         let texts = self.schemas.get(name).cloned().ok_or("its schemas did not come with its component")?;

@@ -133,7 +133,9 @@ fn compiled(
 ) -> io::Result<FromLoader> {
     let mut files = files.into_iter();
     let mut file = || files.next().ok_or_else(|| io::Error::other("a file is missing"));
-    let (bytes, code_file, functions_file) = (read(&file()?)?, file()?, file()?);
+    let bytes = read(&file()?)?;
+    let code_file = file()?;
+    let functions_file = file()?;
     if let Some(bytes) = functions_bytes {
         functions.take(file()?, bytes);
     }
@@ -180,7 +182,8 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Li
     let component = match mapped.link(&bytes) {
         Ok(component) => component,
         Err(error) => {
-            let (exports, imports) = (inspection.exports().to_vec(), inspection.imports().to_vec());
+            let exports = inspection.exports().to_vec();
+            let imports = inspection.imports().to_vec();
             return finish(&mut link, &refused(&error, Some(Shown { exports, imports }))).await;
         }
     };

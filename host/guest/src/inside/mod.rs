@@ -115,7 +115,8 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
     })?;
-    let (mut loads, mut scratch) = (Vec::<Handed>::new(), None);
+    let mut loads = Vec::<Handed>::new();
+    let mut scratch = None;
     let bound = loop {
         let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
         match (encoding::decode(&bytes)?, loads.last_mut()) {
@@ -228,7 +229,8 @@ impl Inside {
     fn new(sandbox: Sandbox, prewarm_bytes: u64, link: Sender) -> Self {
         let spawn: Spawn = Arc::new(|work| drop(tokio::spawn(work)));
         let names: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (told, named) = (link.clone(), Arc::clone(&names));
+        let told = link.clone();
+        let named = Arc::clone(&names);
         let tell = Arc::new(move |component: &str, call: &StartCall| {
             let named = named.lock().unwrap_or_else(PoisonError::into_inner);
             let place = named.iter().position(|name| name == component).and_then(|place| u32::try_from(place).ok());
@@ -238,13 +240,16 @@ impl Inside {
             let _ = bytes.map(|bytes| told.send(&bytes, &[]));
         });
         let warm = WarmSetup { budget: WarmBudget::new(prewarm_bytes), spawn, tell };
-        let (components, calls, instances) = (Vec::new(), Arc::default(), HashMap::new());
+        let components = Vec::new();
+        let calls = Arc::default();
+        let instances = HashMap::new();
         Self { sandbox, warm, link, components, names, calls, instances }
     }
 
     /// Takes messages until the host closes the link.
     async fn serve(&mut self, frames: &mut Receiver) -> Result<(), InsideError> {
-        let (mut told, mut yielded) = (Instant::now(), Instant::now());
+        let mut told = Instant::now();
+        let mut yielded = Instant::now();
         loop {
             let now = Instant::now();
             // The host is woken once for the replies to several short calls.

@@ -85,7 +85,8 @@ mod tests {
     fn a_panic_of_the_engine_refuses_the_component_in_one_line_with_its_digest_and_the_version() {
         let refused = guarded::<()>(b"bytes", || panic!("invalid adapter\nmodule {}", 7));
         let Err(error) = refused else { panic!("it compiles") };
-        let (digest, version) = (Digest::of(b"bytes"), env!("CARGO_PKG_VERSION"));
+        let digest = Digest::of(b"bytes");
+        let version = env!("CARGO_PKG_VERSION");
         let expected = format!(
             "the engine failed at this component: invalid adapter module 7 (component {digest}, toolcell {version})"
         );

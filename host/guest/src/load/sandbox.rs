@@ -90,7 +90,8 @@ impl StillSandbox {
     pub(crate) fn start(self) -> Result<Sandbox, SandboxError> {
         let Self { pooled, stack_bytes, slots } = self;
         let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
-        let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
+        let engine = pooled.engine.clone();
+        let other = Arc::clone(&on_demand);
         let tick = move || {
             engine.increment_epoch();
             if let Some(lane) = other.get() {

@@ -317,7 +317,8 @@ async fn obtain<'a>(
 ) -> Result<(Instance, InstanceReturn<'a>), Failure> {
     let Terms { limits, caller, .. } = terms;
     let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
-    let (slots, wait) = (component.sandbox().slots(), limits.queue_wait());
+    let slots = component.sandbox().slots();
+    let wait = limits.queue_wait();
     let call = slots.call(wait).await.ok_or(Failure::Busy)?;
     let back = match source {
         InstanceSource::Fresh => InstanceReturn::Nowhere,

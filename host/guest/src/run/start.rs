@@ -157,7 +157,8 @@ mod tests {
         let component = component((interface, function, ty, call));
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let made = Arc::new(AtomicUsize::new(0));
-        let (hears, counts) = (Arc::clone(&said), Arc::clone(&made));
+        let hears = Arc::clone(&said);
+        let counts = Arc::clone(&made);
         let ahead = WarmSetup {
             budget: WarmBudget::new(1 << 30),
             spawn: Arc::new(move |work| {

@@ -22,7 +22,8 @@ fn load(text: &str) -> Result<ToolComponent, LoadError> {
 async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::CallResult> {
     let limits = Limits::default();
     let capabilities = GuestGrants::sealed("");
-    let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
+    let caller = Arc::new(NoCaller);
+    let source = InstanceSource::Fresh;
     component
         .call_tool(CallInput {
             tool,

@@ -29,7 +29,8 @@ pub fn measure(criterion: &mut Criterion) {
     for (name, schema, arguments) in SCHEMAS {
         let compile = || Tool::compile(definition(name, schema), &DefinitionBounds::default()).unwrap();
         group.bench_function(format!("{name}, compiled"), |bencher| bencher.iter(compile));
-        let (tool, arguments) = (compile(), RawValue::from_string(arguments.to_owned()).unwrap());
+        let tool = compile();
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
         group.bench_function(format!("{name}, arguments checked"), |bencher| {
             bencher.iter(|| tool.check_arguments(&arguments, &Patience::default()).unwrap());
         });

@@ -37,7 +37,8 @@ impl PreparedQuestion {
         let Ask { key, question } = ask;
         let kind = question.kind();
         let rich = revision.features().rich_asks;
-        let (mut form, mut needs) = (None, sampling::SamplingNeeds::default());
+        let mut form = None;
+        let mut needs = sampling::SamplingNeeds::default();
         let mut out = Vec::new();
         let method = match question {
             Question::Form { message, schema_json } => {

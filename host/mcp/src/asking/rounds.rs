@@ -170,7 +170,9 @@ impl Rounds {
     /// The state is not one of ours, is too old, or belongs to another caller or another call.
     pub(crate) fn resume(key: &StateKey, peer: &Peer, round: &Round<'_>, input: RoundInput) -> Result<Self, RpcError> {
         let request = round.digest();
-        let (mut answered, mut asked, mut chain) = (Vec::new(), None, None);
+        let mut answered = Vec::new();
+        let mut asked = None;
+        let mut chain = None;
         if let Some(state) = &input.state {
             let remembered = open(key, state).ok_or_else(not_ours)?;
             if remembered.principal != round.principal {
@@ -251,7 +253,8 @@ impl Rounds {
 
     /// The answer to one question, if there is one.
     fn answer(&mut self, question: &PreparedQuestion, terms: AskTerms<'_>) -> Result<Option<Answer>, RoundFault> {
-        let (key, digest) = (&question.key, question.digest());
+        let key = &question.key;
+        let digest = question.digest();
         let wrong =
             |text: String| RoundFault::Request(RpcError::params(format!("params.inputResponses[{key:?}]: {text}")));
         if let Some((_, asked, answer)) = self.answered.iter().find(|(known, ..)| known == key) {

@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn only_the_key_that_sealed_opens() {
-        let (key, other) = (StateKey::random(), StateKey::random());
+        let key = StateKey::random();
+        let other = StateKey::random();
         let sealed = seal(&key, &remembered()).unwrap();
         assert_eq!(open(&key, &sealed).unwrap().answered, remembered().answered);
         assert!(open(&other, &sealed).is_none());
@@ -98,7 +99,8 @@ mod tests {
     #[test]
     fn replicas_with_one_key_open_what_the_other_sealed() {
         let bytes = [7; STATE_KEY_BYTES_MIN];
-        let (one, two) = (StateKey::of(&bytes).unwrap(), StateKey::of(&bytes).unwrap());
+        let one = StateKey::of(&bytes).unwrap();
+        let two = StateKey::of(&bytes).unwrap();
         assert!(open(&two, &seal(&one, &remembered()).unwrap()).is_some());
         assert_eq!(StateKey::of(&bytes[1..]).unwrap_err(), WeakKey { bytes: 31 });
     }

@@ -192,7 +192,8 @@ impl<H: Host> Shared<H> {
         let read = target.arguments.get().len() + target.name.len() + target.input.bytes();
         let extensions = context.extensions.as_ref().map_or(0, |text| text.len());
         let bytes = QUEUED_BYTES + read + context.meta_json.len() + extensions;
-        let (id, reply) = (request.id.clone(), reply.clone());
+        let id = request.id.clone();
+        let reply = reply.clone();
         let queued = QueuedCall { id, sequence: 0, catalog, target, peer, context, reply, bytes };
         if let Some(queued) = self.admit(queued) {
             self.begin(queued);
@@ -299,7 +300,8 @@ impl<H: Host> Shared<H> {
                 return permit.refuse(&error);
             }
         };
-        let (catalog, tool) = (Arc::clone(catalog), Arc::clone(tool));
+        let catalog = Arc::clone(catalog);
+        let tool = Arc::clone(tool);
         let call = Call { tool: index, arguments, context };
         let elsewhere = catalog.runs_elsewhere(index);
         let work = Box::pin(StartedCall { permit, catalog, tool, becomes, call, task }.run());
@@ -435,7 +437,9 @@ pub(super) struct CallPermit<H: Host> {
 impl<H: Host> CallPermit<H> {
     /// The duty to answer a request that only waits.
     pub(super) fn waiting(shared: &Arc<Shared<H>>, id: &RequestId, sequence: u64, reply: &Reply) -> Self {
-        let (shared, id, reply) = (Arc::clone(shared), id.clone(), reply.clone());
+        let shared = Arc::clone(shared);
+        let id = id.clone();
+        let reply = reply.clone();
         Self { shared, id, sequence, reply, settled: false, runs: false }
     }
 
@@ -532,7 +536,8 @@ impl<H: Host> StartedCall<H> {
         let revision = call.context.revision;
         let asking = call.context.asking.clone();
         let work = async {
-            let (id, identity) = (&permit.id, &shared.server.identity);
+            let id = &permit.id;
+            let identity = &shared.server.identity;
             let becomes = match becomes {
                 Becomes::Completions(completing) => {
                     return shared.completed(id, catalog.complete(call, completing).await, revision);

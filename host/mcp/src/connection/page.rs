@@ -169,7 +169,8 @@ impl PageStart {
             Some((place, after)) => (place, after),
             None => (place, ""),
         };
-        let (known, place) = (hex(known).ok_or_else(unknown)?, hex(place).ok_or_else(unknown)?);
+        let known = hex(known).ok_or_else(unknown)?;
+        let place = hex(place).ok_or_else(unknown)?;
         let place = match kind {
             "b" => Self::Below(usize::try_from(place).map_err(|_| unknown())?, after.to_owned()),
             "d" => Self::Declared(usize::try_from(place).map_err(|_| unknown())?),
@@ -227,7 +228,8 @@ mod tests {
     fn pages_follow_one_another_to_the_end() {
         let all = declared(7);
         let all: Vec<&DeclaredResource> = all.iter().collect();
-        let (mut cursor, mut sizes) = (None::<String>, Vec::new());
+        let mut cursor = None::<String>;
+        let mut sizes = Vec::new();
         loop {
             let mut page = ResourcePage::from(cursor.as_deref(), (&all, &[]), 3).unwrap();
             page.take_declared(&all, Revision::V2026_07_28);
@@ -254,7 +256,8 @@ mod tests {
             let behind = |entry: &ResourceEntry| after.is_none_or(|after| entry.uri.as_str() > after);
             (0..4).map(entry).filter(behind).take(most).collect()
         };
-        let (mut cursor, mut listed) = (None::<String>, Vec::new());
+        let mut cursor = None::<String>;
+        let mut listed = Vec::new();
         loop {
             let mut page = ResourcePage::from(cursor.as_deref(), (&all, &folders), 3).unwrap();
             page.take_declared(&all, Revision::V2026_07_28);

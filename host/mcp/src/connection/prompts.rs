@@ -70,7 +70,8 @@ impl<H: Host> Shared<H> {
             return Err(RpcError::params(format!("params.argument.name is none of its arguments: {name}")));
         }
         let arguments = raw(completing.to_json())?;
-        let (becomes, input) = (Becomes::Completions(completing), RoundInput::default());
+        let becomes = Becomes::Completions(completing);
+        let input = RoundInput::default();
         self.start(exchange, CallTarget { name, arguments, becomes, input, is_inner: false, wish: None })
     }
 
@@ -172,7 +173,8 @@ fn read_completion(params: &crate::frame::Params<'_>) -> Result<(Reference, Comp
         let text = value.get(member).and_then(Value::as_str).map(str::to_owned);
         text.ok_or_else(|| RpcError::params(format!("params.{place}.{member} must be a string")))
     };
-    let (of, argument) = (object("ref")?, object("argument")?);
+    let of = object("ref")?;
+    let argument = object("argument")?;
     let reference = match of.get("type").and_then(Value::as_str) {
         Some("ref/prompt") => Reference::Prompt(text(&of, "ref", "name")?),
         Some("ref/resource") => Reference::Resource(text(&of, "ref", "uri")?),
@@ -182,7 +184,8 @@ fn read_completion(params: &crate::frame::Params<'_>) -> Result<(Reference, Comp
         Reference::Prompt(_) => None,
         Reference::Resource(uri) => Some(uri.clone()),
     };
-    let (name, value) = (text(&argument, "argument", "name")?, text(&argument, "argument", "value")?);
+    let name = text(&argument, "argument", "name")?;
+    let value = text(&argument, "argument", "value")?;
     let others = match params.get("context") {
         None => Vec::new(),
         Some(_) => others(&object("context")?)?,

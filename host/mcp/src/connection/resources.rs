@@ -90,7 +90,8 @@ impl<H: Host> Shared<H> {
             && let Some(after) = page.kept_after()
         {
             let declared: HashSet<String> = declared.into_iter().map(|declared| declared.uri.clone()).collect();
-            let (shared, id) = (Arc::clone(self), exchange.id().clone());
+            let shared = Arc::clone(self);
+            let id = exchange.id().clone();
             self.answer_later(exchange, async move {
                 // Declared ones among them are passed over. One more than fits says that there is
                 // a next page.
@@ -160,7 +161,9 @@ impl<H: Host> Shared<H> {
             None => {}
         }
         if let Some((store, holder)) = self.store() {
-            let (shared, id, uri) = (Arc::clone(self), exchange.id().clone(), uri.into_owned());
+            let shared = Arc::clone(self);
+            let id = exchange.id().clone();
+            let uri = uri.into_owned();
             self.answer_later(&exchange, async move {
                 let body = store.find(&holder, &uri).await.map_err(store_away)?;
                 let parts = body.and_then(|body| Part::all_of_body(&body));
@@ -184,7 +187,9 @@ impl<H: Host> Shared<H> {
     /// Has the host read a resource.
     fn read_by_host(self: &Arc<Self>, exchange: &Exchange<'_, H>, uri: String) {
         let catalog = Arc::clone(exchange.catalog.get(&*self.server.host));
-        let (shared, id, revision) = (Arc::clone(self), exchange.id().clone(), exchange.peer.revision);
+        let shared = Arc::clone(self);
+        let id = exchange.id().clone();
+        let revision = exchange.peer.revision;
         let tells_apart = catalog.tells_callers_apart();
         let caller = self.caller.clone();
         self.answer_later(exchange, async move {
@@ -195,7 +200,8 @@ impl<H: Host> Shared<H> {
             }
             match read {
                 Ok(contents) => {
-                    let (mime_type, body) = (contents.mime_type.as_deref(), &contents.body);
+                    let mime_type = contents.mime_type.as_deref();
+                    let body = &contents.body;
                     let meta = meta_text(None, Some(contents.meta));
                     let part = ContentPart { uri: &uri, mime_type, body, meta: meta.as_deref() };
                     let scope = if tells_apart || contents.is_private { Scope::Private } else { Scope::Public };

@@ -326,7 +326,8 @@ impl<H: Host> Shared<H> {
                 }
             }
             let shows = |revisions: &[Revision]| revisions.iter().any(|revision| revision.is_modern());
-            let (tools, prompts) = (shows(&changes.tools), shows(&changes.prompts));
+            let tools = shows(&changes.tools);
+            let prompts = shows(&changes.prompts);
             for (id, open) in &state.open {
                 let OpenRequest::Subscription(Subscription { outbox, wants, .. }) = open else { continue };
                 for (notification, wanted) in [

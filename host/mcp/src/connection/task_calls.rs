@@ -87,14 +87,17 @@ impl<H: Host> StartedCall<H> {
         let Self { permit, catalog, tool, call, .. } = self;
         let shared = Arc::clone(&permit.shared);
         let Some((store, options)) = shared.server.tasks.kept() else { return };
-        let (revision, bytes) = (call.context.revision, call.arguments.get().len());
-        let (asking, events, cancellation) =
-            (call.context.asking.clone(), call.context.events.clone(), call.context.cancellation.clone());
+        let revision = call.context.revision;
+        let bytes = call.arguments.get().len();
+        let asking = call.context.asking.clone();
+        let events = call.context.events.clone();
+        let cancellation = call.context.cancellation.clone();
         let work = async {
             let origin = call.tool;
             let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call).await;
             shared.keep_resources(catalog.origin(origin), &result).await;
-            let (mut out, identity) = (Vec::new(), &shared.server.identity);
+            let mut out = Vec::new();
+            let identity = &shared.server.identity;
             match asking.ending() {
                 None => push_result(&mut out, &result, revision.features(), identity),
                 Some(Ok(required)) => required.push(&mut out, identity),
@@ -261,7 +264,8 @@ impl RunningTask<'_> {
     async fn keep(&self, outcome: Outcome) {
         let (status, body, message) = self.ended(outcome);
         let change = |status, body: &str, message: &str| {
-            let (body, message) = (body.to_owned(), message.to_owned());
+            let body = body.to_owned();
+            let message = message.to_owned();
             self.store.change(&self.id, TaskChange::Ends { status, body, message })
         };
         loop {
@@ -283,7 +287,8 @@ impl RunningTask<'_> {
         let failed = |error: &RpcError| (TaskStatus::Failed, TaskBody::of_error(error), error.message.to_string());
         match outcome {
             Ok((result, _)) if result.len() > self.options.result_bytes_max => {
-                let (bytes, most) = (result.len(), self.options.result_bytes_max);
+                let bytes = result.len();
+                let most = self.options.result_bytes_max;
                 let text = format!("The result of the task has {bytes} bytes, and at most {most} are kept");
                 failed(&RpcError::new(ErrorCode::Internal, text))
             }

@@ -72,7 +72,8 @@ impl<H: Host> Shared<H> {
     /// Tells a new subscription of the tasks that it watches, as they are now: they may have ended
     /// before it began.
     pub(super) fn tell_tasks_at_first(self: &Arc<Self>, id: &RequestId, tasks: Vec<String>) {
-        let (shared, id) = (Arc::clone(self), id.clone());
+        let shared = Arc::clone(self);
+        let id = id.clone();
         self.executor.run(Box::pin(async move {
             let Some((store, options)) = shared.server.tasks.kept() else { return };
             for task in tasks {

@@ -62,7 +62,9 @@ impl<H: Host> Shared<H> {
     /// Answers with the task as it is now.
     pub(super) fn get_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
-        let (shared, store, id) = (Arc::clone(self), Arc::clone(store), exchange.id().clone());
+        let shared = Arc::clone(self);
+        let store = Arc::clone(store);
+        let id = exchange.id().clone();
         let modern = exchange.peer.revision.is_modern();
         self.answer_later(exchange, async move {
             let task = store.find(shared.caller.name(), &task).await.map_err(away)?.ok_or_else(unknown)?;
@@ -86,7 +88,9 @@ impl<H: Host> Shared<H> {
         if bytes > ANSWERS_BYTES_MAX {
             return Err(RpcError::params(format!("params.inputResponses has more than {ANSWERS_BYTES_MAX} bytes")));
         }
-        let (shared, store, id) = (Arc::clone(self), Arc::clone(store), exchange.id().clone());
+        let shared = Arc::clone(self);
+        let store = Arc::clone(store);
+        let id = exchange.id().clone();
         self.answer_later(exchange, async move {
             let known = store.answer(shared.caller.name(), &task, answers).await.map_err(away)?;
             if known { Ok(shared.task_frame(&id, true, |_| {})) } else { Err(unknown()) }
@@ -97,7 +101,9 @@ impl<H: Host> Shared<H> {
     /// Cancels a task.
     pub(super) fn cancel_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
-        let (shared, store, id) = (Arc::clone(self), Arc::clone(store), exchange.id().clone());
+        let shared = Arc::clone(self);
+        let store = Arc::clone(store);
+        let id = exchange.id().clone();
         let modern = exchange.peer.revision.is_modern();
         self.answer_later(exchange, async move {
             let cancelled = store.cancel(shared.caller.name(), &task).await.map_err(away)?;
@@ -124,7 +130,10 @@ impl<H: Host> Shared<H> {
             Some(cursor) => page_after(cursor)?,
         };
         let (store, options) = self.server.tasks.kept().ok_or_else(unknown)?;
-        let (shared, store, options, id) = (Arc::clone(self), Arc::clone(store), *options, exchange.id().clone());
+        let shared = Arc::clone(self);
+        let store = Arc::clone(store);
+        let options = *options;
+        let id = exchange.id().clone();
         let most = self.server.options.page_size.max(1);
         self.answer_later(exchange, async move {
             let mut tasks = store.list(shared.caller.name(), after, most.saturating_add(1)).await.map_err(away)?;
@@ -153,8 +162,10 @@ impl<H: Host> Shared<H> {
     /// the task asks (2025-11-25, "Input Required Status").
     pub(super) fn task_result(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
         let (store, _, task) = self.task_asked(exchange)?;
-        let (cancellation, outbox) = (Cancellation::new(), Arc::clone(exchange.reply.outbox()));
-        let (id, reply) = (exchange.id(), exchange.reply);
+        let cancellation = Cancellation::new();
+        let outbox = Arc::clone(exchange.reply.outbox());
+        let id = exchange.id();
+        let reply = exchange.reply;
         let sequence = {
             let mut state = self.state();
             let most = self.server.options.pending_calls_max.max(1);
@@ -174,7 +185,8 @@ impl<H: Host> Shared<H> {
             state.sequence
         };
         let permit = CallPermit::waiting(self, id, sequence, reply);
-        let (shared, store) = (Arc::clone(self), Arc::clone(store));
+        let shared = Arc::clone(self);
+        let store = Arc::clone(store);
         self.executor.run(Box::pin(async move {
             let work = shared.ended(&store, &task, &outbox, &cancellation);
             let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));

@@ -85,7 +85,8 @@ impl<H: Host> Lease for SessionExchange<H> {
 
 impl<H: Host> SessionExchange<H> {
     fn answering(mailbox: &Arc<Mailbox>, session: SessionUse<H>, guard: QuotaGuard) -> Self {
-        let (validity, kind) = (CredentialValidity::default(), StreamKind::Answer(None));
+        let validity = CredentialValidity::default();
+        let kind = StreamKind::Answer(None);
         Self { mailbox: Arc::clone(mailbox), validity, _opened: None, kind, session, guard: Some(guard) }
     }
 }
@@ -148,7 +149,8 @@ pub(super) async fn listen<H: Host>(
     if service.is_ending() {
         session.outbox.end();
     }
-    let (kind, lease) = (StreamKind::Session, SessionExchange::answering(&mailbox, session, guard));
+    let kind = StreamKind::Session;
+    let lease = SessionExchange::answering(&mailbox, session, guard);
     let lease = SessionExchange { validity, _opened: opened, kind, ..lease };
     // Who gives up while this waits drops the stream, and with it all that belongs to it.
     let stream = EventStream::new(mailbox, None, &service.limits, Box::new(lease));
@@ -240,7 +242,9 @@ fn open<H: Host>(
 /// A connection that shares its session with other replicas.
 fn shared<H: Host>(exchange: &Arc<Exchange>, connection: Connection<H>, key: &str, caller: &Caller) -> Connection<H> {
     let address = exchange.address(connection.number());
-    let (exchange, session, caller) = (Arc::clone(exchange), key.to_owned(), caller.shared_name());
+    let exchange = Arc::clone(exchange);
+    let session = key.to_owned();
+    let caller = caller.shared_name();
     connection.sharing(&address, key, Arc::new(SessionElsewhere { exchange, session, caller }))
 }
 
@@ -335,7 +339,9 @@ struct OpenStream {
 
 impl OpenStream {
     fn new(exchange: &Arc<Exchange>, session: &str, caller: &Caller) -> Self {
-        let (session, caller, name) = (session.to_owned(), caller.shared_name(), exchange.stream_name());
+        let session = session.to_owned();
+        let caller = caller.shared_name();
+        let name = exchange.stream_name();
         Self { exchange: Arc::clone(exchange), session, caller, name }
     }
 

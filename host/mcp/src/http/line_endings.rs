@@ -205,7 +205,8 @@ mod tests {
     /// The request as it arrives, the same whole and byte by byte.
     fn arrives(text: &str) -> String {
         let in_pieces = |piece_bytes: usize| {
-            let (mut lines, mut bytes) = (LineScanner::new(), text.as_bytes().to_vec());
+            let mut lines = LineScanner::new();
+            let mut bytes = text.as_bytes().to_vec();
             bytes.chunks_mut(piece_bytes).for_each(|piece| {
                 let _ = lines.look(piece);
             });

@@ -174,7 +174,8 @@ pub(super) async fn take<H: Host>(
                     let incomer = AcceptedConnection { stream, addresses, certificate: listener.certificate.clone() };
                     if connections.enter() {
                         let watch = ConnectionWatch::new(&connections);
-                        let (service, protocol) = (Arc::clone(&service), Arc::clone(&protocol));
+                        let service = Arc::clone(&service);
+                        let protocol = Arc::clone(&protocol);
                         open.spawn(incomer.converse(watch, service, protocol, ends.clone()));
                     } else {
                         service.traffic.count_turned_away();
@@ -238,11 +239,13 @@ impl AcceptedConnection {
         };
         let io = TokioIo::new(StrictLines::new(WatchedStream { inner: stream, watch: Arc::clone(&watch) }));
         let asked = {
-            let (watch, service) = (Arc::clone(&watch), Arc::clone(&service));
+            let watch = Arc::clone(&watch);
+            let service = Arc::clone(&service);
             service_fn(move |request: http::Request<Incoming>| {
                 let multiplexed = request.version() == Version::HTTP_2;
                 let mut open = watch.begin(multiplexed);
-                let (local, peer) = (addresses.map(|ends| ends.local), addresses.map(|ends| ends.peer));
+                let local = addresses.map(|ends| ends.local);
+                let peer = addresses.map(|ends| ends.peer);
                 let came = Arrival { local, peer, connection: (!multiplexed).then(|| Arc::as_ptr(&watch).addr()) };
                 let service = Arc::clone(&service);
                 async move {

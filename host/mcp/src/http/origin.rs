@@ -218,7 +218,9 @@ mod tests {
 
     #[test]
     fn a_server_goes_by_its_own_address_and_by_the_names_it_was_given() {
-        let (ok, bad, wrong) = (Ok(()), Err(StatusCode::BAD_REQUEST), Err(StatusCode::FORBIDDEN));
+        let ok = Ok(());
+        let bad = Err(StatusCode::BAD_REQUEST);
+        let wrong = Err(StatusCode::FORBIDDEN);
         let plain = OriginPolicy::default();
         let named = OriginPolicy::default().host("tools.example.com").unwrap().host("10.0.0.9:8443").unwrap();
         for (origin_policy, local, host, expected) in [
@@ -256,7 +258,8 @@ mod tests {
 
     #[test]
     fn only_pages_of_the_server_itself_and_of_listed_origins_may_ask() {
-        let (ok, wrong) = (Ok(()), Err(StatusCode::FORBIDDEN));
+        let ok = Ok(());
+        let wrong = Err(StatusCode::FORBIDDEN);
         let plain = OriginPolicy::default();
         let listed = OriginPolicy::default().origin("https://app.example.com").unwrap();
         for (origin_policy, origin, expected) in [

@@ -251,7 +251,8 @@ mod tests {
     #[test]
     fn one_owner_has_its_share_and_leaves_the_rest_to_others() {
         let places = Quota::new(10, 4);
-        let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let one = peer("192.0.2.1");
+        let other = peer("192.0.2.2");
         let held: Vec<QuotaGuard> = (0..4).map(|_| places.take(&one).ok().unwrap()).collect();
         assert_eq!(places.take(&one).err(), Some(QuotaError::Share));
         let lone_requests: Vec<QuotaGuard> = (0..4).map(|_| places.take(&other).ok().unwrap()).collect();

@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_stream_that_broke_goes_on_where_it_is_taken_up() {
-        let (streams, mailbox) = (AnswerStreams::new(None), mailbox());
+        let streams = AnswerStreams::new(None);
+        let mailbox = mailbox();
         let id = streams.begin(&mailbox);
         assert_eq!((&*id, &*streams.session_id()), ("answer.1", "session.2"));
         let reader = mailbox.reader();
@@ -161,8 +162,11 @@ mod tests {
 
     #[test]
     fn a_stream_is_kept_for_a_time_once_it_broke() {
-        let (streams, open, broken) = (AnswerStreams::new(Some("ab.7".to_owned())), mailbox(), mailbox());
-        let (first, second) = (streams.begin(&open), streams.begin(&broken));
+        let streams = AnswerStreams::new(Some("ab.7".to_owned()));
+        let open = mailbox();
+        let broken = mailbox();
+        let first = streams.begin(&open);
+        let second = streams.begin(&broken);
         assert_eq!((&*first, &*second), ("answer.ab.7.1", "answer.ab.7.2"));
         streams.broke(&second, broken.reader(), None);
         streams.sweep(Duration::from_secs(60));

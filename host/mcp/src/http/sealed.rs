@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn an_id_is_opened_by_any_replica_for_its_caller_alone() {
         let bytes = [7; crate::STATE_KEY_BYTES_MIN];
-        let (one, two) = (StateKey::of(&bytes).unwrap(), StateKey::of(&bytes).unwrap());
+        let one = StateKey::of(&bytes).unwrap();
+        let two = StateKey::of(&bytes).unwrap();
         let ann = Caller::new("ann", ["b", "a"]);
         let id = SealedSession::new(&ann, &peer("client"), HOUR).seal(&one).unwrap();
         let opened = SealedSession::open(&two, &id, &Caller::new("ann", ["a", "b"])).unwrap();
@@ -153,7 +154,8 @@ mod tests {
 
     #[test]
     fn an_id_expires_and_a_changed_one_is_none() {
-        let (key, ann) = (StateKey::random(), Caller::new("ann", []));
+        let key = StateKey::random();
+        let ann = Caller::new("ann", []);
         let over = SealedSession::new(&ann, &peer("client"), Duration::ZERO).seal(&key).unwrap();
         assert!(SealedSession::open(&key, &over, &ann).is_none());
         let id = SealedSession::new(&ann, &peer("client"), HOUR).seal(&key).unwrap();

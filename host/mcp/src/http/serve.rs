@@ -193,8 +193,9 @@ pub async fn serve<H: Host>(
 
 /// Reports the load while it serves.
 fn report_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
-    let (service, connections, traffic) =
-        (Arc::downgrade(service), Arc::downgrade(connections), Arc::clone(&service.traffic));
+    let traffic = Arc::clone(&service.traffic);
+    let service = Arc::downgrade(service);
+    let connections = Arc::downgrade(connections);
     traffic.set_load_source(move || {
         let (Some(service), Some(connections)) = (service.upgrade(), connections.upgrade()) else {
             return Load::default();

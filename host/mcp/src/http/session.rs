@@ -201,7 +201,8 @@ impl<H: Host> Session<H> {
         caller: Caller,
         time: Duration,
     ) -> Arc<Self> {
-        let (used, uses) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let used = AtomicU64::new(0);
+        let uses = AtomicUsize::new(0);
         let answers = AnswerStreams::new(connection.address());
         Arc::new(Self { connection, driving, outbox, answers, caller, began: Instant::now(), time, used, uses })
     }
@@ -535,7 +536,8 @@ mod tests {
 
     #[test]
     fn a_change_is_told_once_whoever_kept_it() {
-        let (outbox, own) = (SessionOutbox::default(), stream());
+        let outbox = SessionOutbox::default();
+        let own = stream();
         drop(outbox.open(&own, Some("a.1")));
         outbox.adopt("a.0", kept(Some(1)));
         assert_eq!(read(&own), (0, false), "it was for an earlier stream");
@@ -547,13 +549,15 @@ mod tests {
         outbox.announce(vec![NEWS.to_vec()], Some(1));
         assert_eq!(read(&own), (2, false), "a list that comes back is another change");
 
-        let (outbox, own) = (SessionOutbox::default(), stream());
+        let outbox = SessionOutbox::default();
+        let own = stream();
         drop(outbox.open(&own, Some("a.1")));
         outbox.announce(vec![NEWS.to_vec()], Some(1));
         outbox.adopt("a.1", kept(Some(1)));
         assert_eq!(read(&own), (1, false), "this replica was the first");
 
-        let (outbox, own) = (SessionOutbox::default(), stream());
+        let outbox = SessionOutbox::default();
+        let own = stream();
         drop(outbox.open(&own, Some("a.1")));
         outbox.adopt("a.1", KeptFrames { frames: Vec::new(), told: Some(1) });
         outbox.announce(vec![NEWS.to_vec()], Some(1));
@@ -562,7 +566,8 @@ mod tests {
 
     #[test]
     fn without_replicas_each_change_is_told() {
-        let (outbox, own) = (SessionOutbox::default(), stream());
+        let outbox = SessionOutbox::default();
+        let own = stream();
         outbox.announce(vec![NEWS.to_vec()], None);
         outbox.announce(vec![NEWS.to_vec()], None);
         drop(outbox.open(&own, None));

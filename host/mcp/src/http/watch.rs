@@ -274,7 +274,8 @@ pub(super) async fn drive(
     limits: &HttpLimits,
     ends: impl Future<Output = ()>,
 ) {
-    let (mut served, mut ends) = (pin!(served), pin!(ends));
+    let mut served = pin!(served);
+    let mut ends = pin!(ends);
     let mut timer = pin!(sleep_until(watch.deadline(limits)));
     let mut finishing = false;
     poll_fn(|context| {

@@ -129,7 +129,8 @@ fn decode_base64(text: &str) -> Vec<u8> {
     };
     assert_eq!(text.len() % 4, 0);
     let mut out = Vec::new();
-    let (mut bits, mut held) = (0_u32, 0);
+    let mut bits = 0_u32;
+    let mut held = 0;
     for byte in text.trim_end_matches('=').bytes() {
         bits = (bits << 6) | u32::from(value(byte));
         held += 6;

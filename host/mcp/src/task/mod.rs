@@ -153,9 +153,11 @@ mod tests {
     #[test]
     fn each_era_decides_by_its_own_words() {
         let wish = Some(TaskParam { ttl: None });
-        let (declared, not) = (Capabilities::with_tasks(), Capabilities::default());
-        let (after, modern, legacy) =
-            (TaskPlan::After(Duration::from_secs(2)), Revision::V2026_07_28, Revision::V2025_11_25);
+        let declared = Capabilities::with_tasks();
+        let not = Capabilities::default();
+        let after = TaskPlan::After(Duration::from_secs(2));
+        let modern = Revision::V2026_07_28;
+        let legacy = Revision::V2025_11_25;
         for (plan, wish, revision, capabilities, expected) in [
             (TaskPlan::Never, None, modern, declared, Ok(None)),
             (TaskPlan::Never, wish, modern, declared, Ok(None)),
@@ -180,7 +182,8 @@ mod tests {
 
     #[test]
     fn names_are_long_and_never_the_same() {
-        let (one, other) = (new_id().unwrap(), new_id().unwrap());
+        let one = new_id().unwrap();
+        let other = new_id().unwrap();
         assert!(one.len() == 32 && one != other, "{one} {other}");
     }
 }

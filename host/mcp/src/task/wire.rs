@@ -59,10 +59,14 @@ fn push_members(
 
 /// A time as RFC 3339 writes it, in UTC.
 fn timestamp(since_1970_ms: u64) -> String {
-    let (days, of_day) = (since_1970_ms / DAY_MS, since_1970_ms % DAY_MS);
-    let (seconds, millis) = (of_day / 1_000, of_day % 1_000);
+    let days = since_1970_ms / DAY_MS;
+    let of_day = since_1970_ms % DAY_MS;
+    let seconds = of_day / 1_000;
+    let millis = of_day % 1_000;
     let (year, month, day) = civil(days);
-    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let hour = seconds / 3_600;
+    let minute = seconds / 60 % 60;
+    let second = seconds % 60;
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
@@ -70,7 +74,8 @@ fn timestamp(since_1970_ms: u64) -> String {
 const fn civil(days: u64) -> (u64, u64, u64) {
     // Years begin in March, so that the odd day is the last one. An era has 400 years.
     let shifted = days.saturating_add(719_468);
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;

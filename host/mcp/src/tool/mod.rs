@@ -55,7 +55,8 @@ impl Tool {
     /// Every problem found, not only the first.
     pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
         Self::of(definition, bounds, |definition| {
-            let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
+            let input = &definition.input_schema;
+            let output = definition.output_schema.as_ref();
             Schemas::compile(input, output, &bounds.schemas).map(|schemas| Some(Box::new(schemas)))
         })
     }
@@ -74,7 +75,8 @@ impl Tool {
         found: Vec<DefinitionProblem>,
     ) -> Result<Self, Vec<DefinitionProblem>> {
         Self::of(definition, bounds, |definition| {
-            let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
+            let input = &definition.input_schema;
+            let output = definition.output_schema.as_ref();
             // Whoever found nothing may have looked at something else.
             let found = if found.is_empty() { Schemas::look_at(input, output, &bounds.schemas) } else { found };
             if found.is_empty() { Ok(None) } else { Err(found) }

@@ -79,7 +79,9 @@ impl Place<'_> {
 
     /// As people read it; of a very long one, its end.
     fn written(&self) -> String {
-        let (mut names, mut bytes, mut place) = (Vec::new(), 0, Some(self));
+        let mut names = Vec::new();
+        let mut bytes = 0;
+        let mut place = Some(self);
         while let Some(here) = place.filter(|_| bytes <= PLACE_BYTES_MAX) {
             bytes += here.name.len() + 1;
             names.push(here.name);

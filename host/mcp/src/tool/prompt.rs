@@ -86,7 +86,8 @@ impl Prompt {
             .map_err(|_| RpcError::params("params.arguments must be an object"))?;
         for (name, value) in &given {
             if self.argument(name).is_none() {
-                let (prompt, name) = (&self.name, echo(name));
+                let prompt = &self.name;
+                let name = echo(name);
                 return Err(RpcError::params(format!("Unknown argument of the prompt {prompt}: {name}")));
             }
             if !value.is_string() {

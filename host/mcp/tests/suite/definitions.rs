@@ -272,7 +272,8 @@ fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
     let bounds = DefinitionBounds::default();
     let problems = |definition: &ToolDefinition| {
         let here = Tool::compile(definition.clone(), &bounds).unwrap_err();
-        let (input, output) = (&definition.input_schema, definition.output_schema.as_ref());
+        let input = &definition.input_schema;
+        let output = definition.output_schema.as_ref();
         let found = Schemas::compile(input, output, &bounds.schemas).unwrap_err();
         let elsewhere = Tool::checked_elsewhere(definition.clone(), &bounds, found).unwrap_err();
         assert_eq!(here, elsewhere);

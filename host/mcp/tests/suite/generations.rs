@@ -178,7 +178,8 @@ fn every_request_of_every_method_looks_at_one_catalog() {
         | Method::ListSkills
         | Method::GetSkill => 1,
     };
-    let (modern, legacy) = (Client::new(), Client::new());
+    let modern = Client::new();
+    let legacy = Client::new();
     // Nothing here runs as a task.
     for method in Method::ALL.into_iter().filter(|method| !method.name().starts_with("tasks/")) {
         let legacy_only = [Method::Initialize, Method::Ping, Method::SetLevel, Method::Subscribe, Method::Unsubscribe];

@@ -78,7 +78,8 @@ impl TestHost {
     /// Shows every caller these tools alone from now on. Returns the catalogs before and after.
     pub fn show_only(&self, names: &[&str]) -> (Arc<TestCatalog>, Arc<TestCatalog>) {
         let mut catalog = self.catalog.lock().unwrap();
-        let (shared, before) = (Arc::clone(&catalog.shared), Arc::clone(&catalog));
+        let shared = Arc::clone(&catalog.shared);
+        let before = Arc::clone(&catalog);
         let tools = list(2, definitions());
         let named = |place: usize| names.contains(&tools.tools()[place].definition().name.as_str());
         let view = Some(Arc::new(tools.part(named)));

@@ -26,7 +26,9 @@ fn names(page: &Value) -> Vec<String> {
 }
 
 fn walk(client: &Client) -> (Vec<String>, usize) {
-    let (mut all, mut pages, mut cursor) = (Vec::new(), 0, None);
+    let mut all = Vec::new();
+    let mut pages = 0;
+    let mut cursor = None;
     loop {
         let page = page(client, cursor.as_deref());
         all.extend(names(&page));

@@ -61,7 +61,8 @@ impl Process {
         let (_, server, shared, begun) = server(options);
         let shutdown = Shutdown::new().unwrap();
         let serving = std::thread::spawn({
-            let (server, shutdown) = (Arc::clone(&server), shutdown.clone());
+            let server = Arc::clone(&server);
+            let shutdown = shutdown.clone();
             move || serve(&server, stdio, RUNTIME.handle().clone(), &shutdown)
         });
         Self { server, shared, begun, shutdown, serving }
@@ -217,7 +218,8 @@ fn a_client_that_never_reads_is_no_longer_read_and_loses_nothing() {
     input.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
 
     // Writes whole lines until the server has stopped reading and the buffers between are full.
-    let (mut sent, mut rest) = (0, Vec::new());
+    let mut sent = 0;
+    let mut rest = Vec::new();
     while rest.is_empty() {
         let line = format!("{}\n", call(sent, "big", &format!(r#"{{"bytes":{RESULT_BYTES}}}"#))).into_bytes();
         let mut written = 0;

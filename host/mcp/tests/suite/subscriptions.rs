@@ -65,7 +65,9 @@ fn only_clients_of_revisions_that_see_a_difference_hear_of_it() {
         tools[0].description = description.into();
         list(1, tools)
     };
-    let (plain, titled, described) = (tools(None, "A"), tools(Some("T"), "A"), tools(None, "B"));
+    let plain = tools(None, "A");
+    let titled = tools(Some("T"), "A");
+    let described = tools(None, "B");
     // 2025-03-26 has no titles of its own, and carries them among the annotations.
     for (revision, sees_titles) in [("2024-11-05", false), ("2025-03-26", true), ("2025-06-18", true)] {
         let client = Client::legacy(revision);

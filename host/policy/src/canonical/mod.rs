@@ -201,7 +201,8 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let limits = (tool.limits() != component.limits()).then(|| table(tool.limits()));
     let grants = grants::form(tool.grants());
     let grants = (grants != *granted).then_some(grants);
-    let (title, description) = (tool.title().map(str::to_owned), tool.description().map(str::to_owned));
+    let title = tool.title().map(str::to_owned);
+    let description = tool.description().map(str::to_owned);
     let hints: BTreeMap<_, _> = tool.hints().said().into_iter().collect();
     let program = tool.program().map(|program| program.canonical());
     let approval = (tool.approval() != component.approval()).then(|| confirmed(tool.approval()));
@@ -214,8 +215,12 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
 }
 
 fn resource(rule: &ResourceRule) -> Resource<'_> {
-    let (tool, name, title) = (rule.tool(), rule.name(), rule.title());
-    let (description, mime_type, values) = (rule.description(), rule.mime_type(), rule.values());
+    let tool = rule.tool();
+    let name = rule.name();
+    let title = rule.title();
+    let description = rule.description();
+    let mime_type = rule.mime_type();
+    let values = rule.values();
     let argument = (!rule.is_read_by_host()).then(|| rule.argument());
     let keyvalue = rule.entries().map(|entries| Entries { bucket: &entries.bucket, key: entries.key.as_deref() });
     let files = rule.files().map(|files| Files {

@@ -275,7 +275,8 @@ fn extend(rules: &mut Array, more: &Array) {
         let (comment, end) = behind.rfind('\n').map_or(("", behind.as_str()), |at| behind.split_at(at));
         rule.decor_mut().set_prefix(format!("{comment}{indent}"));
         rule.decor_mut().set_suffix("");
-        let (is_own_line, end) = (own_line.is_some(), end.to_owned());
+        let is_own_line = own_line.is_some();
+        let end = end.to_owned();
         rules.push_formatted(rule);
         rules.set_trailing_comma(is_own_line);
         rules.set_trailing(end);

@@ -137,7 +137,8 @@ impl Grants {
         let tcp = capability == Capability::Tcp;
         let name = match host {
             Host::Addr(address) => {
-                let (address, none) = (SocketAddr::new(*address, port), Resolved::default());
+                let address = SocketAddr::new(*address, port);
+                let none = Resolved::default();
                 let permit = if tcp { network.tcp(address, &none) } else { network.udp(address, &none) };
                 return permit.map(|permit| permit.rule().clone());
             }

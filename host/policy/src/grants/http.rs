@@ -285,7 +285,8 @@ impl HttpRule {
             Some(text) => port(text).ok_or_else(|| RuleError::Port(text.to_owned()))?,
             None => scheme.default_port(),
         };
-        let (host, path) = (HostPattern::parse(host)?, PathPattern::parse(path)?);
+        let host = HostPattern::parse(host)?;
+        let path = PathPattern::parse(path)?;
         Ok(Self { methods, scheme, host, port, path, rule: RuleRef::new(text.trim(), span) })
     }
 
@@ -368,7 +369,8 @@ impl HttpAsk {
         }
         let path = path::normal(path);
         let path = NormalPath { text: path.text.into_owned().into(), ambiguous: path.ambiguous };
-        let (method, methods) = (method.to_owned(), MethodSet::of(method));
+        let methods = MethodSet::of(method);
+        let method = method.to_owned();
         Ok(Self(Arc::new(Parts { method, methods, scheme, host, port, path, query: query.map(str::to_owned) })))
     }
 

@@ -145,7 +145,8 @@ impl PathPattern {
 
     /// True if some path may match both, or if it cannot tell.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        let (mine, others) = (self.segments.len(), other.segments.len());
+        let mine = self.segments.len();
+        let others = other.segments.len();
         let lengths_fit = match (self.rest, other.rest) {
             (true, true) => true,
             (false, false) => mine == others,

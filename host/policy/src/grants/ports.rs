@@ -19,7 +19,8 @@ impl PortRange {
     pub(crate) fn parse(text: &str) -> Result<Self, RuleError> {
         let wrong = || RuleError::Port(text.to_owned());
         let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let (first, last) = (port(first).ok_or_else(wrong)?, port(last).ok_or_else(wrong)?);
+        let first = port(first).ok_or_else(wrong)?;
+        let last = port(last).ok_or_else(wrong)?;
         if last < first { Err(wrong()) } else { Ok(Self { first, last }) }
     }
 

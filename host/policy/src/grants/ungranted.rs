@@ -169,7 +169,8 @@ impl Grants {
         }
         let rule = SocketRule::parse(&format!("{host}:{port}"), 0..0).ok().filter(|rule| rule.matches_name(host))?;
         let private = self.offered(host, port)?;
-        let (asked, section) = (format!("{} {host}:{port}", capability.name()), self.subject().section("network"));
+        let asked = format!("{} {host}:{port}", capability.name());
+        let section = self.subject().section("network");
         Some(Askable { capability, asked, section, http: None, socket: Some(rule), private })
     }
 

@@ -161,7 +161,8 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<AppRule> {
     let title = section.get("title").and_then(|entry| texts::line(&entry, "apps::text", problems));
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "apps::text", problems));
     let meta = read_meta(&section, problems);
-    let (uri, span) = (uri.ok()?.to_owned(), entry.key_span.clone());
+    let uri = uri.ok()?.to_owned();
+    let span = entry.key_span.clone();
     // It is wrong, there, or not wanted.
     let file = file.map_or(Some(None), |file| file.map(Some))?;
     Some(AppRule { uri, span, file, file_bytes_max, title, description, meta })

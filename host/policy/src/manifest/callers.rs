@@ -232,7 +232,8 @@ impl Callers {
         let named = |callers: &'c Self| -> BTreeMap<&'c str, Canonical> {
             callers.rules().iter().map(|rule| (rule.name.as_str(), rule.canonical())).collect()
         };
-        let (here, there) = (named(self), named(other));
+        let here = named(self);
+        let there = named(other);
         let changed = here.iter().filter(|(name, rule)| there.get(*name) != Some(rule)).map(|(name, _)| *name);
         let mut names: Vec<&str> =
             changed.chain(there.keys().copied().filter(|name| !here.contains_key(name))).collect();
@@ -378,7 +379,8 @@ impl ToolPattern {
         Some(match meant {
             Some(name) => problem.hint(format!("did you mean \"{name}\"?")),
             None => {
-                let (one, all) = (what.to_ascii_uppercase(), kind.holder().to_ascii_uppercase());
+                let one = what.to_ascii_uppercase();
+                let all = kind.holder().to_ascii_uppercase();
                 problem.hint(format!(
                     "write a {what}'s name as `toolcell list` shows it, \"{all}/{one}\", \"{all}/*\" or \"*\""
                 ))
@@ -531,10 +533,8 @@ mod tests {
                 ("there is no tool \"zzz\"", Some(named)),
             ]
         );
-        let (b, also_b) = (
-            "[callers.b]\ntools = ['now', 'wx/*']\nrate = '60/min'\n",
-            "[callers.b]\n\nrate = '60/min'\ntools = ['wx/*', 'now', 'now']\n",
-        );
+        let b = "[callers.b]\ntools = ['now', 'wx/*']\nrate = '60/min'\n";
+        let also_b = "[callers.b]\n\nrate = '60/min'\ntools = ['wx/*', 'now', 'now']\n";
         assert_eq!(callers(b).canonical(), callers(also_b).canonical());
         assert_eq!(callers(b).differing(&callers(also_b)), [""; 0]);
         assert_eq!(callers(b).differing(&one), ["a", "b"]);

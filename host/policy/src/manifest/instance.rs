@@ -88,7 +88,8 @@ pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> (InstanceP
         Some(true) => {
             refuse_prewarm(section, problems);
             warn_of_unreachable_idle(section, idle, lifetime, problems);
-            let (idle, lifetime) = (Duration::from_millis(idle), Duration::from_millis(lifetime));
+            let idle = Duration::from_millis(idle);
+            let lifetime = Duration::from_millis(lifetime);
             (InstancePolicy::PerCaller { idle, lifetime }, 0)
         }
     }
@@ -136,7 +137,8 @@ fn warn_of_unreachable_idle(section: &Section<'_>, idle: u64, lifetime: u64, pro
     if idle <= lifetime {
         return;
     }
-    let (idle, lifetime) = (INSTANCE_IDLE.show(idle), INSTANCE_LIFETIME.show(lifetime));
+    let idle = INSTANCE_IDLE.show(idle);
+    let lifetime = INSTANCE_LIFETIME.show(lifetime);
     let message = format!("instance_idle of {idle} can never be reached: instance_lifetime is {lifetime}");
     problems.add(
         Diagnostic::warning("limits::unreachable", message)

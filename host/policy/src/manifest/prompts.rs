@@ -133,7 +133,10 @@ impl PromptText {
         if text.trim().is_empty() {
             return Err(PromptTextError::Empty);
         }
-        let (mut parts, mut plain, mut used, mut rest) = (Vec::new(), String::new(), BTreeSet::new(), text);
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut used = BTreeSet::new();
+        let mut rest = text;
         while let Some(at) = rest.find('{') {
             let (before, from) = rest.split_at(at);
             plain.push_str(before);
@@ -327,7 +330,8 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<PromptRule> {
     let title = section.get("title").and_then(|entry| texts::line(&entry, "prompts::text", problems));
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "prompts::text", problems));
     let icons = section.get("icons").and_then(|entry| icons::read(&entry, problems)).unwrap_or_default();
-    let (name, span) = (entry.key.to_owned(), entry.key_span.clone());
+    let name = entry.key.to_owned();
+    let span = entry.key_span.clone();
     Some(PromptRule { name, span, title, description, icons, source: source?, arguments })
 }
 
@@ -368,7 +372,8 @@ fn read_argument(entry: &Entry<'_>, problems: &mut Problems) -> Option<ArgumentR
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "prompts::text", problems));
     let required = section.get("required").and_then(|entry| entry.boolean(problems)).unwrap_or_default();
     let values = section.get("values").map(|entry| read_values(&entry, problems)).unwrap_or_default();
-    let (name, span) = (entry.key.to_owned(), entry.key_span.clone());
+    let name = entry.key.to_owned();
+    let span = entry.key_span.clone();
     Some(ArgumentRule { name, span, title, description, required, values })
 }
 

@@ -84,7 +84,8 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
     }
     let section = entry.table(&REGISTRY, problems)?;
     let flag = |key: &str, problems: &mut Problems| section.get(key).and_then(|entry| entry.boolean(problems));
-    let (private, plain_http) = (flag("private", problems), flag("plain_http", problems));
+    let private = flag("private", problems);
+    let plain_http = flag("plain_http", problems);
     let authorities = section.get("authorities").and_then(|entry| paths::host_path(&entry, problems));
     let mirror = section.get("mirror").and_then(|entry| read_mirror(&entry, problems));
     let user = section.get("user").and_then(|entry| texts::line(&entry, "registries::user", problems));

@@ -101,7 +101,8 @@ impl UriTemplate {
         if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(in_scheme) {
             return Err("must begin with a scheme, such as note:");
         }
-        let (mut parts, mut rest) = (Vec::new(), text);
+        let mut parts = Vec::new();
+        let mut rest = text;
         while !rest.is_empty() {
             let (part, after) = Part::first_of(rest)?;
             parts.push(part);
@@ -398,7 +399,8 @@ fn read_one(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems) -> Opti
             .add(problem.hint("write an address such as \"note:///index\", or a template such as \"note:///{name}\""));
     });
     let section = entry.table(&RESOURCE, problems)?;
-    let (is_folder, is_state) = (section.get("mount").is_some(), section.get("keyvalue").is_some());
+    let is_folder = section.get("mount").is_some();
+    let is_state = section.get("keyvalue").is_some();
     let files = is_folder.then(|| read_files(entry, (&section, grants), uri.as_ref().ok(), problems));
     let entries = is_state.then(|| read_entries(entry, (&section, grants), uri.as_ref().ok(), problems));
     if !is_folder {
@@ -417,10 +419,12 @@ fn read_one(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems) -> Opti
         None => ARGUMENT.to_owned(),
     };
     let mut line = |key: &str| section.get(key).and_then(|entry| texts::line(&entry, "resources::text", problems));
-    let (name, title) = (line("name"), line("title"));
+    let name = line("name");
+    let title = line("title");
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "resources::text", problems));
     let mime_type = section.get("mime_type").and_then(|entry| read_mime_type(&entry, problems));
-    let (uri, span) = (uri.ok()?, entry.key_span.clone());
+    let uri = uri.ok()?;
+    let span = entry.key_span.clone();
     let values = section.get("values").map(|entry| read_variables(&entry, &uri, problems)).unwrap_or_default();
     // Each is wrong, there, or not wanted.
     let tool = tool.map_or(Some(None), |tool| tool.map(Some))?;
@@ -525,7 +529,8 @@ fn read_files(
 ) -> Option<MountFiles> {
     refuse_keys(section, &["argument"], "with mount", problems);
     let mut number = |spec: &'static Spec| section.number(spec, problems).unwrap_or(spec.default);
-    let (file_bytes_max, files_max) = (number(&FILE_SIZE), number(&FILES_LISTED));
+    let file_bytes_max = number(&FILE_SIZE);
+    let files_max = number(&FILES_LISTED);
     let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
     if uri.is_some_and(|uri| uri.folder().is_none()) {
         let message = format!("the address {:?} has no place for the path of a file of the mount", entry.key);

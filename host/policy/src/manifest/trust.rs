@@ -181,7 +181,8 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<TrustPolicy> {
     let signed_by = found.into_iter().collect::<Option<Vec<_>>>()?;
     // It is wrong, there, or not wanted.
     let root = root.map_or(Some(None), |root| root.map(Some))?;
-    let (prefix, span) = (entry.key.to_owned(), entry.key_span.clone());
+    let prefix = entry.key.to_owned();
+    let span = entry.key_span.clone();
     is_known.then_some(TrustPolicy { prefix, span, signed_by, require: require?, root })
 }
 

@@ -130,7 +130,8 @@ impl<'a> Arguments<'a> {
     /// The arguments of templates that are given together, and whether options have ended after
     /// them; `None` where one is left out.
     fn together(&mut self, templates: &[Template], before: bool) -> Result<Option<(Vec<String>, bool)>, ExpandError> {
-        let (mut together, mut ended) = (Vec::with_capacity(templates.len()), before);
+        let mut together = Vec::with_capacity(templates.len());
+        let mut ended = before;
         for template in templates {
             let Some(given) = self.arguments_of(template, ended)? else { return Ok(None) };
             together.extend(given);

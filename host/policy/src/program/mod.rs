@@ -92,8 +92,13 @@ impl Program {
             ("properties".to_owned(), Value::Object(Map::new())),
             ("additionalProperties".to_owned(), Value::Bool(false)),
         ]);
-        let (args, env, files) = (Vec::new(), Vec::new(), Vec::new());
-        let (stdin, output, output_schema, exit_codes) = (None, Output::default(), None, vec![0]);
+        let args = Vec::new();
+        let env = Vec::new();
+        let files = Vec::new();
+        let stdin = None;
+        let output = Output::default();
+        let output_schema = None;
+        let exit_codes = vec![0];
         Self { input, args, stdin, env, files, output, output_schema, exit_codes, span }
     }
 

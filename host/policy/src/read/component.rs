@@ -391,7 +391,8 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
     let task = tasks::read(&section, inherited.task, problems);
     let listed = discovery::listed(&section, problems);
     let view = apps::read_tool(&section, problems);
-    let (name, name_span) = (entry.key.to_owned(), entry.key_span.clone());
+    let name = entry.key.to_owned();
+    let name_span = entry.key_span.clone();
     Some(ToolPolicy {
         name,
         name_span,

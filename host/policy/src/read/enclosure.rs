@@ -55,7 +55,8 @@ fn host_files<'m>(server: &'m Server, audit: &'m AuditPolicy, components: &'m [C
 }
 
 fn problem(mount: &Mount, thing: &HostFile<'_>, access: Access) -> Diagnostic {
-    let (guest, what) = (mount.guest(), &thing.what);
+    let guest = mount.guest();
+    let what = &thing.what;
     let label = if access == Access::Write { "guests can change it there" } else { "guests can read it there" };
     Diagnostic::error("grants::enclosure", format!("the mount {guest:?} holds {what}"))
         .at(mount.span())
@@ -69,7 +70,8 @@ fn holds(folder: &str, path: &str) -> bool {
     if folder.starts_with('/') != path.starts_with('/') {
         return false;
     }
-    let (folder, path) = (parts(folder), parts(path));
+    let folder = parts(folder);
+    let path = parts(path);
     let ups = |parts: &[&str]| parts.iter().take_while(|part| **part == "..").count();
     // `..` holds all that is not further up.
     if ups(&folder) == folder.len() && !folder.is_empty() {

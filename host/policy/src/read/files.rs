@@ -74,7 +74,8 @@ fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> 
             )
         }
     };
-    let (span, subject) = (entry.key_span.clone(), Arc::clone(subject));
+    let span = entry.key_span.clone();
+    let subject = Arc::clone(subject);
     Some(Mount { guest: guest.ok()?, span, kind: kind?, subject, narrowed: false })
 }
 
@@ -140,7 +141,8 @@ fn warn_of_overlap(mounts: &[Mount], mount: &Mount, problems: &mut Problems) {
     let MountKind::Host { path, .. } = &mount.kind else { return };
     for other in mounts.iter().filter(|other| other.access() != mount.access()) {
         let MountKind::Host { path: other_path, .. } = &other.kind else { continue };
-        let (one, two) = (paths::parts(path), paths::parts(other_path));
+        let one = paths::parts(path);
+        let two = paths::parts(other_path);
         if path.starts_with('/') != other_path.starts_with('/') || !(one.starts_with(&two) || two.starts_with(&one)) {
             continue;
         }

@@ -208,7 +208,8 @@ fn config(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, String)> {
 fn keyvalue(entry: &Entry<'_>, problems: &mut Problems) -> Option<KeyValue> {
     let section = entry.section(problems)?;
     let keyvalue = KeyValue::read(Some(&section), problems);
-    let (value, quota) = (keyvalue.value_bytes(), keyvalue.quota_bytes());
+    let value = keyvalue.value_bytes();
+    let quota = keyvalue.quota_bytes();
     if let Some(entry) = section.get("value").filter(|_| value > quota) {
         let message = format!("value of {} can never be reached: quota is {}", show_bytes(value), show_bytes(quota));
         let problem = Diagnostic::warning("limits::unreachable", message).at(entry.span);

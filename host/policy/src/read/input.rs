@@ -33,7 +33,8 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Map<Str
         return problems.refuse(entry.key_error("program::input", message));
     }
     let before = problems.errors();
-    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let mut properties = Map::new();
+    let mut required = Vec::new();
     for entry in section.entries() {
         let (name, optional) = entry.key.strip_suffix('?').map_or((entry.key, false), |name| (name, true));
         let Some(schema) = property(&entry, problems) else { continue };

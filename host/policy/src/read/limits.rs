@@ -44,7 +44,8 @@ fn warn_of_unreachable_output(section: &Section<'_>, limits: &Limits, problems: 
     if let Some(entry) = set_here
         && limits.output_bytes() > limits.host_data_bytes()
     {
-        let (output, host_data) = (limits.show(Limit::Output), limits.show(Limit::HostData));
+        let output = limits.show(Limit::Output);
+        let host_data = limits.show(Limit::HostData);
         let message = format!("output of {output} can never be reached: host_data is {host_data}");
         problems.add(
             Diagnostic::warning("limits::unreachable", message)
@@ -61,7 +62,8 @@ fn warn_of_unreachable_wait(section: &Section<'_>, limits: &Limits, limit: Limit
     if limits.get(limit) <= limits.get(Limit::HttpTime) {
         return;
     }
-    let (wait, whole) = (limits.show(limit), limits.show(Limit::HttpTime));
+    let wait = limits.show(limit);
+    let whole = limits.show(Limit::HttpTime);
     let message = format!("{key} of {wait} can never be reached: http_time is {whole}");
     let problem = Diagnostic::warning("limits::unreachable", message).at(entry.span);
     problems.add(problem.hint(format!("raise http_time or lower {key}")));
@@ -77,7 +79,8 @@ pub(crate) fn value(entry: &Entry<'_>, spec: &'static Spec, problems: &mut Probl
     let fitting = u64::try_from(value).ok().and_then(|value| spec.check(value).ok());
     if fitting.is_none() {
         let label = if value < i128::from(spec.min) { "less than the least" } else { "more than the most" };
-        let (min, max) = (spec.show(spec.min), spec.show(spec.max));
+        let min = spec.show(spec.min);
+        let max = spec.show(spec.max);
         problems.add(
             entry
                 .error("limits::range", format!("{} must be between {min} and {max}", entry.key))

@@ -169,7 +169,8 @@ impl Slots<'_> {
     }
 
     fn wrong_slot(&self, slot: &Slot, is_argument: bool) -> Option<(String, String)> {
-        let (program, name) = (self.program, slot.name.as_str());
+        let program = self.program;
+        let name = slot.name.as_str();
         if slot.kind == SlotKind::All {
             return None;
         }

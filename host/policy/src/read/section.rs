@@ -254,7 +254,8 @@ impl<'t> Entry<'t> {
     /// The meaning of a text that is one of two words.
     pub(crate) fn one_of<T>(&self, words: [&str; 2], meanings: [T; 2], problems: &mut Problems) -> Option<T> {
         let text = self.string(problems)?;
-        let ([first, second], [one, other]) = (words, meanings);
+        let [first, second] = words;
+        let [one, other] = meanings;
         match text {
             text if text == first => Some(one),
             text if text == second => Some(other),

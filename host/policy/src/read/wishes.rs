@@ -57,7 +57,8 @@ pub(crate) fn parse(text: &str) -> Result<Wishes, Vec<Diagnostic>> {
         return Err(vec![Diagnostic::error("wishes::too_large", message)]);
     }
     let table = parse_toml(text)?;
-    let (root, mut problems) = (Section::root(&table), Problems::default());
+    let root = Section::root(&table);
+    let mut problems = Problems::default();
     let wishes = read(&root, &mut problems);
     let found = problems.into_sorted();
     if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(wishes) }

@@ -104,7 +104,8 @@ impl Answer {
 
     /// The error that this answer tells by its status.
     pub(crate) async fn into_status_error(self) -> PullError {
-        let (host, status) = (shown(&self.url), self.status.as_u16());
+        let host = shown(&self.url);
+        let status = self.status.as_u16();
         let document = self.document("an error", ERROR_BYTES_MAX).await;
         PullError::Status { host, status, code: document.ok().as_deref().and_then(code) }
     }

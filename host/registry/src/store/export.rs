@@ -53,7 +53,8 @@ impl Store {
         }
         entries.sort_by_key(|entry| (entry.digest.clone(), entry.annotations.clone()));
         entries.dedup();
-        let (mut parts, mut read) = (BTreeMap::new(), ReadParts::default());
+        let mut parts = BTreeMap::new();
+        let mut read = ReadParts::default();
         for entry in &entries {
             parts.insert(entry.digest.clone(), entry.size);
             parts.extend(self.parts_of(entry, &mut read)?.iter().cloned());

@@ -60,7 +60,8 @@ pub(super) fn read(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
 
 /// Hashes a file to its end, and counts its bytes.
 pub(super) fn hash(file: &mut File) -> std::io::Result<(Sha256, u64)> {
-    let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
+    let mut hash = Sha256::new();
+    let mut bytes = 0_u64;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = file.read(&mut piece)?;

@@ -57,7 +57,9 @@ impl Store {
 
     /// Digests of everything that the entries are made of.
     fn needed(&self, entries: &[Descriptor]) -> BTreeSet<Digest> {
-        let (mut needed, mut read, mut seen) = (BTreeSet::new(), ReadParts::default(), BTreeSet::new());
+        let mut needed = BTreeSet::new();
+        let mut read = ReadParts::default();
+        let mut seen = BTreeSet::new();
         for entry in entries.iter().filter(|entry| seen.insert(&entry.digest)) {
             needed.insert(entry.digest.clone());
             let parts = self.parts_of(entry, &mut read).unwrap_or_default();

@@ -129,7 +129,9 @@ impl Store {
 
     /// Reads the whole archive.
     fn stage(&self, archive: &mut impl Read) -> Result<(Staged, Option<Vec<u8>>), StoreError> {
-        let (mut staged, mut index, mut has_layout) = (Staged::default(), None, false);
+        let mut staged = Staged::default();
+        let mut index = None;
+        let mut has_layout = false;
         let mut files_left = FILES_MAX;
         while let Some(entry) = tar::next(archive)? {
             files_left =
@@ -309,7 +311,8 @@ fn copy(
     path: &std::path::Path,
 ) -> Result<Digest, StoreError> {
     let mut contents = archive.take(size);
-    let (mut hash, mut left) = (Sha256::new(), size);
+    let mut hash = Sha256::new();
+    let mut left = size;
     let mut piece = vec![0; PIECE_BYTES];
     while left > 0 {
         let read = contents.read(&mut piece).map_err(unread)?;

@@ -210,7 +210,8 @@ impl Store {
         let found = self.find(digest)?;
         let layer = component_layer(&found.digest, &found.manifest).map_err(|error| not_understood(digest, error))?;
         if layer.size > bytes_max {
-            let (digest, bytes) = (layer.digest.clone(), layer.size);
+            let digest = layer.digest.clone();
+            let bytes = layer.size;
             return Err(StoreError::ComponentTooLarge { digest, bytes, max: bytes_max });
         }
         if found.manifest.config.size > CONFIG_BYTES_MAX {
@@ -253,7 +254,9 @@ impl Store {
         let from = |entry: &Descriptor| entry.annotations.get(REPOSITORY).cloned();
         let own = entries.iter().filter(|entry| from(entry).as_deref() == Some(repository));
         let imported = entries.iter().filter(|entry| from(entry).is_none());
-        let (mut attached, mut total, mut seen) = (Vec::new(), 0_u64, BTreeSet::new());
+        let mut attached = Vec::new();
+        let mut total = 0_u64;
+        let mut seen = BTreeSet::new();
         for entry in own.chain(imported) {
             let Some(subject) = subject_of(entry).filter(|subject| subjects.contains(subject)) else { continue };
             if seen.insert((&entry.digest, subject.clone())) {

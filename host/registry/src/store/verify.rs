@@ -31,7 +31,8 @@ impl Store {
         self.verify_blobs(&mut faults)?;
         match self.entries() {
             Ok(entries) => {
-                let (mut seen, mut read) = (BTreeSet::new(), ReadParts::default());
+                let mut seen = BTreeSet::new();
+                let mut read = ReadParts::default();
                 for entry in entries.iter().filter(|entry| seen.insert(entry.digest.clone())) {
                     faults.extend(self.verify_entry(entry, &mut read));
                 }

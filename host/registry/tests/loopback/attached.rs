@@ -185,7 +185,8 @@ async fn a_long_list_of_an_index_takes_no_place_of_its_manifests_signatures() {
     let signed = place.server.add_manifest(None, signed.as_bytes());
     let many = (0..10_000)
         .map(|n: u32| json!({"mediaType": OCI_MANIFEST, "digest": digest(n.to_le_bytes()).as_str(), "size": 1}));
-    let (long, path) = (index(&many.collect::<Vec<_>>()), format!("/referrers/{of_index}"));
+    let long = index(&many.collect::<Vec<_>>());
+    let path = format!("/referrers/{of_index}");
     place.server.hook(move |request, _| request.is("GET", &path).then(|| Reply::new(200, &[], &long)));
     let reference = place.reference().with_digest(place.client().resolve(&place.reference()).await.unwrap());
     let pulled = place.pull(&reference).await.unwrap();

@@ -161,7 +161,9 @@ async fn a_layer_with_other_bytes_is_refused() {
     let error = place.error_of_layer(|| Reply::new(200, &[], &vec![b'x'; COMPONENT.len()])).await;
     match error {
         error @ PullError::WrongDigest { .. } => {
-            let (host, expected, found) = (place.server.host(), digest(COMPONENT), digest(vec![b'x'; COMPONENT.len()]));
+            let host = place.server.host();
+            let expected = digest(COMPONENT);
+            let found = digest(vec![b'x'; COMPONENT.len()]);
             assert_eq!(error.to_string(), format!("{host} sends bytes for {expected} whose digest is {found}"));
         }
         other => panic!("{other}"),

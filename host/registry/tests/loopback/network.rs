@@ -164,7 +164,8 @@ async fn a_layer_that_only_drips_is_left_and_goes_on_later() {
     let place = Place::new();
     let component = [COMPONENT, &[7; 1_000]].concat();
     let (_, reference) = place.publish(&component);
-    let (layer, begun) = (digest(&component).to_string(), component[..10].to_vec());
+    let layer = digest(&component).to_string();
+    let begun = component[..10].to_vec();
     let length = component.len();
     place.server.hook(move |request, _| {
         let whole = [("content-length", length.to_string())];
@@ -196,11 +197,13 @@ async fn a_layer_that_drips_at_each_connection_has_one_time_for_all_of_them() {
     let component = [COMPONENT, &[7; 1_000]].concat();
     let (_, reference) = place.publish(&component);
     let layer = digest(&component).to_string();
-    let (path, whole) = (layer.clone(), component.clone());
+    let path = layer.clone();
+    let whole = component.clone();
     place.server.hook(move |request, _| {
         let range = request.header("range").and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-'));
         let from: usize = range.map_or(0, |from| from.parse().unwrap());
-        let (rest, of) = (&whole[from..], format!("bytes {from}-{}/{}", whole.len() - 1, whole.len()));
+        let rest = &whole[from..];
+        let of = format!("bytes {from}-{}/{}", whole.len() - 1, whole.len());
         // Some bytes of what it says to send, so that each connection has brought something.
         let dripped = |status, headers: &[_]| Reply::dripped(status, headers, rest.len(), &rest[..10]);
         let reply = || if from > 0 { dripped(206, &[("content-range", of.as_str())]) } else { dripped(200, &[]) };

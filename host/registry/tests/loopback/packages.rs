@@ -10,7 +10,8 @@ const METADATA: &str = "/.well-known/wasm-pkg/registry.json";
 
 /// A server that answers with this metadata, and nothing else.
 fn saying(metadata: impl AsRef<[u8]>) -> Server {
-    let (server, metadata) = (Server::start(), metadata.as_ref().to_vec());
+    let server = Server::start();
+    let metadata = metadata.as_ref().to_vec();
     server.hook(move |request, _| request.is("GET", METADATA).then(|| Reply::new(200, &[], &metadata)));
     server
 }

@@ -26,7 +26,8 @@ async fn of(server: &Server) -> Result<SearchResult, PullError> {
 }
 
 fn answering(body: impl AsRef<[u8]>) -> Server {
-    let (server, body) = (Server::start(), body.as_ref().to_vec());
+    let server = Server::start();
+    let body = body.as_ref().to_vec();
     server.hook(move |_, _| Some(Reply::new(200, &[], &body)));
     server
 }

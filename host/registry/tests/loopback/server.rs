@@ -124,7 +124,8 @@ impl Server {
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (state, tls) = (Arc::clone(&shared), tls.clone());
+                let state = Arc::clone(&shared);
+                let tls = tls.clone();
                 std::thread::spawn(move || match tls {
                     Some(config) => {
                         serve(StreamOwned::new(ServerConnection::new(config).unwrap(), stream), &state);
@@ -226,7 +227,8 @@ fn read<S: Read>(reader: &mut BufReader<S>) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut words = line.split(' ');
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let method = words.next()?.to_owned();
+    let target = words.next()?.to_owned();
     let mut headers = BTreeMap::new();
     loop {
         let mut line = String::new();

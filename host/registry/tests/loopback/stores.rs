@@ -265,7 +265,8 @@ fn archive(entries: serde_json::Value, blobs: &[&[u8]]) -> Vec<u8> {
 #[test]
 fn an_attached_layer_that_is_too_large_is_not_imported() {
     let artifact = toolcell_registry::Artifact::new(COMPONENT);
-    let (manifest, large) = (artifact.manifest_bytes(), vec![0; (8 << 20) + 1]);
+    let manifest = artifact.manifest_bytes();
+    let large = vec![0; (8 << 20) + 1];
     let of_it = json!({
         "schemaVersion": 2, "mediaType": OCI_MANIFEST,
         "config": {"mediaType": "application/json", "digest": digest(b"{}").as_str(), "size": 2},

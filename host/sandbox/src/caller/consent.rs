@@ -92,7 +92,8 @@ impl Consenting<'_> {
 
     /// Asks about a target that no rule allows. Returns the address to go to.
     async fn before_socket(&mut self, capability: Capability, to: SocketAddr) -> Result<SocketAddr, ConsentSaid> {
-        let (net, grants) = (self.asked.net, self.asked.capabilities.grants());
+        let net = self.asked.net;
+        let grants = self.asked.capabilities.grants();
         let target = {
             let known = net.resolved();
             let placeheld = known.placeheld(to.ip()).cloned();

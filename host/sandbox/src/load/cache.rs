@@ -167,7 +167,9 @@ impl CodeCache {
     /// Keeps the content of a file that nobody changes any more. Returns the entry.
     pub(crate) fn keep_file(&self, (name, suffix): (&str, &str), from: &File, bytes_max: u64) -> Option<File> {
         let kept = self.write((name, suffix), |file| {
-            let (mut hasher, mut piece, mut at) = (self.hasher(name), vec![0; PIECE_BYTES], 0_u64);
+            let mut hasher = self.hasher(name);
+            let mut piece = vec![0; PIECE_BYTES];
+            let mut at = 0_u64;
             loop {
                 let read = from.read_at(&mut piece, at)?;
                 let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else { break };
@@ -240,7 +242,8 @@ impl CodeCache {
                 read => hasher.update(piece.get(..read)?),
             };
         }
-        let (mut file, mut mac) = (file, [0; KEY_BYTES]);
+        let mut file = file;
+        let mut mac = [0; KEY_BYTES];
         file.read_exact(&mut mac).ok()?;
         // Comparing two `Hash`es takes the same time wherever they differ.
         (hasher.finalize() == blake3::Hash::from_bytes(mac)).then_some(())
@@ -458,8 +461,10 @@ mod tests {
 
     #[test]
     fn an_entry_made_under_another_key_is_not_used() {
-        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (cache, forger) = (cache(root.path(), 1 << 20), cache(other.path(), 1 << 20));
+        let root = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let forger = cache(other.path(), 1 << 20);
+        let cache = cache(root.path(), 1 << 20);
         keep(&forger, "a", b"evil");
         fs::copy(entry(&forger, "a"), entry(&cache, "a")).unwrap();
         assert!(cache.find("a").is_none());

@@ -24,7 +24,8 @@ const NONE: u8 = u8::MAX;
 #[expect(clippy::indexing_slicing, reason = "it is worked out by the compiler, which refuses what is out of bounds")]
 const fn table(letters: &[u8], others: &[u8], more: &[u8], from: u8) -> [u8; 256] {
     let mut table = [NONE; 256];
-    let (mut at, mut value) = (0, 0);
+    let mut at = 0;
+    let mut value = 0;
     while at < letters.len() {
         table[letters[at] as usize] = value;
         (at, value) = (at + 1, value + 1);

@@ -134,7 +134,8 @@ impl Redactor {
     /// True if the name of a header field, without capitals, has a value in it.
     pub(crate) fn is_in_name(&self, name: &str) -> bool {
         let Some(sought) = self.sought() else { return false };
-        let (mut scanner, mut found) = (Scanner::new(0), Vec::new());
+        let mut scanner = Scanner::new(0);
+        let mut found = Vec::new();
         for (byte, from) in name.bytes().zip(0..) {
             scanner.push(&sought.names, Unit { byte: byte.to_ascii_lowercase(), from, to: from + 1 }, &mut found);
         }
@@ -223,7 +224,8 @@ impl RedactedStream {
     /// Ends the text, and returns the rest.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let Some(sought) = self.sought.clone() else { return Vec::new() };
-        let (mut found, mut clean) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut clean = Vec::new();
         self.scanner.finish(&sought.values, &mut found);
         self.scanner.clear();
         found.into_iter().for_each(|found| self.note(found));

@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn who_ends_sandboxes_runs_apart_and_then_not_at_all_until_time_has_passed() {
-        let (conduct, began) = (Conduct::default(), Instant::now());
+        let conduct = Conduct::default();
+        let began = Instant::now();
         let second = Duration::from_secs(1);
         let standings: Vec<_> = (0..6)
             .map(|time| {
@@ -203,7 +204,8 @@ mod tests {
             (HeldBack, None),
         ];
         for (number, (standing, change)) in steps.into_iter().enumerate() {
-            let (process, conduct) = (u32::try_from(number).unwrap(), if number % 2 == 0 { &one } else { &other });
+            let process = u32::try_from(number).unwrap();
+            let conduct = if number % 2 == 0 { &one } else { &other };
             assert_eq!([&one, &other].map(|conduct| conduct.of("tool", shared)), [standing; 2]);
             let told = [(); 3].map(|()| conduct.ended("tool", process, shared));
             assert_eq!(told, [change, None, None], "each of its calls says so, and a change is told once");

@@ -83,7 +83,9 @@ pub(super) async fn refusal(folders: Vec<Watched>) -> (Vec<Watched>, Option<Stri
 /// Ends the process once a folder that it writes to has grown by more than its quota and a slack.
 /// No honest process makes one grow so, whatever it held before.
 pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watched>) {
-    let (mut wait, mut calls, mut is_first) = (Duration::ZERO, 0, true);
+    let mut wait = Duration::ZERO;
+    let mut calls = 0;
+    let mut is_first = true;
     loop {
         tokio::time::sleep(wait).await;
         let running = process.upgrade().filter(|process| !process.is_ended());
@@ -162,7 +164,8 @@ impl Watched {
         let counted = self.folder.count(files_max).ok()?;
         let found = match (counted, growth.before) {
             (Counted::All(now), Some(before)) if now.bytes <= bytes_max => {
-                let (bytes, files) = (before.bytes.min(now.bytes), before.files.min(now.files));
+                let bytes = before.bytes.min(now.bytes);
+                let files = before.files.min(now.files);
                 (growth.before, growth.last) = (Some(Amount { bytes, files }), now);
                 None
             }
@@ -241,8 +244,10 @@ mod tests {
 
     #[test]
     fn one_process_after_the_other_may_add_the_quota_once_and_others_do_not_count() {
-        let (disks, folder) = (Disks::default(), tempfile::tempdir().unwrap());
-        let (before, others) = (1 << 40, 1 << 41);
+        let disks = Disks::default();
+        let folder = tempfile::tempdir().unwrap();
+        let before = 1 << 40;
+        let others = 1 << 41;
         grow(&folder, "theirs", before);
         let first = watched_on(&disks, &folder);
         first.begin();
@@ -261,7 +266,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_folder_that_stays_over_its_bound_refuses_the_next_process() {
-        let (disks, folder) = (Disks::default(), tempfile::tempdir().unwrap());
+        let disks = Disks::default();
+        let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join(["d"; 100].join("/"))).unwrap();
         assert_eq!(refusal(vec![watched_on(&disks, &folder)]).await.1, None, "nobody has looked yet");
         let watched = watched_on(&disks, &folder);

@@ -125,9 +125,12 @@ impl SandboxGroup {
             // The room in a folder is counted in one place.
             options.processes = 1;
         }
-        let (processes, starting) = (Mutex::default(), tokio::sync::Mutex::default());
-        let (single_files, outdated) = (Mutex::default(), Mutex::default());
-        let (grows, apart) = (AtomicBool::new(false), Mutex::default());
+        let processes = Mutex::default();
+        let starting = tokio::sync::Mutex::default();
+        let single_files = Mutex::default();
+        let outdated = Mutex::default();
+        let grows = AtomicBool::new(false);
+        let apart = Mutex::default();
         Arc::new(Self { members, options, pool, processes, single_files, outdated, starting, grows, apart })
     }
 
@@ -346,7 +349,8 @@ impl SandboxGroup {
         let started = started.unwrap_or_else(|_| Err(NotStarted::Ended("it did not start in time".to_owned())));
         match started.and_then(|()| process.claim().ok_or_else(|| NotStarted::Ended("it ended at once".to_owned()))) {
             Ok(claim) => {
-                let (memory, idle) = (self.memory(), self.options.idle);
+                let memory = self.memory();
+                let idle = self.options.idle;
                 drop(tokio::spawn(SandboxProcess::watch(Arc::downgrade(&process), memory.resident, memory.rest)));
                 drop(tokio::spawn(SandboxProcess::watch_idle(Arc::downgrade(&process), idle)));
                 self.lock().push(process);

@@ -95,8 +95,11 @@ impl SandboxPool {
     pub fn new(options: PoolOptions) -> io::Result<Arc<Self>> {
         let starter = Arc::new(Starter::bounded(options.memory_bytes_max)?);
         let waiting = Mutex::new(Waiting { processes: VecDeque::new(), taken: Instant::now() });
-        let (refilling, conduct, walls) = (AtomicBool::new(false), Conduct::default(), Mutex::default());
-        let (shared_ends, notices) = (OnceLock::new(), OnceLock::new());
+        let refilling = AtomicBool::new(false);
+        let conduct = Conduct::default();
+        let walls = Mutex::default();
+        let shared_ends = OnceLock::new();
+        let notices = OnceLock::new();
         Ok(Arc::new(Self {
             waiting,
             options,

@@ -165,7 +165,8 @@ async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::Cal
     let folder = tempfile::tempdir().unwrap();
     let starts = folder.path().join("starts");
     let group = group(&pool(&starts, (dies, at), ""), RequiredWalls::Best);
-    let (limits, sealed) = (Limits::default(), Capabilities::sealed("tool"));
+    let limits = Limits::default();
+    let sealed = Capabilities::sealed("tool");
     let outcome = group.call_tool(0, input(&limits, &sealed)).await.outcome;
     // One that waits for the next call may have been started as well.
     assert!(std::fs::metadata(starts).unwrap().len() >= dies.saturating_add(1).min(3), "{at}: {outcome:?}");
@@ -304,7 +305,8 @@ async fn a_call_to_a_process_that_has_just_ended_is_told_so() {
     drop((sender, receiver));
     // The task that reads the link runs on this thread, and does not know yet.
     assert!(!process.is_ended());
-    let (limits, sealed) = (Limits::default(), Capabilities::sealed("tool"));
+    let limits = Limits::default();
+    let sealed = Capabilities::sealed("tool");
     let called = CalledComponent { number: 0, instance: None };
     let outcome = process.call(called, input(&limits, &sealed)).await.outcome;
     let Err(Failure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
@@ -315,12 +317,14 @@ async fn a_call_to_a_process_that_has_just_ended_is_told_so() {
 async fn an_idle_process_ends_unless_a_call_goes_to_it_or_an_instance_is_kept_in_it() {
     let mut hostile = Hostile::ready().await;
     let process = Arc::clone(&hostile.process);
-    let (long, none) = (Duration::from_secs(3_600), Duration::ZERO);
+    let long = Duration::from_secs(3_600);
+    let none = Duration::ZERO;
     assert!(process.end_if_idle(long, "idle").is_some_and(|left| left <= long), "it was used a moment ago");
     let claim = process.claim().unwrap();
     assert_eq!(process.end_if_idle(none, "idle"), Some(none), "a call goes to it");
     drop(claim);
-    let (first, second) = (process.instance(), process.instance());
+    let first = process.instance();
+    let second = process.instance();
     assert_eq!(process.end_if_idle(none, "idle"), Some(none), "it keeps instances");
     let ids = [first.id(), second.id()];
     assert_ne!(ids[0], ids[1]);

@@ -215,9 +215,14 @@ mod tests {
     }
 
     fn pending_of(call: u64, caller: &str) -> PendingApproval {
-        let (tool, component, caller) = ("t".to_owned(), "c".to_owned(), caller.to_owned());
-        let (question, arguments, remember) = (String::new(), PendingArguments::of("{}"), None);
-        let (since, until) = (SystemTime::now(), Instant::now());
+        let tool = "t".to_owned();
+        let component = "c".to_owned();
+        let caller = caller.to_owned();
+        let question = String::new();
+        let arguments = PendingArguments::of("{}");
+        let remember = None;
+        let since = SystemTime::now();
+        let until = Instant::now();
         PendingApproval { call, tool, component, caller, question, arguments, since, until, remember }
     }
 

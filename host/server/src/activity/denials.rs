@@ -311,7 +311,8 @@ mod tests {
         note("other", "tcp h:0");
         (1..=GROUPS_PER_COMPONENT_MAX).for_each(|number| note("c", &format!("tcp h:{number}")));
         let find = |asked: &str| groups.list().into_iter().find(|group| group.component == "c" && group.asked == asked);
-        let (muted, allowed) = (find("tcp h:50").unwrap(), find("tcp h:60").unwrap());
+        let muted = find("tcp h:50").unwrap();
+        let allowed = find("tcp h:60").unwrap();
         muted.mute(true);
         assert!(allowed.is_allowed_in(2, || true) && allowed.is_allowed_in(2, || false), "it is looked at once");
         assert!(!find("tcp h:70").unwrap().is_allowed_in(2, || false));

@@ -82,7 +82,8 @@ pub struct PartFigures {
 
 impl Default for Figures {
     fn default() -> Self {
-        let (seconds, parts) = (Ring::new(Duration::from_secs(1), MINUTE), Ring::new(HOUR_PART, HOUR_PARTS));
+        let seconds = Ring::new(Duration::from_secs(1), MINUTE);
+        let parts = Ring::new(HOUR_PART, HOUR_PARTS);
         Self { began: Instant::now(), seconds, parts }
     }
 }

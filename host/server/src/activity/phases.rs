@@ -40,7 +40,8 @@ impl Phases {
     /// Enters a phase so long after the call's start. Returns the phase that ends, its start and
     /// its length.
     pub fn enter(&self, phase: CallPhase, now: Duration) -> (CallPhase, Duration, Duration) {
-        let (left, start) = (self.phase(), Duration::from_micros(self.began.load(Ordering::Relaxed)));
+        let left = self.phase();
+        let start = Duration::from_micros(self.began.load(Ordering::Relaxed));
         let took = now.saturating_sub(start);
         let sum = match left {
             CallPhase::Running => Some(&self.runs),
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn the_time_before_a_person_is_neither_the_guests_nor_the_calls_own() {
-        let (phases, s) = (Phases::default(), Duration::from_secs);
+        let phases = Phases::default();
+        let s = Duration::from_secs;
         assert_eq!((phases.phase(), phases.in_phase(s(2)), phases.own_time(s(2))), (CallPhase::Waiting, s(2), s(2)));
         assert_eq!(phases.enter(CallPhase::Asking, s(2)), (CallPhase::Waiting, s(0), s(2)));
         assert_eq!((phases.in_phase(s(42)), phases.own_time(s(42))), (s(40), s(2)));

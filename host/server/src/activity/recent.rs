@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn the_time_before_a_person_is_no_time_in_a_queue() {
-        let (mut notes, began) = (CallNotes::default(), Instant::now());
+        let mut notes = CallNotes::default();
+        let began = Instant::now();
         notes.asked(Duration::ZERO, Duration::from_secs(40));
         notes.runs = began.checked_add(Duration::from_secs(41));
         notes.instantiated = began.checked_add(Duration::from_secs(42));

@@ -45,7 +45,8 @@ mod tests {
 
     #[test]
     fn a_minute_has_a_few_alerts_and_one_for_all_others() {
-        let (mut flood, now) = (Flood::default(), Instant::now());
+        let mut flood = Flood::default();
+        let now = Instant::now();
         for minute in 0..3 {
             let mut take = || flood.take(now + minute * MINUTE);
             assert!((0..NAMED_MAX).all(|_| take() == Some(Share::Named)));

@@ -192,7 +192,8 @@ impl Alerts {
         if threshold == 0 {
             return;
         }
-        let (window, cooldown) = (self.policy.window(), self.policy.cooldown());
+        let window = self.policy.window();
+        let cooldown = self.policy.cooldown();
         let bounds = counts::Thresholds { threshold, window, cooldown };
         let count = counts.lock().unwrap_or_else(PoisonError::into_inner).note(subject, &bounds, Instant::now());
         let Some(count) = count else { return };

@@ -178,7 +178,8 @@ impl StartedCall<'_> {
 
     /// The question, without the arguments.
     pub(super) fn question(&self) -> String {
-        let (tool, component) = (self.name(), self.target.component.name());
+        let tool = self.name();
+        let component = self.target.component.name();
         format!("Allow the tool {tool:?} of the component {component:?} to run?")
     }
 
@@ -279,7 +280,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_approval_in_rounds_is_for_one_call() {
-        let (state, minute) = (Embedded::default(), Duration::from_secs(60));
+        let state = Embedded::default();
+        let minute = Duration::from_secs(60);
         let claim = async || state.claim("a", minute).await.unwrap();
         let first = claim().await;
         assert!(first.is_some());

@@ -169,7 +169,8 @@ impl Caller for McpCaller {
     fn log(&self, level: LogLevel, message: &str) {
         self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
         self.live.iter().for_each(|live| live.printed(message));
-        let (name, text) = (self.call_name(), sanitize::line(message));
+        let name = self.call_name();
+        let text = sanitize::line(message);
         match level {
             LogLevel::Debug => log_call!(debug, name, "{text}"),
             LogLevel::Info | LogLevel::Notice => log_call!(info, name, "{text}"),

@@ -154,7 +154,8 @@ impl Consenting {
             Some(Choice::Manifest) => {
                 // It holds at once, and not only after the reload that follows.
                 self.consents.remember(&self.caller, self.what(offer)).await;
-                let (consents, written) = (Arc::clone(&self.consents), offer.clone());
+                let consents = Arc::clone(&self.consents);
+                let written = offer.clone();
                 let written = tokio::task::spawn_blocking(move || consents.write(&written)).await;
                 match written.unwrap_or_else(|_| Err("the manifest was not written".to_owned())) {
                     Ok(()) => open.end(Choice::Manifest.name(), None),
@@ -238,7 +239,8 @@ impl Consenting {
     }
 
     fn message(&self, offer: &Askable, shown: &str) -> String {
-        let (tool, component) = (self.records.tool(), &self.component);
+        let tool = self.records.tool();
+        let component = &self.component;
         let mut text = format!(
             "The tool {tool:?} of the component {component:?} wants to reach what no rule of the manifest allows:\n  \
              {shown}"
@@ -314,7 +316,9 @@ fn chosen(answer: &Answer) -> Option<Choice> {
 /// Asks on a thread of its own: reading a terminal ends when the person does.
 async fn on_terminal(person: &Arc<dyn crate::catalog::Person>, message: &str, choices: &[Choice]) -> Option<Choice> {
     let (tell, told) = tokio::sync::oneshot::channel();
-    let (person, message, choices) = (Arc::clone(person), message.to_owned(), choices.to_vec());
+    let person = Arc::clone(person);
+    let message = message.to_owned();
+    let choices = choices.to_vec();
     let asking = std::thread::Builder::new().name("toolcell-ask".to_owned());
     let ask = move || {
         // Nobody waits any more where the call was cancelled.

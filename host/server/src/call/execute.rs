@@ -95,13 +95,14 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     // Nobody waits at a connection for a task.
     let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
     let kept = target.instances.as_ref().and_then(|kept| kept.of_caller(context.caller.name()));
-    let (denials, asks) =
-        (started.record.denials(target, started.catalog, &context.caller), started.record.asks(target));
+    let denials = started.record.denials(target, started.catalog, &context.caller);
+    let asks = started.record.asks(target);
     let interruptions = Interruptions::of(started, &context);
     let consenting = target.capabilities.may_ask().then(|| {
         Consenting::new(started.catalog, target, &context, started.record.asks(target), interruptions.clone())
     });
-    let (catalog, component) = (started.catalog, target.component.name());
+    let catalog = started.catalog;
+    let component = target.component.name();
     let telling = Telling::new(&catalog.news, &catalog.resources, component, context.caller.name());
     let caller = McpCaller::new(limits, context, denials, asks, interruptions);
     let caller = Arc::new(

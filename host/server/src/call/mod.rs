@@ -278,7 +278,8 @@ impl Catalog {
     fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
         let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
         let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let (source, redactor) = (CallSource::of(&target.component), Some(target.capabilities.redactor()));
+        let source = CallSource::of(&target.component);
+        let redactor = Some(target.capabilities.redactor());
         Some((target, CallStart { id, generation: self.tools.generation(), tool, source, redactor }))
     }
 
@@ -362,8 +363,10 @@ impl StartedCall<'_> {
         let caller = call.context.caller.clone();
         let since = self.trace.as_ref().map(|_| SystemTime::now());
         let refused = |refusal: QueueRefusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
-        let (rights, queues) = (self.catalog.visibility.rights(&caller), &self.catalog.caller_queues);
-        let (state, admission) = (self.catalog.state.as_ref(), &self.target.admission);
+        let rights = self.catalog.visibility.rights(&caller);
+        let queues = &self.catalog.caller_queues;
+        let state = self.catalog.state.as_ref();
+        let admission = &self.target.admission;
         let taken = rates::take(state, caller.name(), rights.rate(), admission);
         // Both are asked at once, as the state may be on another machine. A call that may wait for
         // its caller's other calls takes no slot of its tool meanwhile.

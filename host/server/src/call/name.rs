@@ -19,13 +19,15 @@ pub struct CallName<'a> {
 impl<'a> CallName<'a> {
     /// Name of a call of this tool with this context.
     pub fn new(call: u64, context: &'a CallContext, tool: &'a str) -> Self {
-        let (request, caller) = (sanitize::line(&context.request_id), sanitize::line(context.caller.name()));
+        let request = sanitize::line(&context.request_id);
+        let caller = sanitize::line(context.caller.name());
         Self { call, request, caller, tool }
     }
 
     /// This name, detached from the call's context.
     pub fn kept<'b>(self, tool: &'b str) -> CallName<'b> {
-        let (request, caller) = (self.request.into_owned().into(), self.caller.into_owned().into());
+        let request = self.request.into_owned().into();
+        let caller = self.caller.into_owned().into();
         CallName { call: self.call, request, caller, tool }
     }
 }

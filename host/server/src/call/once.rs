@@ -46,7 +46,8 @@ impl StartedCall<'_> {
             return Ok(None);
         };
         let state = self.catalog.state.as_ref();
-        let (caller, name) = (call.context.caller.name(), [self.name(), &key].join("\n"));
+        let caller = call.context.caller.name();
+        let name = [self.name(), &key].join("\n");
         let request = Request { caller, name: &name, what: call.arguments.get() };
         let begun = state.begin(&request, self.runs_at_most()).await;
         let (outcome, text) = match begun {

@@ -64,7 +64,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_calls_as_often_as_it_may_and_others_are_not_held_up() {
-        let (state, admission) = (Embedded::default(), admission(per_hour(600)));
+        let state = Embedded::default();
+        let admission = admission(per_hour(600));
         for caller in ["one", "two"] {
             for _ in 0..2 {
                 assert_eq!(take(&state, caller, Some(per_hour(2)), &admission).await, Ok(()));
@@ -79,8 +80,10 @@ mod tests {
 
     #[tokio::test]
     async fn showing_another_token_in_between_gives_nothing_back() {
-        let (state, admission) = (Embedded::default(), admission(per_hour(600)));
-        let (less, more) = (Some(per_hour(1)), Some(per_hour(2)));
+        let state = Embedded::default();
+        let admission = admission(per_hour(600));
+        let less = Some(per_hour(1));
+        let more = Some(per_hour(2));
         assert_eq!(take(&state, "one", less, &admission).await, Ok(()));
         for allowed in [true, true, false] {
             assert_eq!(take(&state, "one", more, &admission).await.is_ok(), allowed);
@@ -90,7 +93,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_its_tool_refuses_costs_its_caller_nothing() {
-        let (state, rare, other) = (Embedded::default(), admission(per_hour(1)), admission(per_hour(600)));
+        let state = Embedded::default();
+        let rare = admission(per_hour(1));
+        let other = admission(per_hour(600));
         let rate = Some(per_hour(2));
         assert_eq!(take(&state, "one", rate, &rare).await, Ok(()));
         for _ in 0..3 {

@@ -75,10 +75,13 @@ impl CallRecord {
         meters: &Arc<Meters>,
     ) -> Result<Self, SinkError> {
         if sink.is_enabled() {
-            let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
+            let arguments_digest = digest(call);
+            let arguments = kept(sink, start, call);
             sink.record(|| Event::CallStarted(started(start, call, &arguments_digest, arguments.as_deref())))?;
         }
-        let (sink, tool, meters) = (Arc::clone(sink), Arc::clone(start.tool), Arc::clone(meters));
+        let sink = Arc::clone(sink);
+        let tool = Arc::clone(start.tool);
+        let meters = Arc::clone(meters);
         let further = FurtherUse {
             arguments_bytes: call.arguments.get().len() as u64,
             is_task: call.context.task,
@@ -100,9 +103,12 @@ impl CallRecord {
 
     /// Records of the call's denials, also in the catalog's observation and console, if there are.
     pub fn denials(&self, target: &CallTarget, catalog: &Catalog, caller: &Caller) -> DenialRecords {
-        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
+        let sink = Arc::clone(&self.sink);
+        let tool = Arc::clone(&self.tool);
+        let component = Arc::clone(&target.component);
         let redactor = target.capabilities.redactor().clone();
-        let (observation, activity) = (catalog.observation.clone(), catalog.activity.clone());
+        let observation = catalog.observation.clone();
+        let activity = catalog.activity.clone();
         let alerts = self.alerts.clone();
         let caller = caller.clone();
         DenialRecords { sink, id: self.id, caller, tool, component, redactor, observation, activity, alerts }
@@ -110,7 +116,9 @@ impl CallRecord {
 
     /// Records of the call's questions.
     pub fn asks(&self, target: &CallTarget) -> AskRecords {
-        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
+        let sink = Arc::clone(&self.sink);
+        let tool = Arc::clone(&self.tool);
+        let component = Arc::clone(&target.component);
         AskRecords { sink, id: self.id, tool, component, redactor: target.capabilities.redactor().clone() }
     }
 
@@ -184,7 +192,8 @@ impl DenialRecords {
         }
         self.component.denied.count(denial.capability());
         let reason = denial.to_string();
-        let (asked, reason) = (self.text(denial.asked()), self.text(&reason));
+        let asked = self.text(denial.asked());
+        let reason = self.text(&reason);
         let allow = denial.allow();
         let line = allow.map(|allow| self.text(allow.line()));
         if let Some(activity) = &self.activity {
@@ -238,7 +247,8 @@ impl AskRecords {
 
     /// Records one question and its answer.
     pub fn write(&self, asked: &str, key: &str, answer: &str, detail: Option<&str>) {
-        let (key, detail) = (self.redactor.text(key), detail.map(|detail| self.redactor.text(detail)));
+        let key = self.redactor.text(key);
+        let detail = detail.map(|detail| self.redactor.text(detail));
         let event = || {
             Event::CallAsked(CallAsked {
                 id: self.id,
@@ -262,7 +272,8 @@ pub fn refused(sink: &Sink, start: &CallStart<'_>, call: &Call, outcome: Outcome
     if !sink.is_enabled() {
         return;
     }
-    let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
+    let arguments_digest = digest(call);
+    let arguments = kept(sink, start, call);
     let event = || {
         let call = started(start, call, &arguments_digest, arguments.as_deref());
         Event::CallRefused(CallRefused { call, outcome, detail: Clipped(detail) })

@@ -24,7 +24,8 @@ impl Catalog {
     pub(super) async fn get_text(&self, text: &TextPrompt, call: Call) -> CheckedResult {
         let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let source = CallSource { name: TEXTS, digest: &text.digest, policy_digest: &text.digest };
-        let (generation, tool) = (self.tools.generation(), &text.entry);
+        let generation = self.tools.generation();
+        let tool = &text.entry;
         let start = CallStart { id, generation, tool, source, redactor: None };
         let record = match CallRecord::begin(&self.sink, &start, &call, &text.meters) {
             Ok(record) => record,

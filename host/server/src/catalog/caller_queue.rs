@@ -221,7 +221,8 @@ mod tests {
     #[tokio::test]
     async fn so_many_run_at_once_and_so_many_wait() {
         let limits = Limits::default().with(Limit::Queue, 1).unwrap();
-        let (queues, callers) = (CallerQueues::default(), callers("concurrency = 1"));
+        let queues = CallerQueues::default();
+        let callers = callers("concurrency = 1");
         let first = enter(&queues, &callers, "one", &limits).await.unwrap();
         assert!(enter(&queues, &callers, "two", &limits).await.is_ok());
         let third = async {
@@ -259,7 +260,9 @@ mod tests {
 
     #[tokio::test]
     async fn callers_that_use_nothing_make_room_for_others() {
-        let (queues, callers, limits) = (CallerQueues::default(), callers("concurrency = 1"), Limits::default());
+        let queues = CallerQueues::default();
+        let callers = callers("concurrency = 1");
+        let limits = Limits::default();
         for number in 0..=CALLERS_MAX {
             assert!(enter(&queues, &callers, &number.to_string(), &limits).await.is_ok());
         }

@@ -99,9 +99,12 @@ impl Given {
 
 impl Default for Consents {
     fn default() -> Self {
-        let (given, open) = (Mutex::default(), Mutex::default());
+        let given = Mutex::default();
+        let open = Mutex::default();
         let asked = Mutex::new(Allowances::new(pace(ASKED), ASKED_CALLERS_MAX));
-        let (manifest, boards, person) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let manifest = OnceLock::new();
+        let boards = OnceLock::new();
+        let person = OnceLock::new();
         Self { given, open, asked, manifest, writing: Mutex::default(), boards, person }
     }
 }

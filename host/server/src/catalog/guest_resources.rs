@@ -26,7 +26,9 @@ pub fn of_component(
     listed: Vec<contract::Resource>,
     limits: &LoadLimits,
 ) -> Result<Vec<GuestResource>, Vec<(String, DefinitionProblem)>> {
-    let (mut all, mut problems, mut templates) = (Vec::with_capacity(listed.len()), Vec::new(), 0);
+    let mut all = Vec::with_capacity(listed.len());
+    let mut problems = Vec::new();
+    let mut templates = 0;
     let mut seen = HashSet::with_capacity(listed.len());
     for resource in listed {
         let uri = resource.uri.clone();

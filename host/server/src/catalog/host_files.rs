@@ -285,7 +285,8 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 fn problem(component: &LoadedComponent, mount: &Mount, what: &str) -> Diagnostic {
-    let (name, guest) = (component.name(), mount.guest());
+    let name = component.name();
+    let guest = mount.guest();
     let label = match mount.access() {
         Access::Write => "guests can change it there",
         Access::Read => "guests can read it there",

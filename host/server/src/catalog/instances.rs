@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn a_caller_has_its_own_instance_and_nobody_else_s() {
         let kept = kept();
-        let (ann, bob) = (kept.of_caller("ann").unwrap(), kept.of_caller("bob").unwrap());
+        let ann = kept.of_caller("ann").unwrap();
+        let bob = kept.of_caller("bob").unwrap();
         assert!(!Arc::ptr_eq(&ann, &bob));
         assert!(Arc::ptr_eq(&ann, &kept.of_caller("ann").unwrap()));
     }

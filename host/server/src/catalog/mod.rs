@@ -343,15 +343,21 @@ impl Catalog {
         let searching = self.searching.clone();
         let tools = ToolList::new(self.tools.generation(), tools)?;
         let tools = Searching::apply(searching.as_ref(), tools, &targets)?;
-        let (visibility, caller_queues) =
-            (Visibility::new(Arc::clone(self.visibility.callers()), rules), Arc::clone(&self.caller_queues));
-        let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
-        let (observation, traces, activity) = (self.observation.clone(), self.traces.clone(), self.activity.clone());
-        let (consents, state) = (Arc::clone(&self.consents), Arc::clone(&self.state));
+        let visibility = Visibility::new(Arc::clone(self.visibility.callers()), rules);
+        let caller_queues = Arc::clone(&self.caller_queues);
+        let sink = Arc::clone(&self.sink);
+        let calls = Arc::clone(&self.calls);
+        let tally = Arc::clone(&self.tally);
+        let observation = self.observation.clone();
+        let traces = self.traces.clone();
+        let activity = self.activity.clone();
+        let consents = Arc::clone(&self.consents);
+        let state = Arc::clone(&self.state);
         let resources =
             DeclaredResources::of(&targets, &tools, self.resources.places()).holding(&skills, &apps, &tools);
         let resources = Arc::new(resources);
-        let (reads, news) = (Arc::clone(&self.reads), Arc::clone(&self.news));
+        let reads = Arc::clone(&self.reads);
+        let news = Arc::clone(&self.news);
         let walled = self.walled.holding(&earlier.walled, &components);
         Ok(Self {
             tools,

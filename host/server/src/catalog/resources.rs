@@ -172,7 +172,8 @@ impl DeclaredResources {
         if !resource.is_template {
             self.exact.entry(resource.uri.clone()).or_insert(self.all.len());
         }
-        let (address, component) = (address.clone(), Arc::clone(component));
+        let address = address.clone();
+        let component = Arc::clone(component);
         self.origins.push(DeclaredOrigin { address, component, source });
         self.all.push(resource);
     }

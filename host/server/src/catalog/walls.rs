@@ -226,7 +226,8 @@ impl WalledComponents {
                 SandboxGroup::new(members, options, Arc::clone(&setup.pool))
             });
             for (place, (component, member)) in members.into_iter().enumerate() {
-                let (component, group) = (Arc::clone(component), Arc::clone(&group));
+                let component = Arc::clone(component);
+                let group = Arc::clone(&group);
                 walled.insert(component.name().to_owned(), Walled { component, member, group, place });
             }
         }

@@ -63,7 +63,8 @@ impl Console {
             return reply::problem(StatusCode::FORBIDDEN, "This console only shows.", Some(hint));
         }
         let gone = CancelledOnDrop::default();
-        let (console, cancellation) = (Arc::clone(self), gone.cancellation());
+        let console = Arc::clone(self);
+        let cancellation = gone.cancellation();
         let carried_out = tokio::spawn(async move {
             match tried_tool(&path) {
                 Some(Some(name)) => console.try_tool(&visit, &name, fields, (&time, cancellation)).await,
@@ -204,7 +205,8 @@ impl Console {
         let frame = self.frame(visit, true);
         let shown = made.map(|secret| FreshToken { name, secret });
         let shown = self.aside(move |console| {
-            let (fresh, mut view) = (shown?, console.sources.callers()?);
+            let fresh = shown?;
+            let mut view = console.sources.callers()?;
             view.fresh = Some(fresh);
             Ok::<_, String>(page::callers(&frame, &view))
         });

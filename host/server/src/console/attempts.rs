@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn attempts_are_bounded_for_a_range_and_in_all_and_count_anew_after_a_while() {
-        let (attempts, now) = (Attempts::default(), Instant::now());
+        let attempts = Attempts::default();
+        let now = Instant::now();
         let one = IpAddr::from([203, 0, 113, 7]);
         for _ in 0..1_000 {
             assert!(attempts.begin(one, now));

@@ -49,7 +49,8 @@ impl Sources {
         let group = self.denial_group(group)?;
         let tables = self.tables(&group).ok_or("No rule that the server may write would allow this.")?;
         let locked = self.locked_as_served(&group.component).await?;
-        let (consents, manifest) = (Arc::clone(&self.catalog().consents), self.manifest.clone());
+        let consents = Arc::clone(&self.catalog().consents);
+        let manifest = self.manifest.clone();
         let written = tokio::task::spawn_blocking(move || consents.write_tables(&manifest, &tables)).await;
         written.map_err(|_| "The manifest was not written.")??;
         let asked = orders.ask().ok_or("The rule is written; too many reloads wait already.")?;
@@ -121,7 +122,8 @@ impl Sources {
         subject: &str,
     ) -> Result<(), String> {
         let event = || {
-            let (operator, subject) = (operator.map(Clipped), Clipped(subject));
+            let operator = operator.map(Clipped);
+            let subject = Clipped(subject);
             Event::ConsoleDeciding(ConsoleDeciding { session, operator, decision, subject })
         };
         self.sink.record(event).map_err(|error| {

@@ -124,8 +124,10 @@ impl Console {
         (sender, time, _place): (mpsc::Sender<io::Result<Bytes>>, ConnectionTime, OwnedSemaphorePermit),
     ) {
         let came = Instant::now();
-        let (ends, mut told) = (came + STREAM_TIME, came);
-        let (mut last, mut heard) = (Update::default(), None::<Heard>);
+        let ends = came + STREAM_TIME;
+        let mut told = came;
+        let mut last = Update::default();
+        let mut heard = None::<Heard>;
         while Instant::now() < ends {
             // A page that is only open does not keep its session from ending as an idle one.
             let holds = self.doorman.sessions.holds(&visit.secret, Instant::now());
@@ -133,7 +135,9 @@ impl Console {
                 let _ = sender.try_send(Ok(Bytes::from_static(update::ENDED.as_bytes())));
                 return;
             }
-            let (console, frame, view) = (Arc::clone(&self), self.frame(&visit, false), Arc::clone(&view));
+            let console = Arc::clone(&self);
+            let frame = self.frame(&visit, false);
+            let view = Arc::clone(&view);
             let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, &view, came));
             let Ok((update, news)) = made.await else { return };
             // A page that was just loaded shows what there was.
@@ -173,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_value_is_made_once_for_all_who_look_at_the_same_time() {
-        let (shared, came) = (Shared::default(), Instant::now());
+        let shared = Shared::default();
+        let came = Instant::now();
         let mut made = 0;
         for _ in 0..10 {
             let value = shared.get(came, || {
@@ -186,7 +191,8 @@ mod tests {
 
     #[test]
     fn who_comes_later_is_given_no_value_from_before() {
-        let (shared, came) = (Shared::default(), Instant::now());
+        let shared = Shared::default();
+        let came = Instant::now();
         assert_eq!(*shared.get(came, || "before"), "before");
         let later = Instant::now() + Duration::from_nanos(1);
         assert_eq!(*shared.get(later, || "after"), "after");

@@ -208,7 +208,8 @@ async fn accept(socket: TcpListener, certificate: Option<Certificate>, console: 
         match socket.accept().await {
             Ok((stream, peer)) => {
                 places.begin(peer.ip(), |place| {
-                    let (console, certificate) = (Arc::clone(&console), certificate.clone());
+                    let console = Arc::clone(&console);
+                    let certificate = certificate.clone();
                     tokio::spawn(shake_hands((stream, peer.ip()), certificate, console, place)).abort_handle()
                 });
                 // A request that is there already is read before a later connection can end it.
@@ -250,7 +251,8 @@ async fn converse(
     let (time, mut times) = watch::channel(Instant::now() + CONNECTION_TIME);
     let time = ConnectionTime(time, place);
     let respond = service_fn(move |request: Request<Incoming>| {
-        let (console, time) = (Arc::clone(&console), time.clone());
+        let console = Arc::clone(&console);
+        let time = time.clone();
         async move { Ok::<_, Infallible>(console.respond(request, ends, time).await) }
     });
     let mut protocol = http1::Builder::new();

@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_link_is_used_once_and_in_time() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let sessions = Sessions::default();
+        let now = Instant::now();
         let link = sessions.link(now).unwrap();
         assert!(sessions.enter(&"0".repeat(SECRET_CHARS), now).is_none() && sessions.enter("", now).is_none());
         assert!(sessions.enter(&link, now).is_some());
@@ -246,7 +247,8 @@ mod tests {
 
     #[test]
     fn a_session_ends_when_it_is_old_idle_left_or_gives_way() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let sessions = Sessions::default();
+        let now = Instant::now();
         let enter = |now| sessions.enter(&sessions.link(now).unwrap(), now).unwrap();
         let first = enter(now);
         assert_eq!(sessions.find(&first.secret, now), Some(first.name.clone()));
@@ -270,7 +272,8 @@ mod tests {
 
     #[test]
     fn a_session_of_an_operator_ends_with_the_token() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let sessions = Sessions::default();
+        let now = Instant::now();
         let revoked = Cancellation::new();
         let begin = |name: &str, validity| sessions.begin(Operator { name: name.to_owned(), validity }, now).unwrap();
         let ann = begin("ann", CredentialValidity { until: None, revoked: Some(revoked.clone()) });
@@ -292,7 +295,8 @@ mod tests {
 
     #[test]
     fn each_session_has_forms_and_notices_of_its_own() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let sessions = Sessions::default();
+        let now = Instant::now();
         let [one, other] = [(); 2].map(|()| sessions.enter(&sessions.link(now).unwrap(), now).unwrap());
         assert!(one.name.has_sent(&one.name.csrf) && !one.name.has_sent(&other.name.csrf) && !one.name.has_sent(""));
         assert!(!one.secret.contains(&one.name.name));

@@ -77,7 +77,8 @@ impl Heard {
             .collect();
         let heard = Self::all_of(news);
         // Those that were answered or muted meanwhile are not heard of again.
-        let (question, group) = (self.question.max(heard.question), self.group.max(heard.group));
+        let question = self.question.max(heard.question);
+        let group = self.group.max(heard.group);
         *self = Self { question, group, ..heard };
         let sentences = [
             sentences(&waiting, "calls wait for a person."),

@@ -43,7 +43,8 @@ impl Operators {
 
     /// The activity now. Making it takes milliseconds, which are not those of calls.
     pub async fn activity(&self) -> Value {
-        let (views, run) = (Arc::clone(&self.views), self.run.clone());
+        let views = Arc::clone(&self.views);
+        let run = self.run.clone();
         let made = tokio::task::spawn_blocking(move || serde_json::to_value(snapshot(&views, run))).await;
         match made {
             Ok(Ok(value)) => value,
@@ -61,7 +62,8 @@ impl Operators {
         if request.run != self.run {
             return json!({"pid": pid, "error": "this process is another than the one that was shown"});
         }
-        let (decision, subject) = (request.decision, self.subject(request.decision));
+        let decision = request.decision;
+        let subject = self.subject(request.decision);
         let came = match self.views.begin((who, None), decision.name(), &subject) {
             Ok(()) => {
                 let came = self.done(decision, who).await;
@@ -89,7 +91,8 @@ impl Operators {
     }
 
     async fn done(&self, decision: Decision, who: &str) -> Came {
-        let (views, number) = (&self.views, Some(decision.number()));
+        let views = &self.views;
+        let number = Some(decision.number());
         let answer = |allows, remembers| {
             let waiting = number.and_then(|number| views.activity.approvals.find(number));
             if allows && waiting.is_some_and(|pending| is_cut(&pending.arguments)) {

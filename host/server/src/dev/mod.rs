@@ -54,8 +54,8 @@ impl BuildJob {
         use tokio::signal::unix::{SignalKind, signal};
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let (mut terminated, mut interrupted) =
-                (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            let mut terminated = signal(SignalKind::terminate())?;
+            let mut interrupted = signal(SignalKind::interrupt())?;
             let mut build = self.begin()?;
             loop {
                 if let Some(done) = build.step() {

@@ -51,7 +51,8 @@ impl Look {
     /// not listed.
     pub fn index(&self, heartbeat: &Heartbeat) -> io::Result<FileIndex> {
         let Self { root, state, prefix, files_max } = self;
-        let (mut index, mut entries) = (FileIndex::default(), 0);
+        let mut index = FileIndex::default();
+        let mut entries = 0;
         let state = state.canonicalize().ok();
         let real = root.canonicalize()?;
         let mut ahead = vec![(String::new(), Dir::open_ambient_dir(root, ambient_authority())?)];

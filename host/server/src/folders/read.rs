@@ -93,7 +93,8 @@ impl FileReads {
     /// [`ReadProblem`].
     pub async fn read(&self, folder: &Arc<Folder>, path: String) -> Result<ReadFile, ReadProblem> {
         let asked = Arc::clone(&self.asked).try_acquire_owned().map_err(|_full| ReadProblem::Late)?;
-        let (places, folder) = (Arc::clone(&self.places), Arc::clone(folder));
+        let places = Arc::clone(&self.places);
+        let folder = Arc::clone(folder);
         let reading = async move {
             let place = places.acquire_owned().await.map_err(|_closed| ReadProblem::Late)?;
             // A thread that hangs keeps its place: no more of them hang than there are places.

@@ -164,7 +164,8 @@ fn changes_are_told_by_address_and_the_list_where_it_differs() {
         let docs = base.path().join("docs");
         let folder = Arc::new(folder);
         let (told, heard) = channel();
-        let (own, waits) = (Arc::clone(&folder), Duration::from_secs(30));
+        let own = Arc::clone(&folder);
+        let waits = Duration::from_secs(30);
         let changes = FolderChanges {
             folders: Box::new(move || vec![Arc::clone(&own)]),
             tell: Box::new(move |news| told.send(news).unwrap()),

@@ -119,7 +119,8 @@ impl Watching {
     fn run(mut self) {
         let mut known: Vec<Arc<Folder>> = Vec::new();
         let mut first = Some(Instant::now());
-        let (mut last, mut not_before) = (Instant::now(), Instant::now());
+        let mut last = Instant::now();
+        let mut not_before = Instant::now();
         loop {
             let now = Instant::now();
             let due = first.map(|first| (last + DEBOUNCE).min(first + DEBOUNCE_MAX).max(not_before));
@@ -198,7 +199,8 @@ impl Watching {
         // An interrupted poll is a spurious wake-up.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let (woken, events) = (ready(0), ready(1));
+        let woken = ready(0);
+        let events = ready(1);
         drop(fds);
         if woken {
             let _ = self.woken.read(&mut [0; 64]);

@@ -13,7 +13,8 @@ pub(super) const PEM_BYTES_MAX: u64 = 256 * 1024;
 
 /// Reads both files, now and whenever one changes. `Err` is one sentence.
 pub fn open(files: &TlsFiles<'_>, folder: &Path, polling: &mut FilePolling) -> Result<Certificate, String> {
-    let (chain, key) = (folder.join(files.certificate()), folder.join(files.key()));
+    let chain = folder.join(files.certificate());
+    let key = folder.join(files.key());
     let (chain_pem, key_pem) = read(&chain, &key)?;
     let certificate = Certificate::new(&chain_pem, &key_pem).map_err(|error| error.to_string())?;
     note_shown(&chain, &chain_pem);

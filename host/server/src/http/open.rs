@@ -122,7 +122,8 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
         None => Arc::new(AdmitEveryone),
     };
     let mut sockets = Sockets(Vec::new());
-    let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
+    let mut listeners = Vec::new();
+    let mut endpoints = Vec::new();
     let _inside = runtime.enter();
     for address in &addresses {
         let (listener, shown) = bind(address, certificate.clone(), folder, &mut sockets)?;
@@ -134,7 +135,9 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
     let origin_policy = origin_policy(policy).map_err(|error| Problem::new(error.to_string()))?;
     let traffic = Arc::default();
     let path = policy.path().to_owned();
-    let (refusals, readiness, replicas) = (None, None, None);
+    let refusals = None;
+    let readiness = None;
+    let replicas = None;
     let options =
         HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, refusals, readiness, replicas };
     let asks_for_tokens = authenticator.is_some();

@@ -326,7 +326,8 @@ mod tests {
         file.add(&new("ann")).unwrap();
         std::thread::scope(|scope| {
             let (read, is_read) = std::sync::mpsc::channel();
-            let (first, second) = (file.clone(), file.clone());
+            let first = file.clone();
+            let second = file.clone();
             let revoking = scope.spawn(move || {
                 first.change(|entries| {
                     entries.retain(|entry| entry.name != "ann");

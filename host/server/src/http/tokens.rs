@@ -183,7 +183,8 @@ impl KnownTokens {
                 lines.now = now;
                 if let Some(boards) = self.boards.get() {
                     let now = hashes(&lines.read);
-                    let (gone, come) = (before.difference(&now), now.difference(&before));
+                    let gone = before.difference(&now);
+                    let come = now.difference(&before);
                     gone.for_each(|hash| boards.post_later(Revoked, &[hash], REVOKED_FOR));
                     come.for_each(|hash| boards.take_down_later(Revoked, &[hash]));
                 }
@@ -301,12 +302,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut polling = FilePolling::new(&Handle::current());
         let file = TokenFile::at(folder.path().join("tokens.jsonl"));
-        let (day, ended) = (Duration::from_secs(24 * 3_600), "{\"name\":\"old\",\"hash\":\"HASH\",\"expires\":1}\n");
+        let day = Duration::from_secs(24 * 3_600);
+        let ended = "{\"name\":\"old\",\"hash\":\"HASH\",\"expires\":1}\n";
         file.write(&[entry("ann", None), entry("bob", Some(day))]).unwrap();
         let lines = std::fs::read_to_string(file.path()).unwrap();
         std::fs::write(file.path(), lines + &ended.replace("HASH", &hash("old"))).unwrap();
         let tokens = Tokens::open(file.clone(), &mut polling).unwrap();
-        let (before, found) = (Instant::now(), tokens.find("bob").await.unwrap().unwrap());
+        let before = Instant::now();
+        let found = tokens.find("bob").await.unwrap().unwrap();
         let left = found.validity.until.unwrap().duration_since(before);
         assert!(left <= day + Duration::from_secs(60) && left > day - Duration::from_secs(60), "{left:?}");
         assert!(tokens.find("old").await.unwrap().is_none(), "its time is over");

@@ -167,7 +167,8 @@ impl Findings {
         let mut keys: Vec<String> = members(locked).union(&members(now)).cloned().collect();
         keys.sort_by_key(|key| key != DESCRIPTION);
         for key in keys {
-            let (was, is) = (locked.get(&key), now.get(&key));
+            let was = locked.get(&key);
+            let is = now.get(&key);
             // A tool that is new says its name beside each member.
             if was != is && !(locked.is_null() && key == "name") {
                 self.member(tool, key, was, is);
@@ -176,8 +177,10 @@ impl Findings {
     }
 
     fn member(&mut self, tool: &str, member: String, was: Option<&Value>, is: Option<&Value>) {
-        let (old, new) = (text(was), text(is));
-        let ((old, old_left), (new, new_left)) = (clipped(&old, TEXT_BYTES_MAX), clipped(&new, TEXT_BYTES_MAX));
+        let old = text(was);
+        let new = text(is);
+        let (old, old_left) = clipped(&old, TEXT_BYTES_MAX);
+        let (new, new_left) = clipped(&new, TEXT_BYTES_MAX);
         let bytes_left = old_left + new_left;
         // Words find a difference that the beginnings of texts do not show.
         if old == new || bytes_left > 0 {
@@ -192,7 +195,9 @@ impl Findings {
             self.details.definitions.beyond += 1;
             return;
         }
-        let (tool, old, new) = (tool.to_owned(), old.to_owned(), new.to_owned());
+        let tool = tool.to_owned();
+        let old = old.to_owned();
+        let new = new.to_owned();
         self.details.definitions.push(DefinitionChange { tool, member, old, new, bytes_left });
     }
 }

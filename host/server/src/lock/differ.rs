@@ -46,13 +46,15 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
 /// Difference of withheld bytes from the pinned ones. Their tools are unknown until they are
 /// approved.
 pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
-    let (is, size_bytes) = (short(&held.digest), held.bytes.len());
+    let is = short(&held.digest);
+    let size_bytes = held.bytes.len();
     let locked = locked.components.get(&held.name);
     let mut findings = Findings::between(locked, &held.signed);
     let lost = locked.is_some_and(|locked| lost(locked, &held.signed).next().is_some());
     findings.say(match locked {
         Some(locked) => {
-            let (was, sizes) = (short(&locked.digest), format!("{} and {size_bytes} bytes", locked.size_bytes));
+            let was = short(&locked.digest);
+            let sizes = format!("{} and {size_bytes} bytes", locked.size_bytes);
             format!("other bytes: {was} was pinned, this is {is} ({sizes})")
         }
         None => format!("is not in the lock: {is}, {size_bytes} bytes"),
@@ -80,7 +82,8 @@ fn gone(name: &str, locked: &PinnedComponent) -> Drift {
 }
 
 fn added(name: &str, component: &PinnedComponent) -> Drift {
-    let (digest, source) = (short(&component.digest), &component.source);
+    let digest = short(&component.digest);
+    let source = &component.source;
     let mut findings = Findings::between(None, &signed(component));
     findings.say(format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes));
     component.signed_by.iter().for_each(|line| findings.say(format!("has a {}", json_diff::clean(line))));
@@ -103,7 +106,8 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
     let mut findings = Findings::between(Some(locked), &signed(now));
     let mut only_less = true;
     if locked.digest != now.digest {
-        let (was, is) = (short(&locked.digest), short(&now.digest));
+        let was = short(&locked.digest);
+        let is = short(&now.digest);
         let sizes = format!("{} and {} bytes", locked.size_bytes, now.size_bytes);
         findings.say(format!("other bytes: {was} was pinned, this is {is} ({sizes})"));
         only_less = false;
@@ -208,7 +212,8 @@ fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool
     if !same_definition {
         findings.changed_definition(name, &locked.definition, &now.definition);
     }
-    let (was, is) = (rights(&locked.grants), rights(&now.grants));
+    let was = rights(&locked.grants);
+    let is = rights(&now.grants);
     // "Everybody" covers any single caller.
     let more: Vec<&str> = is.iter().filter(|line| !was.contains(line) && !covers(&was, line)).copied().collect();
     let less: Vec<&str> = was.iter().filter(|line| !is.contains(line) && !covers(&is, line)).copied().collect();
@@ -255,7 +260,8 @@ mod tests {
 
     fn tool(definition: Value, grants: &[&str]) -> PinnedTool {
         let grants: Vec<String> = grants.iter().map(|line| (*line).to_owned()).collect();
-        let (definition_digest, grants_digest) = (digest(&definition), digest(&json!(grants)));
+        let definition_digest = digest(&definition);
+        let grants_digest = digest(&json!(grants));
         PinnedTool { definition_digest, definition, grants_digest, grants, ..PinnedTool::default() }
     }
 
@@ -357,8 +363,8 @@ mod tests {
             component.trusted_root = root.map(|root| format!("sha256:{}", root.repeat(64)));
             lock
         };
-        let (ann, bob) =
-            ("signature by ann (issuer i), in a transparency log", "signature by bob (issuer i), in no log");
+        let ann = "signature by ann (issuer i), in a transparency log";
+        let bob = "signature by bob (issuer i), in no log";
         let pinned = signed(&[ann], Some("a"));
         for (now, lines, other) in [
             (signed(&[ann, bob], Some("a")), vec![format!("has now a {bob}")], false),

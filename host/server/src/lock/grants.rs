@@ -29,7 +29,8 @@ pub fn words(grants: &Grants) -> Vec<String> {
     lines.extend(logins);
     lines.extend(grants.keyvalue().map(|state| {
         let whose = if state.per_caller() { "each caller's own" } else { "shared by its callers" };
-        let (quota, value) = (show_bytes(state.quota_bytes()), show_bytes(state.value_bytes()));
+        let quota = show_bytes(state.quota_bytes());
+        let value = show_bytes(state.value_bytes());
         format!("key-value store, {whose}: {quota} in {} entries of {value}", state.entries())
     }));
     if grants.ungranted() == Ungranted::Ask {
@@ -70,7 +71,8 @@ fn room(quota: Quota) -> String {
 }
 
 fn secret(secret: &Secret) -> String {
-    let (name, source) = (secret.name(), secret.source());
+    let name = secret.name();
+    let source = secret.source();
     match secret.delivery() {
         Delivery::Header { name: header, target, .. } => {
             format!("secret {name} ({source}) in the header {header} for {target}")
@@ -108,10 +110,8 @@ mod tests {
 
     #[test]
     fn each_right_is_a_line_and_a_line_less_is_narrower() {
-        let (read, write) = (
-            r#"filesystem = { "/d" = { path = "d" } }"#,
-            r#"filesystem = { "/d" = { path = "d", access = "write" } }"#,
-        );
+        let read = r#"filesystem = { "/d" = { path = "d" } }"#;
+        let write = r#"filesystem = { "/d" = { path = "d", access = "write" } }"#;
         let table = [
             ("", r#"args = ["-x"]"#, false),
             (r#"args = ["-x"]"#, "", true),

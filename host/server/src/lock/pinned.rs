@@ -131,7 +131,8 @@ impl PinnedComponent {
             let definition = serde_json::from_str(&skill.json).unwrap_or_default();
             (skill.entry.clone(), PinnedTool::plain(definition, called_by))
         });
-        let (digest, bytes) = (catalog.skills.digest().to_owned(), catalog.skills.bytes());
+        let digest = catalog.skills.digest().to_owned();
+        let bytes = catalog.skills.bytes();
         Self::plain("[skills]", (digest, bytes), pinned.collect())
     }
 
@@ -145,8 +146,10 @@ impl PinnedComponent {
 
     /// Things that the manifest itself offers; `None` where there are none.
     fn plain(source: &str, (digest, size_bytes): (String, u64), tools: BTreeMap<String, PinnedTool>) -> Option<Self> {
-        let (source, contract) = (source.to_owned(), "none".to_owned());
-        let (signed_by, trusted_root) = (Vec::new(), None);
+        let source = source.to_owned();
+        let contract = "none".to_owned();
+        let signed_by = Vec::new();
+        let trusted_root = None;
         (!tools.is_empty()).then_some(Self { source, digest, size_bytes, signed_by, trusted_root, contract, tools })
     }
 }
@@ -154,7 +157,8 @@ impl PinnedComponent {
 impl PinnedTool {
     /// A thing that reaches nothing, for these callers.
     fn plain(definition: Value, called_by: Option<Vec<String>>) -> Self {
-        let (definition, grants) = (sorted(definition), called_by.unwrap_or_default());
+        let definition = sorted(definition);
+        let grants = called_by.unwrap_or_default();
         Self {
             definition_digest: digest(&definition),
             definition,

@@ -142,7 +142,8 @@ fn read_tool(part: &TomlTable<'_>) -> Result<PinnedTool, String> {
         return Err(part.wrong("definition", "does not fit its digest"));
     }
     let grants_digest = part.text("grants_digest")?;
-    let (grants, confirmed) = (part.texts("grants")?, read_confirmed(part)?);
+    let grants = part.texts("grants")?;
+    let confirmed = read_confirmed(part)?;
     Ok(PinnedTool { definition_digest, definition, grants_digest, grants, confirmed })
 }
 

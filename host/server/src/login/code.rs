@@ -34,7 +34,8 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
     /// # Errors
     /// There is no authorization endpoint, or the address of the redirect is taken.
     pub async fn by_browser(self) -> Result<BrowserLogin<'a, S>, LoginError> {
-        let (verifier, state) = (random_text()?, random_text()?);
+        let verifier = random_text()?;
+        let state = random_text()?;
         let issuer = self.endpoints.issuer.clone();
         let expected = Expected { state: state.clone(), issuer, must_name: self.endpoints.names_itself };
         let listener = Listener::bind(self.policy.redirect(), expected).await?;
@@ -128,7 +129,8 @@ mod tests {
 
     #[test]
     fn verifiers_differ_and_have_the_form_of_rfc_7636() {
-        let (one, other) = (random_text().unwrap(), random_text().unwrap());
+        let one = random_text().unwrap();
+        let other = random_text().unwrap();
         assert_ne!(one, other);
         assert_eq!(one.len(), 43);
         assert!(one.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')));

@@ -93,7 +93,8 @@ type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
 #[must_use]
 pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn LiveSecret> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let (folder, state) = (absolute(folder), absolute(state));
+    let folder = absolute(folder);
+    let state = absolute(state);
     let path = store::path(&state, policy.name());
     let mut logins = LOGINS.lock().unwrap_or_else(PoisonError::into_inner);
     logins.retain(|login| login.strong_count() > 0);

@@ -174,7 +174,9 @@ impl Judge {
 fn parse(head: &[u8]) -> Option<(&str, &str)> {
     let mut lines = std::str::from_utf8(head).ok()?.split("\r\n");
     let mut words = lines.next()?.split(' ');
-    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    let method = words.next()?;
+    let target = words.next()?;
+    let version = words.next()?;
     let fields = || lines.clone().filter_map(|line| line.split_once(':'));
     let mut hosts = fields().filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value.trim());
     let host = hosts.next()?;

@@ -36,7 +36,8 @@ pub enum LoginState {
 /// The state of a login now.
 #[must_use]
 pub fn state(policy: &Arc<LoginPolicy>, state_folder: &Path) -> LoginState {
-    let (own, folder) = (Arc::clone(policy), state_folder.to_owned());
+    let own = Arc::clone(policy);
+    let folder = state_folder.to_owned();
     let path = store::path(state_folder, policy.name());
     let looked = blocking_files::run(&path, move |_| Store::look(&folder, own.name()));
     let record = match looked {

@@ -267,7 +267,8 @@ mod tests {
     #[test]
     fn one_at_a_time_has_the_lock() {
         let state = tempfile::tempdir().unwrap();
-        let (one, other) = (Store::open(state.path(), "notes").unwrap(), Store::open(state.path(), "notes").unwrap());
+        let one = Store::open(state.path(), "notes").unwrap();
+        let other = Store::open(state.path(), "notes").unwrap();
         let lock = one.lock().unwrap();
         let (locked, has) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {

@@ -49,7 +49,8 @@ impl RequestCounters {
         let mut errors: Vec<(Option<Method>, i32, u64)> = Vec::new();
         for (method, counts) in methods().zip(&self.counts) {
             for (code, count) in ErrorCode::ALL.into_iter().zip(&counts.errors) {
-                let (number, count) = (code.number(), count.load(Ordering::Relaxed));
+                let number = code.number();
+                let count = count.load(Ordering::Relaxed);
                 match errors.iter_mut().find(|(known, same, _)| *known == method && *same == number) {
                     Some((_, _, sum)) => *sum += count,
                     None => errors.push((method, number, count)),

@@ -175,7 +175,8 @@ impl Refusals {
     }
 
     fn count(&self, refusal: Refusal, who: &Who<'_>) {
-        let (reason, now) = (refusal.reason, SystemTime::now());
+        let reason = refusal.reason;
+        let now = SystemTime::now();
         let place = Reason::ALL.iter().position(|known| *known == reason);
         if let Some(count) = place.and_then(|place| self.counts.get(place)) {
             count.fetch_add(1, Ordering::Relaxed);

@@ -144,7 +144,9 @@ mod tests {
 
     #[test]
     fn alike_refusals_are_one_row_which_leaves_after_an_hour() {
-        let (mut recent, now, time) = (Recent::default(), Instant::now(), SystemTime::UNIX_EPOCH);
+        let mut recent = Recent::default();
+        let now = Instant::now();
+        let time = SystemTime::UNIX_EPOCH;
         let stranger = Who::Address(Some(IpAddr::from([203, 0, 113, 7])));
         let missing = Refusal::of(Reason::NoCredential);
         for minute in [0, 1, 30] {
@@ -169,7 +171,9 @@ mod tests {
 
     #[test]
     fn rows_are_bounded_and_those_of_before_make_room() {
-        let (mut recent, now, time) = (Recent::default(), Instant::now(), SystemTime::UNIX_EPOCH);
+        let mut recent = Recent::default();
+        let now = Instant::now();
+        let time = SystemTime::UNIX_EPOCH;
         let refusal = Refusal::of(Reason::UnknownTool);
         let flood = |recent: &mut Recent, now: Instant| {
             for number in 0..1_000_u32 {

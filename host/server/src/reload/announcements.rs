@@ -365,7 +365,8 @@ mod tests {
 
     /// A replica with list 1, as two others have it.
     fn agreed() -> (Agreement, Instant) {
-        let (mut agreement, now) = (Agreement::new(1), Instant::now());
+        let mut agreement = Agreement::new(1);
+        let now = Instant::now();
         for other in ["b", "c"] {
             agreement.heard(other, &text(1), now);
         }

@@ -276,7 +276,8 @@ impl Reloader {
     }
 
     fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), ReloadFailure> {
-        let (since, mut room) = (SystemTime::now(), DETAILS_BYTES_MAX);
+        let since = SystemTime::now();
+        let mut room = DETAILS_BYTES_MAX;
         let quarantined = held.into_iter().map(|drift| {
             let Drift { component, differences, details, digest, other_signers, .. } = drift;
             let details = Arc::new(details.within(&mut room));
@@ -284,7 +285,8 @@ impl Reloader {
             Quarantined { component, digest, differences, details, is_withheld, read: None, other_signers, since }
         });
         for held in self.setup.journal.quarantine(quarantined.collect()) {
-            let (name, differences) = (held.component.as_str(), held.differences.join("\n  "));
+            let name = held.component.as_str();
+            let differences = held.differences.join("\n  ");
             self.note(Event::ComponentQuarantined(ComponentQuarantined {
                 generation: self.generation(),
                 name,
@@ -380,7 +382,8 @@ impl Reloader {
             ReloadOutcome::Failed(failed) => (false, false, failed.summary.clone()),
         };
         let took = began.elapsed();
-        let (time, took_ms) = (SystemTime::now(), took.as_millis());
+        let time = SystemTime::now();
+        let took_ms = took.as_millis();
         let failed = match outcome {
             ReloadOutcome::Failed(failed) => {
                 self.record_failure(trigger, failed);
@@ -407,7 +410,8 @@ impl Reloader {
     fn record_failure(&self, trigger: &str, failed: &ReloadFailure) {
         let cause = if failed.drawn.is_empty() { &failed.summary } else { &failed.drawn };
         let event = || {
-            let (generation, cause) = (self.generation(), Clipped(cause));
+            let generation = self.generation();
+            let cause = Clipped(cause);
             Event::CatalogRefused(CatalogRefused { generation, trigger, cause })
         };
         if let Err(error) = self.setup.sink.record(event) {

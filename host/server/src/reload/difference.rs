@@ -171,7 +171,8 @@ impl Difference {
         {
             return false;
         }
-        let (old, new) = (old.components(), new.components());
+        let old = old.components();
+        let new = new.components();
         old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(old, new))
     }
 

@@ -87,7 +87,8 @@ mod tests {
     #[test]
     fn what_changes_between_being_read_and_the_next_note_is_seen() {
         let folder = tempfile::tempdir().unwrap();
-        let (manifest, component) = (folder.path().join("toolcell.toml"), folder.path().join("tool.wasm"));
+        let manifest = folder.path().join("toolcell.toml");
+        let component = folder.path().join("tool.wasm");
         let (files, _others) = WatchedFiles::new().unwrap();
         files.reading(file_stamp::all([&manifest]));
         // Written after it was read, and before its components are known.

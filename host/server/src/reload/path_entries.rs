@@ -24,7 +24,8 @@ pub struct PathEntry {
 /// a missing entry.
 pub fn of(path: &Path, base: &Path) -> Vec<PathEntry> {
     let mut steps = Vec::new();
-    let (mut links, mut is_whole) = (0, true);
+    let mut links = 0;
+    let mut is_whole = true;
     let mut folder = PathBuf::from("/");
     let mut ahead = names(path);
     while let Some(name) = ahead.pop_front() {

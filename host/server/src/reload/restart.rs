@@ -8,9 +8,12 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
     let http = started.http() != now.http();
     let console = console_waits(started.console(), now.console());
-    let (metrics, traces) = (started.metrics() != now.metrics(), started.traces() != now.traces());
-    let (state, alerts) = (started.state() != now.state(), started.alerts() != now.alerts());
-    let (started, now) = (started.server(), now.server());
+    let metrics = started.metrics() != now.metrics();
+    let traces = started.traces() != now.traces();
+    let state = started.state() != now.state();
+    let alerts = started.alerts() != now.alerts();
+    let started = started.server();
+    let now = now.server();
     let keys = [
         ("name", started.name() != now.name()),
         ("title", started.title() != now.title()),

@@ -52,7 +52,8 @@ impl Background {
         let base = base.canonicalize().step("the manifest's folder is gone")?;
         let (orders, inbox) = Driver::channel();
         if let Some(boards) = &serving.boards {
-            let (orders, journal) = (orders.clone(), Arc::clone(&serving.journal));
+            let orders = orders.clone();
+            let journal = Arc::clone(&serving.journal);
             boards.on_read(BoardName::Approvals, move || {
                 if !journal.quarantined().is_empty() {
                     orders.approved_elsewhere();
@@ -82,7 +83,8 @@ impl Background {
 
 /// The folders whose files are resources, and the way of their changes to clients.
 fn changes(serving: &Serving) -> FolderChanges {
-    let (current, server) = (Arc::clone(&serving.current), Arc::clone(&serving.server));
+    let current = Arc::clone(&serving.current);
+    let server = Arc::clone(&serving.server);
     FolderChanges {
         folders: Box::new(move || current.snapshot().folders()),
         tell: Box::new(move |news| server.publish(news)),

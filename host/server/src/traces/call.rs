@@ -55,7 +55,8 @@ impl Traces {
         span.set_attributes(self.attributes(subject, call));
         let on = local(span.span_context(), call.trace.as_ref());
         let [admitted, instantiated] = [const { OnceLock::new() }; 2];
-        let (traces, context) = (Arc::clone(self), parent.with_span(span));
+        let traces = Arc::clone(self);
+        let context = parent.with_span(span);
         Some((CallTrace { traces, context, admitted, instantiated, ended: OnceLock::new() }, on))
     }
 

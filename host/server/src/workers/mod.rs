@@ -417,7 +417,9 @@ impl Task {
     }
 
     fn of(work: Work, state: u8, shared: &Arc<Shared>, waits: bool) -> Arc<Self> {
-        let (work, state, long) = (Mutex::new(Some(work)), AtomicU8::new(state), AtomicBool::new(false));
+        let work = Mutex::new(Some(work));
+        let state = AtomicU8::new(state);
+        let long = AtomicBool::new(false);
         Arc::new(Self { work, state, long, waits, shared: Arc::clone(shared) })
     }
 

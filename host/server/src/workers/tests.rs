@@ -74,7 +74,8 @@ fn work_that_may_take_long_leaves_threads_with_other_duties_for_good() {
     workers.executor().run_here(work());
     let (began, ran) = ended.recv().unwrap();
     assert_eq!(began, here);
-    let (executor, driven) = (workers.executor(), work());
+    let executor = workers.executor();
+    let driven = work();
     let driver = io.block_on(io.spawn(async move {
         executor.run_driving(driven);
         std::thread::current().id()

@@ -120,8 +120,8 @@ impl Shared {
         listened: &mut BTreeSet<String>,
     ) -> Result<(), Away> {
         let wanted: BTreeSet<String> = self.subscribers.channels().iter().map(|channel| self.name(channel)).collect();
-        let (more, less): (Vec<_>, Vec<_>) =
-            (wanted.difference(listened).collect(), listened.difference(&wanted).collect());
+        let more: Vec<_> = wanted.difference(listened).collect();
+        let less: Vec<_> = listened.difference(&wanted).collect();
         if !less.is_empty() {
             in_time(connection.unsubscribe(&less)).await?;
         }
@@ -135,7 +135,8 @@ impl Shared {
 
     /// Takes what the server sends, in the order in which it comes.
     fn receiver(self: &Arc<Self>, lost: &Arc<Notify>) -> impl Fn(PushInfo) -> Result<(), Gone> + Send + Sync + use<> {
-        let (shared, lost) = (Arc::downgrade(self), Arc::clone(lost));
+        let shared = Arc::downgrade(self);
+        let lost = Arc::clone(lost);
         move |push| {
             let shared = Weak::upgrade(&shared).ok_or(Gone)?;
             match (push.kind, push.data.as_slice()) {

@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn keys_are_bounded_and_say_nothing_of_whom_they_are_about() {
-        let (keys, name) = (Keys::new(&"p".repeat(64)), "ann ".repeat(1_000));
+        let keys = Keys::new(&"p".repeat(64));
+        let name = "ann ".repeat(1_000);
         let request = "0123456789abcdef-ffffffffffffffff";
         let mut all = vec![
             keys.rate(&name, &name),

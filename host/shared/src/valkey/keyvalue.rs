@@ -278,7 +278,8 @@ impl Kept {
         let script = Owned::Script(Arc::clone(&self.write), keys, arguments);
         let said: Vec<String> = self.run(script, size).await?;
         let mut said = said.into_iter();
-        let (word, mut number) = (said.next().unwrap_or_default(), || said.next().unwrap_or_default());
+        let word = said.next().unwrap_or_default();
+        let mut number = || said.next().unwrap_or_default();
         let count = |text: String| text.parse().unwrap_or(u64::MAX);
         Err(match word.as_str() {
             "done" => return Ok(number()),

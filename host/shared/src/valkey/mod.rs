@@ -192,14 +192,16 @@ impl SharedState for Valkey {
     }
 
     async fn begin(&self, request: &Request<'_>, time: Duration) -> Result<Begun, Away> {
-        let (what, who) = (digest(request.what), self.holder());
+        let what = digest(request.what);
+        let who = self.holder();
         let keys = self.keys.asked(request.caller, request.name);
         let mut script = self.begin.prepare_invoke();
         script.key(&keys.request).key(&keys.all).key(&keys.bytes);
         script.arg(&what).arg(&who).arg(millis(time)).arg(digest(request.name));
         script.arg(OF_CALLER_MAX).arg(OF_CALLER_BYTES_MAX);
         let begun = self.write(Operation::Script(&script)).await;
-        let (caller, name) = (request.caller.to_owned(), request.name.to_owned());
+        let caller = request.caller.to_owned();
+        let name = request.name.to_owned();
         let claim = Claim { caller, name, holder: what + &who };
         if begun.is_err() {
             // It may have begun, and never runs.

@@ -98,7 +98,8 @@ pub fn is_of_too_few_copies(error: &RedisError) -> bool {
 
 impl Beside {
     async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
-        let (mut all, mut count) = (redis::pipe(), 1);
+        let mut all = redis::pipe();
+        let mut count = 1;
         if self.is_asking {
             all.cmd("ASKING");
             count += 1;

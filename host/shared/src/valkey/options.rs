@@ -138,7 +138,8 @@ impl Opener {
             // one. Where another part of the process has set it, that one holds.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
-        let (host, port) = (place.host.clone(), place.port);
+        let host = place.host.clone();
+        let port = place.port;
         let address = match self.tls {
             true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
             false => ConnectionAddr::Tcp(host, port),

@@ -80,7 +80,9 @@ impl Held {
 impl Places {
     /// Of the replica with this random name.
     pub(super) fn new(servers: Arc<Servers>, process: String) -> Arc<Self> {
-        let (enter, state, holders) = (Script::new(include_str!("enter.lua")), Mutex::default(), AtomicU64::new(0));
+        let enter = Script::new(include_str!("enter.lua"));
+        let state = Mutex::default();
+        let holders = AtomicU64::new(0);
         Arc::new(Self { servers, enter, state, process, holders })
     }
 
@@ -127,7 +129,8 @@ impl Places {
 
     /// Asks for places until nobody waits.
     async fn ask_for_line(self: Arc<Self>, keys: RunKeys) {
-        let (mut pause, mut waits_there) = (ASKS_AGAIN_AFTER, false);
+        let mut pause = ASKS_AGAIN_AFTER;
+        let mut waits_there = false;
         loop {
             let next = self.state().lines.next(&keys.places);
             let Some(Waiting { most, left }) = next else { break };

@@ -143,7 +143,8 @@ impl Tasks for SharedTasks {
     }
 
     async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away> {
-        let (mut script, mut bytes) = (self.inner.script(named(&change)), 0);
+        let mut script = self.inner.script(named(&change));
+        let mut bytes = 0;
         script.arg(id);
         match change {
             TaskChange::Says(message) => {
@@ -228,10 +229,14 @@ const fn named(change: &TaskChange<'_>) -> &'static str {
 /// A task as the script gives it; nothing is none.
 fn record(found: Vec<String>) -> Option<TaskRecord> {
     let mut found = found.into_iter();
-    let (id, number) = (found.next()?, found.next()?.parse().ok()?);
-    let (status, message) = (TaskStatus::of_letter(&found.next()?)?, found.next()?);
+    let id = found.next()?;
+    let number = found.next()?.parse().ok()?;
+    let status = TaskStatus::of_letter(&found.next()?)?;
+    let message = found.next()?;
     let mut time = || found.next()?.parse().ok();
-    let (created_ms, changed_ms, ttl_ms) = (time()?, time()?, time()?);
+    let created_ms = time()?;
+    let changed_ms = time()?;
+    let ttl_ms = time()?;
     let body = Arc::from(found.next()?);
     let questions = pairs(found);
     Some(TaskRecord { id, number, status, message, created_ms, changed_ms, ttl_ms, questions, body })

@@ -19,7 +19,8 @@ impl Cluster {
         let cluster = Self { nodes: [node(), node(), node()], copy: node() };
         let all = || cluster.nodes.iter().chain([&cluster.copy]);
         for (number, node) in cluster.nodes.iter().enumerate() {
-            let (first, last) = (SLOTS * number / 3, SLOTS * (number + 1) / 3 - 1);
+            let first = SLOTS * number / 3;
+            let last = SLOTS * (number + 1) / 3 - 1;
             let taken = node.ask(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
             assert_eq!(taken, "+OK");
         }

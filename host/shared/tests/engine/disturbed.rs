@@ -40,7 +40,8 @@ impl DisturbedWay {
                 for stream in [&client, &server] {
                     stream.set_nodelay(true).unwrap();
                 }
-                let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let from = client.try_clone().unwrap();
+                let to = server.try_clone().unwrap();
                 let disturbance = Arc::clone(&shared);
                 std::thread::spawn(move || carry(from, to, &disturbance, true));
                 let disturbance = Arc::clone(&shared);
@@ -63,10 +64,12 @@ impl DisturbedWay {
 
 /// Carries bytes one way until either end closes.
 fn carry(mut from: TcpStream, to: TcpStream, disturbance: &Mutex<Disturbance>, are_questions: bool) {
-    let (ends, (late, is_due)) = ([from.try_clone().unwrap(), to.try_clone().unwrap()], mpsc::channel());
+    let ends = [from.try_clone().unwrap(), to.try_clone().unwrap()];
+    let (late, is_due) = mpsc::channel();
     // What is on its way does not hold up what is sent after it.
     let writer = std::thread::spawn(move || deliver(to, &is_due));
-    let (mut bytes, mut is_lost) = ([0; 16_384], false);
+    let mut bytes = [0; 16_384];
+    let mut is_lost = false;
     while let Ok(count @ 1..) = from.read(&mut bytes) {
         let mut due = Instant::now();
         match *disturbance.lock().unwrap() {

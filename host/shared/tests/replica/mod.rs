@@ -26,7 +26,8 @@ pub fn options(port: u16) -> ValkeyOptions {
 
 /// The server that these sentinels name.
 pub fn behind(watched: &Watched) -> ValkeyOptions {
-    let (main, others) = (MAIN.to_owned(), addresses(&watched.sentinels[1..]));
+    let main = MAIN.to_owned();
+    let others = addresses(&watched.sentinels[1..]);
     let arrangement = Arrangement::Sentinels { main, others, user: None, password: None };
     ValkeyOptions { arrangement, ..options(watched.sentinels[0].port()) }
 }
@@ -59,7 +60,9 @@ static SERVERS: Mutex<Weak<Servers>> = Mutex::new(Weak::new());
 fn servers() -> Arc<Servers> {
     let mut running = SERVERS.lock().unwrap();
     running.upgrade().unwrap_or_else(|| {
-        let (alone, watched, cluster) = (Engine::start(&[]), Watched::start(&[]), Cluster::start(&[]));
+        let alone = Engine::start(&[]);
+        let watched = Watched::start(&[]);
+        let cluster = Cluster::start(&[]);
         let servers = Arc::new(Servers { alone, watched, cluster });
         *running = Arc::downgrade(&servers);
         servers
@@ -69,9 +72,11 @@ fn servers() -> Arc<Servers> {
 /// Runs a test of two replicas at each kind of server.
 pub fn each_server(test: impl AsyncFn(&Valkey, &Valkey)) {
     static TESTS: AtomicU32 = AtomicU32::new(0);
-    let (number, servers) = (TESTS.fetch_add(1, Ordering::Relaxed), servers());
+    let number = TESTS.fetch_add(1, Ordering::Relaxed);
+    let servers = servers();
     for options in [options(servers.alone.port()), behind(&servers.watched), of(&servers.cluster)] {
-        let (prefix, within) = (format!("test{number}"), patience());
+        let prefix = format!("test{number}");
+        let within = patience();
         let options = ValkeyOptions { prefix, within, ..options };
         let replica = || Valkey::new(options.clone()).unwrap();
         run(async { test(&replica(), &replica()).await });

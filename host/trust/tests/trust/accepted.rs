@@ -54,7 +54,8 @@ fn keyed_signatures_count_with_and_without_a_log() {
 
 #[test]
 fn evidence_of_cosign_3_with_keys_counts() {
-    let (subject, root) = (subject("cosign/subject.txt"), TrustedRoot::public_good().unwrap());
+    let subject = subject("cosign/subject.txt");
+    let root = TrustedRoot::public_good().unwrap();
     for (name, public) in [("p256", "cosign"), ("ed25519", "ed25519"), ("p384", "p384")] {
         let public = format!("cosign/{public}.pub");
         let rule = rule(key(&public), SIGNATURE);

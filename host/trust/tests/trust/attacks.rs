@@ -166,7 +166,8 @@ fn the_log_entry_of_another_signature_does_not_count() {
     );
     assert_eq!(swapped("mock/signature-rekor2", "mock/signature"), ANOTHER);
     assert_eq!(swapped("mock/keyed", "mock/signature"), ANOTHER);
-    let (mut of_cosign, other) = (layer("mock/keyless"), layer("mock/keyed"));
+    let mut of_cosign = layer("mock/keyless");
+    let other = layer("mock/keyed");
     of_cosign.bundle_json = other.bundle_json.clone();
     assert_eq!(
         refused(Evidence::CosignLayer(of_cosign)),

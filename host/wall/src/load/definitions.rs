@@ -39,7 +39,8 @@ impl SchemaLimits {
 #[must_use]
 pub fn check_definitions(tools: &[Tool], limits: &SchemaLimits) -> SchemaFindings {
     let texts = tools.iter().take(limits.tools).map(|tool| {
-        let (input, output) = (tool.input_schema_json.as_str(), tool.output_schema_json.as_deref());
+        let input = tool.input_schema_json.as_str();
+        let output = tool.output_schema_json.as_deref();
         let bytes = input.len() + output.map_or(0, str::len);
         (bytes <= limits.definition_bytes).then_some((input, output))
     });

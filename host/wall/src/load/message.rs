@@ -237,7 +237,8 @@ pub(crate) mod tests {
         let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");
         let found = SchemaFindings { tools: vec![vec![problem], Vec::new()], too_late: false };
         let shown = Shown { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
-        let (message, hint) = ("the file is too large".to_owned(), "build it smaller".to_owned());
+        let message = "the file is too large".to_owned();
+        let hint = "build it smaller".to_owned();
         let refused = FromLoader::Refused { message, hint, shown: Some(Box::new(shown)) };
         let argument = contract::Argument {
             name: "code".to_owned(),

@@ -214,7 +214,8 @@ mod tests {
 
     /// Feeds pieces as reads would bring them.
     fn assembled<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<(Vec<Vec<u8>>, bool), LinkError> {
-        let (mut assembler, mut fds) = (Assembler::default(), VecDeque::new());
+        let mut assembler = Assembler::default();
+        let mut fds = VecDeque::new();
         let mut bodies = Vec::new();
         for mut piece in pieces {
             while let Some(came) = assembler.feed(&mut piece, &mut fds)? {
@@ -262,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_header_that_only_wakes_has_nothing_else() {
-        let (mut assembler, mut fds) = (Assembler::default(), VecDeque::new());
+        let mut assembler = Assembler::default();
+        let mut fds = VecDeque::new();
         let came = assembler.feed(&mut wake().as_slice(), &mut fds);
         assert!(matches!(came, Ok(Some(Came::Wake))), "{came:?}");
         for at in [3, 4] {
@@ -318,9 +320,11 @@ mod tests {
             mark in prop::sample::select(vec![FRAME, WAKE, *b"xxx"]),
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),
         ) {
-            let (mut assembler, mut fds) = (Assembler::default(), VecDeque::new());
+            let mut assembler = Assembler::default();
+            let mut fds = VecDeque::new();
             let pieces: Vec<u8> = pieces.iter().flat_map(|piece| [&mark, piece.as_slice()].concat()).collect();
-            let (mut input, mut came) = (pieces.as_slice(), 0);
+            let mut input = pieces.as_slice();
+            let mut came = 0;
             while let Ok(Some(_)) = assembler.feed(&mut input, &mut fds) {
                 came += HEADER_BYTES;
                 prop_assert!(came <= pieces.len());

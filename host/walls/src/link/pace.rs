@@ -240,8 +240,10 @@ mod tests {
 
     #[test]
     fn looks_that_find_nothing_take_a_small_share_of_a_core() {
-        let (mut pace, begun) = (Pace::default(), Instant::now());
-        let (mut now, mut looked) = (begun, Duration::ZERO);
+        let mut pace = Pace::default();
+        let begun = Instant::now();
+        let mut now = begun;
+        let mut looked = Duration::ZERO;
         // As if each wait before had been a short one, and each is a long one.
         while now < begun + Duration::from_secs(2) {
             pace.rest = 0;
@@ -303,8 +305,11 @@ mod tests {
     /// A tick of the kernel may begin at any moment of a wait.
     #[test]
     fn little_time_is_lost_to_one_who_computes_at_the_lowest_priority() {
-        let (mut pace, begun) = (Pace::default(), Instant::now());
-        let (mut now, mut lost, mut random) = (begun, Duration::ZERO, 1_u64);
+        let mut pace = Pace::default();
+        let begun = Instant::now();
+        let mut now = begun;
+        let mut lost = Duration::ZERO;
+        let mut random = 1_u64;
         while now < begun + Duration::from_secs(60) {
             pace.rest = 0;
             let mut wait = pace.wait(now);

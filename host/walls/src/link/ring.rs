@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn frames_come_out_as_they_went_in_many_times_around() {
         let Pair { mut out, mut into } = pair();
-        let (mut sent, mut came) = (0, 0);
+        let mut sent = 0;
+        let mut came = 0;
         while came < 20_000 {
             while out.push(&frame(sent)).unwrap() {
                 sent += 1;

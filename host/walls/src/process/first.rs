@@ -46,7 +46,8 @@ pub(super) fn start(command: &Command, standard: [BorrowedFd<'_>; 3]) -> io::Res
 
 /// The process keeps its user and its group, and knows no others.
 fn maps() -> io::Result<[(&'static CStr, CString); 3]> {
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let user = geteuid().as_raw();
+    let group = getegid().as_raw();
     Ok([
         (c"/proc/self/setgroups", c"deny".to_owned()),
         (c"/proc/self/uid_map", CString::new(format!("{user} {user} 1"))?),

@@ -87,7 +87,8 @@ async fn every_reply_comes_once_and_in_order_whoever_hands_it_out() {
     let asking = {
         let handed = handed.clone();
         tokio::task::spawn_blocking(move || {
-            let (mut sent, mut attending) = (0_u32, None);
+            let mut sent = 0_u32;
+            let mut attending = None;
             for burst in 0..BURSTS {
                 if burst % 3 == 2 {
                     attending = None;

@@ -135,7 +135,8 @@ async fn every_reply_is_handed_out_exactly_once() {
         .into_iter()
         .zip(0..)
         .map(|(woken, thread): (_, u32)| {
-            let (dispatcher, replies) = (dispatcher.clone(), replies.clone());
+            let dispatcher = dispatcher.clone();
+            let replies = replies.clone();
             std::thread::spawn(move || {
                 for number in 1..=FRAMES {
                     let frame = [thread.to_le_bytes(), number.to_le_bytes()].concat();

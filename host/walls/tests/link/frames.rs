@@ -6,7 +6,8 @@ use super::{borrowed, ends, file, soon, texts};
 
 #[tokio::test]
 async fn frames_of_every_size_arrive() {
-    let (mut ends, mut sent) = (ends().await, Vec::new());
+    let mut ends = ends().await;
+    let mut sent = Vec::new();
     for length in [0, 1, 7, 8, 9, 4096, 65_535, 65_536, 65_537, 1 << 20, FRAME_BYTES_MAX] {
         let bytes: Vec<u8> = (0..length).map(|at| (at * 31 % 251) as u8).collect();
         ends.here.0.send(&bytes, &[]).expect("the queue has room");

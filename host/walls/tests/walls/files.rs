@@ -148,12 +148,14 @@ pub(crate) fn move_into_readable(site: &Site) -> io::Result<()> {
 }
 
 pub(crate) fn link_ungranted(site: &Site) -> io::Result<()> {
-    let (from, to) = (site.ungranted.as_fd(), site.writable.as_fd());
+    let from = site.ungranted.as_fd();
+    let to = site.writable.as_fd();
     Ok(rustix::fs::linkat(from, "secret", to, "stolen", AtFlags::empty())?)
 }
 
 pub(crate) fn move_ungranted(site: &Site) -> io::Result<()> {
-    let (from, to) = (site.ungranted.as_fd(), site.writable.as_fd());
+    let from = site.ungranted.as_fd();
+    let to = site.writable.as_fd();
     Ok(rustix::fs::renameat(from, "secret", to, "stolen")?)
 }
 

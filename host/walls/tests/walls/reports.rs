@@ -330,7 +330,9 @@ fn cost(place: &Place) -> ExitCode {
 
 /// Prints how long the steps take: the least, the middle and the most of a hundred processes.
 pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
-    let (mut enter, mut seal, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    let mut enter = Vec::new();
+    let mut seal = Vec::new();
+    let mut whole = Vec::new();
     for _ in 0..100 {
         let start = Instant::now();
         let said = run(stage, &["time"])?.said;

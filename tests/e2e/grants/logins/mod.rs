@@ -34,10 +34,12 @@ struct Scene {
 
 impl Scene {
     fn of(login: &str) -> Self {
-        let (server, api) = (AuthorizationServer::start(), HttpServer::start());
+        let server = AuthorizationServer::start();
+        let api = HttpServer::start();
         let issuer = server.issuer();
         let login = login.replace("{issuer}", issuer);
-        let (address, authority) = (api.address(), server.authority());
+        let address = api.address();
+        let authority = server.authority();
         let folder = folder(
             FIXTURE,
             &format!(
@@ -208,7 +210,8 @@ fn a_person_logs_in_and_the_requests_carry_the_token_that_no_guest_sees() {
 
     let said = scene.log_in();
     assert!(said.contains("logged in to notes; the token ends ") && said.contains(" and is refreshed"), "{said}");
-    let (access, refresh) = (scene.token("access_token"), scene.token("refresh_token"));
+    let access = scene.token("access_token");
+    let refresh = scene.token("refresh_token");
     let answer = scene.ask(&mut host, "/api/echo");
     assert_eq!(scene.shown(), access);
     assert!(came_to(&answer).unwrap()["body"].as_str().unwrap().contains("Bearer [redacted:"), "{answer:?}");
@@ -268,7 +271,8 @@ fn a_token_is_refreshed_in_time_and_neither_the_old_nor_the_new_one_is_shown() {
     let scene = Scene::desk();
     scene.log_in();
     let mut host = scene.host();
-    let (old_access, old_refresh) = (scene.token("access_token"), scene.token("refresh_token"));
+    let old_access = scene.token("access_token");
+    let old_refresh = scene.token("refresh_token");
     assert!(came_to(&scene.ask(&mut host, "/api/x")).is_ok());
     scene.age();
     // The host looks at the file once in a second. One of the calls that wait asks the server.
@@ -279,7 +283,8 @@ fn a_token_is_refreshed_in_time_and_neither_the_old_nor_the_new_one_is_shown() {
             assert!(came_to(&host.answer_to(id)).is_ok(), "{}", host.said());
         }
     });
-    let (access, refresh) = (scene.token("access_token"), scene.token("refresh_token"));
+    let access = scene.token("access_token");
+    let refresh = scene.token("refresh_token");
     assert!(access != old_access && refresh != old_refresh, "the server rotates refresh tokens");
     assert_eq!((scene.shown(), scene.server.refreshes()), (access.clone(), vec![200]));
     host.will_say("the login \"notes\" was refreshed");
@@ -381,7 +386,8 @@ fn another_server_s_metadata_redirect_or_answer_is_no_login() {
     scene.folder.write("toolcell.toml", manifest);
 
     let login = Login::begin(&scene.folder, &[]);
-    let (redirect, state) = (login.redirect(), login.part("state"));
+    let redirect = login.redirect();
+    let state = login.part("state");
     assert_eq!((login.part("code_challenge_method"), login.part("code_challenge").len()), ("S256".to_owned(), 43));
     let mut browser = Browser::default();
     for (query, status) in [

@@ -105,7 +105,8 @@ fn chunk() -> String {
 #[test]
 fn where_a_request_ends_is_never_in_doubt() {
     let _alone = alone("a balancer reads these bytes itself");
-    let (body, chunk) = (call().body().to_owned(), chunk());
+    let body = call().body().to_owned();
+    let chunk = chunk();
     let length = format!("content-length: {}\r\n", body.len());
     let coded = "transfer-encoding: chunked\r\n";
     let hidden = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -172,7 +173,8 @@ fn where_a_request_ends_is_never_in_doubt() {
 #[test]
 fn chunks_cost_what_they_carry() {
     let _alone = alone("a balancer reads these bytes itself");
-    let (body, chunk) = (call().body().to_owned(), chunk());
+    let body = call().body().to_owned();
+    let chunk = chunk();
     let chunks = |chunks: &str| framed(&format!("transfer-encoding: chunked\r\n\r\n{chunks}"));
     let single: String = body.chars().map(|one| format!("1\r\n{one}\r\n")).collect();
     let many = |one: &str| one.repeat(0x11000);

@@ -57,7 +57,8 @@ fn a_body_that_never_ends_is_given_up() {
 fn a_connection_that_asks_nothing_is_closed() {
     let _alone = alone("its own connections, and its own time for them");
     let host = impatient("idle = \"2s\"");
-    let (mut silent, mut used) = (host.connect(), host.connect());
+    let mut silent = host.connect();
+    let mut used = host.connect();
     assert_eq!(used.ask(&Ask::bare("GET", "/healthz")).status(), 200);
     silent.is_closed();
     used.is_closed();

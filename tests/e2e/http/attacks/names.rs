@@ -139,7 +139,8 @@ fn a_target_and_a_host_must_mean_the_same() {
         ("/mcp?http://evil.example.com", "localhost", 200),
         ("mcp", "localhost", 400),
     ] {
-        let (target, named) = (with_port(target, &host), with_port(named, &host));
+        let target = with_port(target, &host);
+        let named = with_port(named, &host);
         let ask = echo().with("host", &named).to(&target);
         assert_eq!(host.ask(&ask).status(), status, "{target} of {named}");
         assert_eq!(neighbour.ask(&echo()).status(), 200, "after {target} of {named}");

@@ -49,7 +49,10 @@ pub struct Found {
 impl Found {
     /// One that no registry has, without an entry of its own.
     fn of_file(shown: String, bytes: Vec<u8>, name: String, place: Place) -> Self {
-        let (entry, left_out, signers, not_attached) = (None, Vec::new(), Vec::new(), LeftOut::default());
+        let entry = None;
+        let left_out = Vec::new();
+        let signers = Vec::new();
+        let not_attached = LeftOut::default();
         Self { shown, bytes, name, place, entry, left_out, signers, not_attached }
     }
 }
@@ -163,7 +166,8 @@ fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
     let bytes = machine.runtime.block_on(download(address, bytes_max));
     drop(progress);
     let bytes = bytes.map_err(|(problem, hint)| Failure::at_fault(problem, hint))?;
-    let (wanted, came) = (format!("sha256:{digits}"), Digest::of(&bytes).to_string());
+    let wanted = format!("sha256:{digits}");
+    let came = Digest::of(&bytes).to_string();
     if came != wanted {
         let problem = format!("{address} is not what was named: its digest is {came}");
         return Err(Failure::at_fault(problem, "ask its publisher which of the two is right; nothing was kept"));
@@ -178,7 +182,8 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
     let manifest = project.join(MANIFEST);
     if !manifest.exists() {
         let path = only_component(project)?;
-        let (bytes, name) = (read(&path)?, entry::name(&path));
+        let bytes = read(&path)?;
+        let name = entry::name(&path);
         let place = Place::Link(relative(folder, &path)?);
         return Ok(Found::of_file(path.display().to_string(), bytes, name, place));
     }
@@ -201,7 +206,8 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
         entry.set("wit", relative(folder, &wit)?.into());
     }
     let place = Place::Link(relative(folder, &built)?);
-    let (shown, bytes) = (built.display().to_string(), read(&built)?);
+    let shown = built.display().to_string();
+    let bytes = read(&built)?;
     Ok(Found { entry: Some(entry), left_out, ..Found::of_file(shown, bytes, name.clone(), place) })
 }
 

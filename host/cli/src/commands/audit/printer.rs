@@ -36,7 +36,8 @@ struct ChainState {
 
 impl Printer {
     pub fn new(filter: Filter, is_json: bool) -> Self {
-        let (style, out) = (terminal::stdout_style(), BufWriter::new(io::stdout().lock()));
+        let style = terminal::stdout_style();
+        let out = BufWriter::new(io::stdout().lock());
         Self { filter, is_json, style, chains: BTreeMap::new(), headed: false, out }
     }
 
@@ -49,7 +50,8 @@ impl Printer {
         if !self.is_json {
             return self.row(chain, &record);
         }
-        let (id, event) = (id(&record), row::text(&record, "event"));
+        let id = id(&record);
+        let event = row::text(&record, "event");
         if event == "host.started" {
             // Numbers of calls begin anew.
             self.of(chain).started.clear();

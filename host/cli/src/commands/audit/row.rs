@@ -73,18 +73,18 @@ pub fn refused(record: &Value, style: Style) -> String {
 pub fn unfinished(id: u64, started: &StartedCall, style: Style) -> String {
     let id = id.to_string();
     let arguments = bytes(started.arguments_bytes);
-    let (left, right) = (
-        [&*shown_time(&started.time), &id, "(no end)", &shown_caller(&started.caller), &started.tool],
-        ["", "", "", &arguments, ""],
-    );
+    let left = [&*shown_time(&started.time), &id, "(no end)", &shown_caller(&started.caller), &started.tool];
+    let right = ["", "", "", &arguments, ""];
     format!("{}\n", faint(columns(left, right).trim_end(), style))
 }
 
 /// A denied attempt of a guest.
 pub fn denied(record: &Value, caller: &str, style: Style) -> String {
-    let (time, tool) = (shown_time(&text(record, "time")), text(record, "tool"));
+    let time = shown_time(&text(record, "time"));
+    let tool = text(record, "tool");
     let line = columns([&time, &id(record), "denied", &shown_caller(caller), &tool], [""; 5]);
-    let (asked, reason) = (text(record, "asked"), text(record, "reason"));
+    let asked = text(record, "asked");
+    let reason = text(record, "reason");
     let said = if reason.contains(&asked) { reason } else { format!("{asked}: {reason}") };
     let mut line = format!("{}  {}: {said}", yellow(line.trim_end(), style), text(record, "capability"));
     if record.get("allow").is_some() {
@@ -97,13 +97,15 @@ pub fn denied(record: &Value, caller: &str, style: Style) -> String {
 
 /// Requests that were refused before they were calls: their callers or addresses, and their number.
 pub fn refused_requests(record: &Value, style: Style) -> String {
-    let (time, tool) = (shown_time(&text(record, "time")), text(record, "tool"));
+    let time = shown_time(&text(record, "time"));
+    let tool = text(record, "tool");
     let is_others = record.get("others").and_then(Value::as_bool).unwrap_or_default();
     let who = [text(record, "caller"), text(record, "address")].into_iter().find(|who| !who.is_empty());
     let who = who.unwrap_or_else(|| if is_others { "(others)".to_owned() } else { String::new() });
     let line = columns([&time, "-", "refused", &shown_caller(&who), &tool], [""; 5]);
     let count = record.get("count").and_then(Value::as_u64).unwrap_or_default();
-    let (reason, first) = (text(record, "reason"), text(record, "first"));
+    let reason = text(record, "reason");
+    let first = text(record, "first");
     let first = shown_time(&first);
     format!("{}  {reason}, {count} since {first}\n", yellow(line.trim_end(), style))
 }

@@ -117,7 +117,8 @@ impl Measurement {
     }
 
     fn fuel(&self) -> (u64, u64) {
-        let (serial, parallel) = (self.serial.fuel(), self.parallel.fuel());
+        let serial = self.serial.fuel();
+        let parallel = self.parallel.fuel();
         (serial.0.min(parallel.0), serial.1.max(parallel.1))
     }
 

@@ -74,7 +74,9 @@ impl Subject {
         let left = Arc::new(RemainingCalls::of(plan));
         let (done, ended) = channel();
         for _ in 0..chains.max(1) {
-            let (subject, left, done) = (Arc::clone(self), Arc::clone(&left), done.clone());
+            let subject = Arc::clone(self);
+            let left = Arc::clone(&left);
+            let done = done.clone();
             workers.executor().run(Box::pin(async move { subject.chain_of_many(&left, &done).await }));
         }
         drop(done);

@@ -93,7 +93,8 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
         terminal::error(&format!("{} cannot be written: {error}", output.display()), Some("name a file with --output"));
         return Ok(Exit::HostFailed);
     }
-    let (tools, size) = (ready.catalog.tools().tools().len(), bytes.len() as f64 / 1e6);
+    let tools = ready.catalog.tools().tools().len();
+    let size = bytes.len() as f64 / 1e6;
     terminal::print(&format!("{}: {}, {size:.1} MB\n", output.display(), counted(tools, "tool")))?;
     Ok(Exit::Done)
 }

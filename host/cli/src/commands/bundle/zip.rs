@@ -87,7 +87,8 @@ impl Zip {
 
     /// The whole archive.
     pub fn finish(mut self) -> Result<Vec<u8>, TooLarge> {
-        let (start, size) = (length(self.bytes.len())?, length(self.directory.len())?);
+        let start = length(self.bytes.len())?;
+        let size = length(self.directory.len())?;
         self.bytes.append(&mut self.directory);
         self.bytes.extend(b"PK\x05\x06\0\0\0\0");
         self.bytes.extend(self.entries.to_le_bytes());

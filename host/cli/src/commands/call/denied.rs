@@ -264,7 +264,8 @@ hint: add to [components.fetch.network]: private = [\"127.0.0.1:8080\"]
     #[test]
     fn an_empty_environment_is_told_after_a_failure_without_other_denials() {
         let grants = Grants::sealed("fetch", Some("fetch"));
-        let (env, file) = (grants.no_environment(), grants.file(FileAccess::Read, "/data/a.txt").unwrap_err());
+        let env = grants.no_environment();
+        let file = grants.file(FileAccess::Read, "/data/a.txt").unwrap_err();
         let place = manifest("toolcell.toml");
         assert_eq!(hints(std::slice::from_ref(&env), &place, false), "");
         assert!(hints(std::slice::from_ref(&env), &place, true).contains("fetch.env]: NAME = "));

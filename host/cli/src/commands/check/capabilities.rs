@@ -63,7 +63,8 @@ fn block(names: &[String], rows: &[ReachRow], columns: Columns, source: &Source<
     let mut text = format!("\n{names}");
     let Columns { kind: kind_width, text: text_width } = columns;
     for row in rows.iter().take(ROWS_MAX) {
-        let (kind, what) = (row.capability().name(), row.text());
+        let kind = row.capability().name();
+        let what = row.text();
         let place = row.span().map_or_else(String::new, |span| format!("line {}", source.position(span.start).line));
         // Writing to a string does not fail.
         let _ = writeln!(text, "  {kind:<kind_width$}  {what:<text_width$}  {}", faint(&place, style));

@@ -21,7 +21,8 @@ pub fn table(catalog: &Catalog, style: Style) -> String {
         if tools.len() > TOOLS_SHOWN_MAX {
             shown.push(format!("and {} more", tools.len() - TOOLS_SHOWN_MAX));
         }
-        let (name, shape) = (component.name(), component.shape().as_str());
+        let name = component.name();
+        let shape = component.shape().as_str();
         let row = listed(&format!("{name:<width$}  {shape:<shape_width$}  "), &shown);
         row.replacen(name, &bold(name, style), 1)
     };

@@ -51,7 +51,8 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
 
 /// Why there is no such project, and which ones there are.
 fn missing(args: &NewArgs) -> (String, String) {
-    let (example, language) = (args.example, args.lang);
+    let example = args.example;
+    let language = args.lang;
     let shapes = template::shapes(example, language);
     if let Some(shape) = args.shape.filter(|_| !shapes.is_empty()) {
         let listed = shapes.into_iter().map(Shape::label).collect::<Vec<_>>().join(", ");

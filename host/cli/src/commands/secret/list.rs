@@ -80,7 +80,8 @@ fn table(rows: &[Row]) -> String {
         return "the manifest names no secrets\n".to_owned();
     }
     let width = |cell: fn(&Row) -> &str| rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default();
-    let (components, names) = (width(|row| &row.component), width(|row| &row.name));
+    let components = width(|row| &row.component);
+    let names = width(|row| &row.name);
     let line = |row: &Row| {
         let state = row.missing.as_ref().map_or_else(|| "ok".to_owned(), |problem| format!("missing: {problem}"));
         format!(

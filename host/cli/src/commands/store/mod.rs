@@ -139,7 +139,9 @@ fn gc(args: &StoreGcArgs) -> anyhow::Result<Result<Exit, Failure>> {
         });
         terminal::print(&format!("{answer:#}\n"))?;
     } else {
-        let (components, files, bytes) = (removed.components, removed.files, show_bytes(removed.bytes));
+        let components = removed.components;
+        let files = removed.files;
+        let bytes = show_bytes(removed.bytes);
         terminal::say(&format!("{name}: removed components: {components}, files: {files}, {bytes}\n"));
     }
     Ok(Ok(Exit::Done))

@@ -68,7 +68,8 @@ impl HandedFunctions {
 
 impl Handed {
     fn read(&self, key: &Key) -> Option<Vec<u8>> {
-        let (file, place) = (self.file.as_deref()?, self.places.get(key)?);
+        let file = self.file.as_deref()?;
+        let place = self.places.get(key)?;
         place.read(file, FUNCTION_BYTES_MAX).ok()
     }
 }
@@ -112,7 +113,8 @@ mod tests {
     fn next(before: &HandedFunctions) -> HandedFunctions {
         let file = tempfile::tempfile().unwrap();
         assert!(before.hand_back(&file).unwrap());
-        let (after, bytes) = (HandedFunctions::default(), file.metadata().unwrap().len());
+        let after = HandedFunctions::default();
+        let bytes = file.metadata().unwrap().len();
         after.take(file, bytes);
         after
     }

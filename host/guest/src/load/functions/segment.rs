@@ -56,7 +56,8 @@ pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> 
     let mut magic = [0; MAGIC.len()];
     file.read_exact_at(&mut magic, 0).ok()?;
     let end_at = file_bytes.checked_sub(END_BYTES)?;
-    let (mut number, mut last) = ([0; 8], [0; MAGIC.len()]);
+    let mut number = [0; 8];
+    let mut last = [0; MAGIC.len()];
     file.read_exact_at(&mut number, end_at).ok()?;
     file.read_exact_at(&mut last, end_at + 8).ok()?;
     let functions = usize::try_from(u64::from_le_bytes(number)).ok().filter(|number| *number <= functions_max)?;
@@ -79,7 +80,8 @@ pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> 
 /// Writes a whole file of functions.
 pub(super) fn write<'c>(file: &File, functions: impl Iterator<Item = (Key, Cow<'c, [u8]>)>) -> io::Result<()> {
     let mut to = BufWriter::new(file);
-    let (mut at, mut places) = (MAGIC.len() as u64, Vec::new());
+    let mut at = MAGIC.len() as u64;
+    let mut places = Vec::new();
     to.write_all(&MAGIC)?;
     for (key, code) in functions {
         let bytes = u32::try_from(code.len()).map_err(io::Error::other)?;

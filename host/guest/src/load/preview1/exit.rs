@@ -45,7 +45,8 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
     for payload in Parser::new(0).parse_all(module) {
         let Payload::ImportSection(section) = payload? else { continue };
         let range = section.range();
-        let (start, end) = (range.start, range.end);
+        let start = range.start;
+        let end = range.end;
         let mut starts = Vec::new();
         let mut found = None;
         for import in section.into_imports_with_offsets() {
@@ -64,7 +65,8 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
 
 /// Puts the section together again. `starts` are those of its imports, and its end.
 fn replace(module: &[u8], section: Range<usize>, starts: &[usize], found: usize) -> Option<Vec<u8>> {
-    let (from, to) = (*starts.get(found)?, *starts.get(found + 1)?);
+    let from = *starts.get(found)?;
+    let to = *starts.get(found + 1)?;
     // A name is its length and its bytes; the type follows both.
     let (_, rest) = name(module.get(from..to)?)?;
     let (_, ty) = name(rest)?;
@@ -80,7 +82,8 @@ fn replace(module: &[u8], section: Range<usize>, starts: &[usize], found: usize)
 
 /// A name and the bytes after it.
 fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (mut length, mut read) = (0_usize, 0_u32);
+    let mut length = 0_usize;
+    let mut read = 0_u32;
     let mut rest = bytes;
     loop {
         let (byte, after) = rest.split_first()?;

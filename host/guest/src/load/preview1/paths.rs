@@ -223,8 +223,9 @@ mod tests {
 
     /// A module with the look alone.
     fn looker() -> Vec<u8> {
-        let (mut types, mut functions, mut memories) =
-            (TypeSection::new(), FunctionSection::new(), MemorySection::new());
+        let mut types = TypeSection::new();
+        let mut functions = FunctionSection::new();
+        let mut memories = MemorySection::new();
         types.ty().function([ValType::I32, ValType::I32], [ValType::I32]);
         functions.function(0);
         memories.memory(MemoryType { minimum: 1, maximum: None, memory64: false, shared: false, page_size_log2: None });

@@ -114,7 +114,8 @@ impl Functions {
     /// Notes the component's names of the types that its functions use. A world's types are imports
     /// of its component.
     fn name_types(&mut self, component: &Component) -> Result<(), TooLong> {
-        let (ty, engine) = (component.component_type(), component.engine());
+        let ty = component.component_type();
+        let engine = component.engine();
         let exports = ty.exports(engine).map(|(name, export)| (name, export.ty));
         let imports = ty.imports(engine).map(|(name, import)| (name, import.ty));
         for (name, item) in exports.chain(imports) {
@@ -305,7 +306,8 @@ impl Functions {
             encode::EncodeError::TooLong => wasmtime::Error::new(LimitReached(Limit::Output)),
             encode::EncodeError::Mismatch => wasmtime::Error::new(error),
         })?;
-        let (content, structured_json) = (Vec::new(), Some(json));
+        let content = Vec::new();
+        let structured_json = Some(json);
         Ok(Ok(contract::CallResult { content, structured_json, is_error, meta_json: None }))
     }
 }

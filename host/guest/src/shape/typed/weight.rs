@@ -36,7 +36,8 @@ impl<'a> Weights<'a> {
 
     /// Bytes of the schema of an object with these types.
     pub(super) fn of(&mut self, roots: impl Iterator<Item = TyId>) -> usize {
-        let (mut bytes, mut seen) = (FRAME_BYTES, HashSet::new());
+        let mut bytes = FRAME_BYTES;
+        let mut seen = HashSet::new();
         let mut ahead: Vec<TyId> = Vec::new();
         for root in roots {
             bytes = bytes.saturating_add(self.stands(root, &mut ahead));

@@ -109,7 +109,8 @@ impl Handle {
     }
 
     fn write_all(&self, bytes: &[u8], start: u64, position: Position) -> Result<(), ErrorCode> {
-        let (mut rest, mut at) = (bytes, start);
+        let mut rest = bytes;
+        let mut at = start;
         while !rest.is_empty() {
             let count = retried(|| match position {
                 Position::At(_) => self.file.write_at(rest, at),

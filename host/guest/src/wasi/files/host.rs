@@ -303,7 +303,8 @@ impl FilesView<'_> {
         to: &Resource<Descriptor>,
         new: &str,
     ) -> Result<()> {
-        let (old, new) = (self.spot(fd, old, FileAccess::Write)?, self.spot(to, new, FileAccess::Create)?);
+        let old = self.spot(fd, old, FileAccess::Write)?;
+        let new = self.spot(to, new, FileAccess::Create)?;
         let source = self.files.permit(old.mount, FileAccess::Write, &old.at)?;
         let name = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
         if old.mount != new.mount {
@@ -350,7 +351,8 @@ impl FilesView<'_> {
         to: Resource<Descriptor>,
         new: String,
     ) -> Result<()> {
-        let (old, new) = (self.spot(&fd, &old, FileAccess::Remove)?, self.spot(&to, &new, FileAccess::Create)?);
+        let old = self.spot(&fd, &old, FileAccess::Remove)?;
+        let new = self.spot(&to, &new, FileAccess::Create)?;
         let gone = self.files.permit(old.mount, FileAccess::Remove, &old.at)?;
         let made = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
         if old.mount != new.mount {

@@ -58,14 +58,25 @@ impl OpenRequest {
     /// To set the facts of an existing entry.
     pub(super) fn to_look(follow: bool) -> Self {
         let read = true;
-        let (create, directory, exclusive, truncate, write, mutate) = (false, false, false, false, false, false);
+        let create = false;
+        let directory = false;
+        let exclusive = false;
+        let truncate = false;
+        let write = false;
+        let mutate = false;
         Self { follow, create, directory, exclusive, truncate, read, write, mutate }
     }
 
     /// To make a file that is not there yet.
     pub(super) fn to_make() -> Self {
-        let (create, exclusive, write) = (true, true, true);
-        let (follow, directory, truncate, read, mutate) = (false, false, false, false, false);
+        let create = true;
+        let exclusive = true;
+        let write = true;
+        let follow = false;
+        let directory = false;
+        let truncate = false;
+        let read = false;
+        let mutate = false;
         Self { follow, create, directory, exclusive, truncate, read, write, mutate }
     }
 

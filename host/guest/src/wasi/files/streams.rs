@@ -98,7 +98,9 @@ impl Writer {
     fn hold(&self, bytes: Bytes) -> Option<State> {
         let account = self.handle.account().filter(|account| account.was_refused())?.clone();
         let runtime = Handle::try_current().ok()?;
-        let (handle, position, length) = (Arc::clone(&self.handle), self.position, bytes.len() as u64);
+        let handle = Arc::clone(&self.handle);
+        let position = self.position;
+        let length = bytes.len() as u64;
         let writing = runtime.spawn_blocking(move || {
             if account.recount() { handle.write(&bytes, position) } else { Err(ErrorCode::InsufficientSpace) }
         });

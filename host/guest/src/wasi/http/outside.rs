@@ -55,7 +55,9 @@ impl OutsideRequests {
         let longest = self.net.limits().connect;
         let wait = options.and_then(|options| options.connect_timeout).map_or(longest, |wait| wait.min(longest));
         let Self { outside, net, places } = self;
-        let (outside, net, places) = (Arc::clone(outside), Arc::clone(net), Arc::clone(places));
+        let outside = Arc::clone(outside);
+        let net = Arc::clone(net);
+        let places = Arc::clone(places);
         Box::new(Leaving { outside, net, places, wait }.run(request, options))
     }
 }

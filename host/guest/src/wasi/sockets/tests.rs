@@ -416,8 +416,10 @@ async fn a_name_is_looked_up_by_the_host_which_remembers_where_it_led() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packets_go_to_permitted_addresses_and_come_from_them_alone() {
-    let (friend, stranger) = (Peer::bind("127.0.0.1:0").unwrap(), Peer::bind("127.0.0.1:0").unwrap());
-    let (to, from) = (friend.local_addr().unwrap(), stranger.local_addr().unwrap());
+    let friend = Peer::bind("127.0.0.1:0").unwrap();
+    let stranger = Peer::bind("127.0.0.1:0").unwrap();
+    let to = friend.local_addr().unwrap();
+    let from = stranger.local_addr().unwrap();
     let mut call = call(&format!("udp = [\"{to}\"]\nprivate = [\"127.0.0.1\"]"), "", &[]);
     let socket = code(udp_create_socket::Host::create_udp_socket(&mut call.state, V4)).unwrap();
     let network = call.network();

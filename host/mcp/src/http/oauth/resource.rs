@@ -26,7 +26,8 @@ impl Resource {
     #[must_use]
     pub fn new(address: &str, issuers: &[&str], needed: &[&str], known: &[&str]) -> Option<Self> {
         let uri: Uri = address.parse().ok()?;
-        let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+        let scheme = uri.scheme_str()?;
+        let authority = uri.authority()?;
         let path = uri.path().trim_end_matches('/').to_owned();
         let metadata = format!("{scheme}://{authority}{WELL_KNOWN}{path}");
         let mut scopes = needed.to_vec();
@@ -64,7 +65,8 @@ impl Resource {
     /// The challenge to a caller whose valid token lacks a scope that every caller needs.
     #[must_use]
     pub fn insufficient(&self) -> AuthFailure {
-        let (scope, metadata) = (&self.scope, &self.metadata);
+        let scope = &self.scope;
+        let metadata = &self.metadata;
         AuthFailure::NotAllowed {
             challenge: format!(
                 "Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{metadata}\""

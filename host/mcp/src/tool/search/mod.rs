@@ -110,7 +110,8 @@ impl Search {
         }
         let compiled =
             |definition| Tool::compile(definition, &DefinitionBounds::default()).map_err(|_| SearchError::Own);
-        let (find, call) = (Arc::new(compiled(find_tools(&bounds))?), Arc::new(compiled(call_tool())?));
+        let find = Arc::new(compiled(find_tools(&bounds))?);
+        let call = Arc::new(compiled(call_tool())?);
         let index = Arc::new(Index::of(list.tools().iter().map(|tool| &**tool), bounds.text_bytes_max));
         let tools: Arc<[bool]> = list.tools().iter().map(|entry| entry.is_tool()).collect();
         let seen = index.seen(tools.to_vec());
@@ -121,9 +122,11 @@ impl Search {
 
     /// The search of a part of its list.
     pub(super) fn part(&self, part: &ToolList, may: Vec<bool>) -> Self {
-        let (find, call) = (Arc::clone(&self.find), Arc::clone(&self.call));
+        let find = Arc::clone(&self.find);
+        let call = Arc::clone(&self.call);
         let shown = shown(part, [&find, &call], &self.pinned);
-        let (index, pinned) = (Arc::clone(&self.index), Arc::clone(&self.pinned));
+        let index = Arc::clone(&self.index);
+        let pinned = Arc::clone(&self.pinned);
         let tools = Arc::clone(&self.tools);
         let may = may.into_iter().zip(&*tools).map(|(may, is_tool)| may && *is_tool).collect();
         Self { bounds: self.bounds, find, call, seen: index.seen(may), index, tools, pinned, shown }
@@ -169,7 +172,8 @@ impl Search {
         let found = self.index.find(&query, &self.seen);
         // A model has no use for pictures, which may be most of a definition.
         let features = Features { icons: false, ..*revision.features() };
-        let (mut definitions, mut too_large) = (Vec::new(), 0_usize);
+        let mut definitions = Vec::new();
+        let mut too_large = 0_usize;
         for tool in found.iter().take(limit).filter_map(|place| tool(*place)) {
             let before = definitions.len();
             if before > 0 {

@@ -116,7 +116,10 @@ fn most_questions_find_their_tool_among_a_thousand() {
     let list = searched(plain);
     let built = began.elapsed();
     let after = list.page(crate::tool::Listed::Tools, Revision::V2026_07_28, None, usize::MAX).unwrap().json.to_vec();
-    let (mut first, mut in_five, mut questions, mut answers) = (0, 0, 0, 0);
+    let mut first = 0;
+    let mut in_five = 0;
+    let mut questions = 0;
+    let mut answers = 0;
     let began = Instant::now();
     for line in QUESTIONS.lines() {
         let (question, meant) = line.split_once(" | ").unwrap();

@@ -18,7 +18,9 @@ const EMPTY: [&str; 50] = [
 /// Calls `each` with the stem of each word, in order. A word ends at everything but letters and
 /// digits, and where `camelCase` has its humps. A character of a script without spaces is a word.
 pub(super) fn each_word(text: &str, mut each: impl FnMut(&str)) {
-    let (mut word, mut chars, mut was_lower) = (String::new(), 0, false);
+    let mut word = String::new();
+    let mut chars = 0;
+    let mut was_lower = false;
     for character in text.chars() {
         let stands_alone = is_ideograph(character);
         let hump = was_lower && character.is_uppercase();

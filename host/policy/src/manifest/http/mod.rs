@@ -168,7 +168,8 @@ fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Pr
             limits.set(share, share_of(share, whole, all).max(least).min(all));
             continue;
         };
-        let (value, key) = (limits.get(share), whole.spec().key);
+        let value = limits.get(share);
+        let key = whole.spec().key;
         let wrong = if value > all {
             format!("{} is more than {key}", entry.key)
         } else if value < least.min(all) && share == HttpLimit::BodiesPerCaller {
@@ -176,7 +177,8 @@ fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Pr
         } else {
             continue;
         };
-        let (least, most) = (share.spec().show(least.min(all)), share.spec().show(all));
+        let least = share.spec().show(least.min(all));
+        let most = share.spec().show(all);
         let hint = format!("a caller's share is a part of {key}: {least} to {most}");
         problems.add(entry.error("http::share", wrong).hint(hint));
     }
@@ -185,7 +187,8 @@ fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Pr
 /// The default share of so much: in proportion to the default share of the default whole, and never
 /// more than that.
 fn share_of(share: HttpLimit, whole: HttpLimit, all: u64) -> u64 {
-    let (part, of) = (share.spec().default, whole.spec().default);
+    let part = share.spec().default;
+    let of = whole.spec().default;
     let proportional = u128::from(all) * u128::from(part) / u128::from(of.max(1));
     u64::try_from(proportional).map_or(part, |proportional| proportional.min(part))
 }

@@ -84,7 +84,9 @@ fn bounds(time: Duration) -> Bounds<'static> {
 }
 
 fn job(bytes: &[u8], time: Duration) -> LoadJob<'static> {
-    let (digest, memory_bytes_max, call_memory_bytes) = (Digest::of(bytes), 1 << 30, 1 << 20);
+    let digest = Digest::of(bytes);
+    let memory_bytes_max = 1 << 30;
+    let call_memory_bytes = 1 << 20;
     LoadJob { digest, component: "tool", time, memory_bytes_max, call_memory_bytes, gives_way: false }
 }
 
@@ -204,7 +206,8 @@ async fn an_answer_out_of_its_turn_is_no_list() {
     for answer in answers {
         let Hostile { run, sender, receiver: _receiver, _starter } = Hostile::new().await;
         sender.send(&encode(&answer).unwrap(), &[]).unwrap();
-        let (limits, written) = (Limits::default(), WrittenDescriptions::default());
+        let limits = Limits::default();
+        let written = WrittenDescriptions::default();
         let schemas = SchemaLimits::of(&toolcell_policy::LoadLimits::default(), Duration::from_secs(1));
         let listing = loader.list((&component, Some(Lister(run))), &[], (&limits, 1), (&written, schemas));
         let Listing::Report(report, ..) = listing.await else { panic!("{answer:?}") };

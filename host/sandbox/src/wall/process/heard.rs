@@ -130,7 +130,8 @@ impl SandboxProcess {
         }
         let redactor = call.capabilities.redactor();
         let asks = asks.into_iter().map(|ask| answer::inquiry(redactor, ask)).collect();
-        let (this, asked) = (Arc::clone(self), Arc::clone(call));
+        let this = Arc::clone(self);
+        let asked = Arc::clone(call);
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| error.to_string())?;
         let open = call.doors().waited().open();
         let task = runtime.spawn(async move {

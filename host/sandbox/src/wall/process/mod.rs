@@ -198,7 +198,8 @@ impl SandboxProcess {
         let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
         let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };
         let mut starved = Starved::new(LOOK_EVERY, Instant::now());
-        let (mut memory_looks, mut ran) = (0, None);
+        let mut memory_looks = 0;
+        let mut ran = None;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let Some(this) = this.upgrade().filter(|this| !this.is_ended()) else { return };

@@ -281,7 +281,8 @@ mod tests {
         let caller: Arc<dyn Caller> = Arc::new(NoCaller);
         let (done, _ended) = oneshot::channel();
         let call = PendingCall::new((&caller, &Capabilities::sealed("tool")), &Limits::default(), 0, done);
-        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
         assert!(!call.should_end(start + 100 * second) && !call.is_late(start + 100 * second, second, second));
         call.give_back_by(start + 5 * second);
         call.give_back_by(start + 9 * second);

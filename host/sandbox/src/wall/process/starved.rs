@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn what_a_process_or_the_host_waited_for_processors_is_added() {
-        let (start, tick) = (Instant::now(), Duration::from_millis(250));
+        let start = Instant::now();
+        let tick = Duration::from_millis(250);
         let at = |millis: u64| start + Duration::from_millis(millis);
         let waited = |millis: u64| Some(Duration::from_millis(millis));
         // When it is looked at, what its threads have waited, and the total from then on.

@@ -294,7 +294,8 @@ impl Doors {
             Opening::Consent(wish) => {
                 let mut budget = self.asking.lock().await;
                 let _open = self.waited.open();
-                let (asked, caller) = (self.asked(), &*self.caller);
+                let asked = self.asked();
+                let caller = &*self.caller;
                 let consenting = Consenting { asked, caller, budget: &mut budget, waits: None };
                 consent::serve(consenting, wish, door).await
             }

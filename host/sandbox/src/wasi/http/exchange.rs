@@ -89,7 +89,8 @@ impl PhaseLimits {
 impl Exchange {
     /// Makes the request. Ends when the call does.
     pub(super) async fn run(self, request: Request<HttpBody>) -> Result<Answered, HttpFault> {
-        let (net, deadline) = (Arc::clone(&self.connector.net), self.waits.deadline);
+        let net = Arc::clone(&self.connector.net);
+        let deadline = self.waits.deadline;
         let noted = self.noted();
         let answer = tokio::select! {
             biased;

@@ -110,7 +110,8 @@ impl Head {
     }
 
     fn has_one_end(&self) -> bool {
-        let (lengths, codings) = (self.lengths.iter().map(Vec::as_slice), self.codings.iter().map(Vec::as_slice));
+        let lengths = self.lengths.iter().map(Vec::as_slice);
+        let codings = self.codings.iter().map(Vec::as_slice);
         let status = self.status.and_then(|(minor, status)| Some((minor, StatusCode::from_u16(status).ok()?)));
         status
             .is_some_and(|(minor, status)| (minor > 0 || self.codings.is_empty()) && one_end(lengths, codings, status))

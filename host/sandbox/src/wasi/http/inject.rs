@@ -96,7 +96,8 @@ fn with_query(target: &str, name: &str, value: &SecretValue) -> String {
         let key = part.split('=').next().unwrap_or_default();
         !part.is_empty() && decoded(key) != name.as_bytes()
     });
-    let (name, value) = (percent_query(name.as_bytes()), percent_query(value.reveal().as_bytes()));
+    let name = percent_query(name.as_bytes());
+    let value = percent_query(value.reveal().as_bytes());
     let own = Zeroizing::new(format!("{}={}", String::from_utf8_lossy(&name), String::from_utf8_lossy(&value)));
     let parts: Vec<&str> = others.chain([own.as_str()]).collect();
     format!("{path}?{}", parts.join("&"))

@@ -248,7 +248,8 @@ impl Store {
     /// The keys that were first set after the one at `cursor`; all of them, where there is no
     /// cursor.
     pub(crate) fn keys(&self, place: &BucketPath, cursor: Option<u64>) -> Result<Page, Refusal> {
-        let (namespace, bucket) = (place.namespace.as_str(), place.bucket.as_str());
+        let namespace = place.namespace.as_str();
+        let bucket = place.bucket.as_str();
         let Some(first) = cursor.unwrap_or(0).checked_add(1) else {
             return Ok(Page { keys: Vec::new(), cursor: None });
         };
@@ -348,7 +349,8 @@ impl<'t> Writer<'t> {
 
     fn delete(&mut self, key: &str) -> Result<(), Refusal> {
         let Some((serial, bytes)) = self.entry(key)? else { return Ok(()) };
-        let (namespace, bucket) = (self.place.namespace.as_str(), self.place.bucket.as_str());
+        let namespace = self.place.namespace.as_str();
+        let bucket = self.place.bucket.as_str();
         self.entries.remove((namespace, bucket, key))?;
         self.transaction.open_table(ORDER)?.remove((namespace, bucket, serial))?;
         self.held.bytes = self.held.bytes.saturating_sub(bytes);
@@ -391,7 +393,8 @@ impl<'t> Writer<'t> {
 /// The first page of keys and their serials.
 pub(super) fn cut_page(rows: impl Iterator<Item = Result<(String, u64), Refusal>>) -> Result<Page, Refusal> {
     let mut page = Page { keys: Vec::new(), cursor: None };
-    let (mut bytes, mut last) = (0, 0);
+    let mut bytes = 0;
+    let mut last = 0;
     for row in rows {
         let (key, serial) = row?;
         bytes += key.len();

@@ -150,7 +150,8 @@ fn failure(error: &NetError) -> LookupError {
 /// other comes soon.
 fn in_turns(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let (six, four): (Vec<IpAddr>, Vec<IpAddr>) = addresses.into_iter().partition(IpAddr::is_ipv6);
-    let (mut six, mut four) = (six.into_iter(), four.into_iter());
+    let mut six = six.into_iter();
+    let mut four = four.into_iter();
     let mut turns = Vec::new();
     while turns.len() < ADDRESSES_MAX {
         let before = turns.len();

@@ -74,7 +74,8 @@ async fn bind(six: bool) -> io::Result<UdpSocket> {
     }
     // Of IPv6 alone, which must be said before it is bound.
     let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
-    let (domain, kind) = (rustix::net::AddressFamily::INET6, rustix::net::SocketType::DGRAM);
+    let domain = rustix::net::AddressFamily::INET6;
+    let kind = rustix::net::SocketType::DGRAM;
     let socket = rustix::net::socket_with(domain, kind, flags, None)?;
     rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
     rustix::net::bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))?;

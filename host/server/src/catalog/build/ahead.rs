@@ -41,7 +41,8 @@ impl<'a> Ahead<'a> {
         kept: &'a SharedKept,
         basis: &'a Basis<'a>,
     ) -> Self {
-        let (server, policies) = (manifest.server(), manifest.components());
+        let server = manifest.server();
+        let policies = manifest.components();
         Self { folder, code, basis, server, kept, policies, found: OnceLock::new() }
     }
 

@@ -38,7 +38,8 @@ pub struct Compiling<'a> {
 impl std::fmt::Display for Compiling<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const MEGABYTE: usize = 1_000_000;
-        let (megabytes, seconds) = (self.bytes.div_ceil(MEGABYTE), self.elapsed.as_secs());
+        let megabytes = self.bytes.div_ceil(MEGABYTE);
+        let seconds = self.elapsed.as_secs();
         write!(f, "compiling {}, {megabytes} MB, {seconds} s…", self.component)
     }
 }

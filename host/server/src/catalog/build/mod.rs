@@ -176,10 +176,12 @@ impl Builder {
         let tally = Arc::default();
         let consents = Arc::default();
         let state = Arc::new(Embedded::default());
-        let (kept, caller_queues) = (SharedKept::new(None, Path::new(".")), Arc::default());
+        let kept = SharedKept::new(None, Path::new("."));
+        let caller_queues = Arc::default();
         let host_files = HostFiles::default();
         let reads = HostReads { files: FileReads::new(runtime.clone()), entries: EntryReads::new(runtime.clone()) };
-        let (reads, news) = (Arc::new(reads), Arc::default());
+        let reads = Arc::new(reads);
+        let news = Arc::default();
         Self {
             compiler,
             runtime,
@@ -238,15 +240,18 @@ impl Builder {
         let loading = Loading { folder, code: &code, basis, ahead: looks_ahead.then_some(&ahead), steps };
         let built = self.load_all(manifest.components(), &loading);
         let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
-        let (mut problems, mut withheld) = (ahead.into_errors(), Vec::new());
+        let mut problems = ahead.into_errors();
+        let mut withheld = Vec::new();
         let callers = Arc::new(manifest.callers().clone());
         let serving = basis.earlier.first().map(|catalog| &catalog.texts);
         let texts = TextPrompts::build(manifest, folder, serving, &mut problems);
         let skills = Arc::new(Skills::build(manifest, folder, &mut problems));
         let apps = Arc::new(Apps::build(manifest, folder, &mut problems));
-        let (parts, origins) = (Parts::default(), Vec::new());
+        let parts = Parts::default();
+        let origins = Vec::new();
         let mut draft = CatalogDraft { parts, origins, basis, callers, texts, skills, apps };
-        let (server, observing) = (manifest.server(), self.observing);
+        let server = manifest.server();
+        let observing = self.observing;
         let context = GrantContext { folder, server, kept: &self.kept, observing };
         let mut broken = BrokenComponents::default();
         for (policy, component) in manifest.components().iter().zip(built) {
@@ -364,8 +369,10 @@ impl Builder {
     /// The tools that the components list: the component's name, the tool's own name, and its name
     /// for clients. A component that cannot be loaded gives a problem instead.
     pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
-        let (mut names, mut problems) = (Vec::new(), Vec::new());
-        let (basis, code) = (Basis::none(), CodePlaces::new(manifest, folder));
+        let mut names = Vec::new();
+        let mut problems = Vec::new();
+        let basis = Basis::none();
+        let code = CodePlaces::new(manifest, folder);
         let loading = Loading { folder, code: &code, basis: &basis, ahead: None, steps: &|_| {} };
         let listed = self.load_all(manifest.components(), &loading);
         for (policy, listed) in manifest.components().iter().zip(listed) {
@@ -394,7 +401,8 @@ impl Builder {
         policies: &[ComponentPolicy],
         loading: &Loading<'_, 'b>,
     ) -> Vec<Result<BuiltComponent<'b>, Diagnostic>> {
-        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let next = AtomicUsize::new(0);
+        let done = AtomicUsize::new(0);
         let load_next = || {
             let mut loaded = Vec::new();
             while let Some((index, policy)) = take(&next, policies) {

@@ -24,7 +24,8 @@ pub(super) fn misnamed(policy: &ComponentPolicy, name: &str, error: &names::Name
 
 pub(super) fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> Diagnostic {
     // A process that looked at its schemas may say anything.
-    let (field, said) = (sanitize::line(&problem.field), sanitize::line(&problem.message));
+    let field = sanitize::line(&problem.field);
+    let said = sanitize::line(&problem.message);
     let message = format!("component \"{}\", tool \"{tool}\": {field} {said}", policy.name());
     let own = policy.tool(tool).filter(|tool| tool.program().is_some()).map(ToolPolicy::name_span);
     let diagnostic = Diagnostic::error("tools::definition", message).at(own.unwrap_or_else(|| policy.source_span()));
@@ -36,7 +37,8 @@ pub(super) fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionP
 
 pub(super) fn broken_resource(policy: &ComponentPolicy, uri: &str, problem: &DefinitionProblem) -> Diagnostic {
     let shown: String = sanitize::line(uri).chars().take(NAME_CHARS_SHOWN).collect();
-    let (field, said) = (sanitize::line(&problem.field), sanitize::line(&problem.message));
+    let field = sanitize::line(&problem.field);
+    let said = sanitize::line(&problem.message);
     let message = format!("component \"{}\", resource {shown:?}: {field} {said}", policy.name());
     Diagnostic::error("resources::definition", message).at(policy.source_span())
 }
@@ -149,7 +151,8 @@ pub(super) fn past(
     limit: LoadLimit,
     otherwise: &str,
 ) -> Diagnostic {
-    let (key, name) = (limit.spec().key, policy.name());
+    let key = limit.spec().key;
+    let name = policy.name();
     Diagnostic::error(code, format!("{message} (limit \"{key}\")"))
         .at(policy.source_span())
         .hint(format!("{otherwise}, or raise {key} in [components.{name}.load]"))

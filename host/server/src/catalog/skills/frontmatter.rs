@@ -39,7 +39,8 @@ pub fn read(text: &str) -> Result<Frontmatter, String> {
         Some(_) => Err(format!("has a {key} that is no text")),
         None => Err(format!("has no {key} in its head")),
     };
-    let (name, description) = (field("name")?, field("description")?);
+    let name = field("name")?;
+    let description = field("description")?;
     if !is_name(&name) {
         return Err(format!(
             "has the name {name:?}: write 1 to {NAME_CHARS_MAX} of a-z, 0-9 and single hyphens between them"

@@ -321,7 +321,8 @@ fn check_path(path: &str, head: &Frontmatter) -> Result<(), String> {
 
 fn read(policy: &SkillsPolicy, folder: &Path) -> Result<Tree, Diagnostic> {
     let root = absolute(&folder.join(policy.folder()));
-    let (own, bytes_max) = (root.clone(), policy.bytes_max());
+    let own = root.clone();
+    let bytes_max = policy.bytes_max();
     let read = blocking_files::run(&root, move |heartbeat| tree::read(&own, bytes_max, heartbeat));
     let read = read.unwrap_or_else(|error| Err(format!("cannot be read: {}", crate::file::plain(&error))));
     read.map_err(|problem| wrong(policy, &problem))

@@ -124,7 +124,9 @@ fn open(root: &Path) -> io::Result<Dir> {
 /// Lists the files and folders, with the first problem. Links are followed as far as they stay
 /// beneath the folder that they lie in.
 fn names(root: Dir, heartbeat: &Heartbeat) -> (Names, Option<String>) {
-    let (mut names, mut problem, mut entries) = (Names::default(), None, 0);
+    let mut names = Names::default();
+    let mut problem = None;
+    let mut entries = 0;
     let mut ahead = vec![(String::new(), root)];
     while let Some((path, dir)) = ahead.pop() {
         heartbeat.beat();

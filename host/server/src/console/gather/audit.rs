@@ -372,7 +372,8 @@ mod tests {
     #[test]
     fn pages_have_each_row_once_and_running_calls_are_on_the_first() {
         let folder = tempfile::tempdir().unwrap();
-        let (calls, running) = (ROWS as u64 + 50, 150);
+        let calls = ROWS as u64 + 50;
+        let running = 150;
         let runs =
             std::iter::once(json!({"event": "host.started"})).chain((1..=running).map(|id| start(id, "slow", "a")));
         let ended = (1..=calls).map(|id| json!({"event": "call.refused", "id": running + id, "tool": "echo"}));

@@ -283,7 +283,8 @@ mod tests {
         let end = json!({"usage": {"fuel": 5, "duration_us": 7, "other": 1}});
         let limits = |may_be_task| CallLimits { limits: Limits::default(), may_be_task };
         let row = |key: &str, unit, used, limit| CallUsage { key: key.to_owned(), unit, used, limit };
-        let (fuel, time) = (Limits::default().fuel(), Limits::default().deadline());
+        let fuel = Limits::default().fuel();
+        let time = Limits::default().deadline();
         let time = u64::try_from(time.as_micros()).ok();
         for (limits, fuel, time) in
             [(Some(limits(false)), Some(fuel), time), (Some(limits(true)), Some(fuel), None), (None, None, None)]

@@ -140,7 +140,8 @@ fn caller_rule(name: &str, rule: &Value) -> CallerRule {
         let texts = rule.get(key).and_then(Value::as_array).into_iter().flatten();
         texts.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let (names, scopes) = (list("names"), list("scopes"));
+    let names = list("names");
+    let scopes = list("scopes");
     let who =
         names.iter().map(|name| format!("the caller {name}")).chain(scopes.iter().map(|it| format!("scope {it}")));
     let who: Vec<String> = who.collect();

@@ -44,7 +44,8 @@ impl<'a> ToolLimits<'a> {
             1 => "1 call".to_owned(),
             calls => format!("{calls} calls"),
         };
-        let (component, tool) = (self.offer.component().name(), self.offer.own_name());
+        let component = self.offer.component().name();
+        let tool = self.offer.own_name();
         self.proposal.as_ref().map(|proposal| proposal.manifest_lines(component, tool, &calls))
     }
 

@@ -173,7 +173,8 @@ impl WatchThread {
     }
 
     fn watch_by_polling(&mut self) {
-        let (mut last, mut told) = (Stamps::new(), Stamps::new());
+        let mut last = Stamps::new();
+        let mut told = Stamps::new();
         loop {
             let changed = self.files.changed();
             if changed == last && changed != told {

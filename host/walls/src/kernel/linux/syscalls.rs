@@ -242,7 +242,8 @@ struct Plan<'a> {
 /// It is what `posix_spawn` of the C libraries does, which takes no namespaces.
 pub(crate) fn start_first(first: &FirstProcess<'_>, namespaces: c_int) -> io::Result<Pid> {
     let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
-    let (arguments, environment) = (pointers(first.arguments), pointers(first.environment));
+    let arguments = pointers(first.arguments);
+    let environment = pointers(first.environment);
     let plan = Plan { first, arguments, environment, failed: AtomicI32::new(0) };
     let mut stack = vec![0_u128; STACK_WORDS];
     let top = stack.as_mut_ptr_range().end.cast();
@@ -322,7 +323,8 @@ struct Quiet(libc::sigset_t);
 
 impl Quiet {
     fn new() -> io::Result<Self> {
-        let (mut all, mut old) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        let mut all = MaybeUninit::uninit();
+        let mut old = MaybeUninit::uninit();
         // SAFETY: the first call makes the set of which the second reads; that makes the other
         // where it answers 0.
         unsafe {

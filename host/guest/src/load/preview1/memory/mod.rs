@@ -52,8 +52,13 @@ pub(crate) fn with_room(module: &[u8]) -> Option<Vec<u8>> {
 
 impl<'a> Parts<'a> {
     fn read(module: &'a [u8]) -> Option<Self> {
-        let (mut sections, mut bodies, mut memory, mut go) = (Vec::new(), Vec::new(), None, None);
-        let (mut types, mut functions_imported, mut by_go) = (0, 0, false);
+        let mut sections = Vec::new();
+        let mut bodies = Vec::new();
+        let mut memory = None;
+        let mut go = None;
+        let mut types = 0;
+        let mut functions_imported = 0;
+        let mut by_go = false;
         for payload in Parser::new(0).parse_all(module) {
             let payload = payload.ok()?;
             if let Some((id, range)) = payload.as_section() {
@@ -114,7 +119,8 @@ impl<'a> Parts<'a> {
         let pages = self.memory.initial.checked_add(PAGES).filter(|pages| *pages < MEMORY_PAGES_MAX)?;
         let functions = self.count(SectionId::Function)?.checked_add(self.functions_imported)?;
         let address = |pages: u64| u32::try_from(pages * PAGE).ok().map(u32::cast_signed);
-        let (first, behind) = (address(self.memory.initial)?, address(pages)?);
+        let first = address(self.memory.initial)?;
+        let behind = address(pages)?;
         Some(Added { functions, next: self.count(SectionId::Global).unwrap_or(0), first, behind })
     }
 

@@ -73,7 +73,10 @@ impl Small {
 /// functions.
 fn read(module: &[u8]) -> (u64, Option<u64>, Vec<u8>, Vec<usize>) {
     wasmparser::Validator::new().validate_all(module).unwrap();
-    let (mut pages, mut maximum, mut data, mut sizes) = (0, None, Vec::new(), Vec::new());
+    let mut pages = 0;
+    let mut maximum = None;
+    let mut data = Vec::new();
+    let mut sizes = Vec::new();
     for payload in Parser::new(0).parse_all(module) {
         match payload.unwrap() {
             Payload::MemorySection(section) => {
@@ -95,7 +98,8 @@ fn read(module: &[u8]) -> (u64, Option<u64>, Vec<u8>, Vec<usize>) {
 fn a_module_gets_pages_that_memory_size_does_not_tell_of() {
     for (globals, maximum) in [(true, None), (false, None), (true, Some(2)), (true, Some(MEMORY_PAGES_MAX))] {
         let small = Small { globals, maximum, ..Small::default() };
-        let (module, widened) = (small.module(), with_room(&small.module()).unwrap());
+        let module = small.module();
+        let widened = with_room(&small.module()).unwrap();
         let (pages, most, data, sizes) = read(&widened);
         assert_eq!(pages, 2 + PAGES);
         assert_eq!(most, maximum.map(|pages| (pages + PAGES).min(MEMORY_PAGES_MAX)));
@@ -107,7 +111,8 @@ fn a_module_gets_pages_that_memory_size_does_not_tell_of() {
 
 #[test]
 fn the_heap_of_go_begins_behind_the_pages() {
-    let (module, widened) = (Small::go().module(), with_room(&Small::go().module()).unwrap());
+    let module = Small::go().module();
+    let widened = with_room(&Small::go().module()).unwrap();
     let (pages, _, data, sizes) = read(&widened);
     assert_eq!(pages, 2 + PAGES);
     let end_at = TABLE_AT + 8 * (BOUNDS - 1);

@@ -50,7 +50,8 @@ fn many(dice: &mut dyn Dice, bytes: usize, room: &mut usize) -> usize {
 
 /// The sections of a component, with this number of components around it before.
 fn sections(dice: &mut dyn Dice, depth: usize, around: usize, room: &mut usize) -> Vec<Vec<u8>> {
-    let (mut made, mut at) = (Vec::new(), Indices::default());
+    let mut made = Vec::new();
+    let mut at = Indices::default();
     for _ in 0..=pick(dice, 7) {
         made.push(one(dice, (depth, around), &mut at, room));
     }
@@ -149,7 +150,8 @@ fn bundles(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
 
 /// Types that each hold earlier ones.
 fn types(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
-    let (width, shape) = (1 + pick(dice, 4), pick(dice, 4));
+    let width = 1 + pick(dice, 4);
+    let shape = pick(dice, 4);
     let count = many(dice, 3 + 4 * width, room);
     let mut made = Vec::new();
     for _ in 0..count {
@@ -178,7 +180,8 @@ fn nested_types(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<
 
 /// A core module.
 fn module(dice: &mut dyn Dice, room: &mut usize) -> Vec<u8> {
-    let (params, functions) = (pick(dice, 4) * 300, many(dice, 1, room));
+    let params = pick(dice, 4) * 300;
+    let functions = many(dice, 1, room);
     let ty = [vec![0x60], number(params), vec![0x7f; params], vec![0x00]].concat();
     let mut sections = vec![list(1, &[vec![0x60, 0x00, 0x00], ty])];
     if pick(dice, 3) == 0 {
@@ -204,7 +207,8 @@ fn module(dice: &mut dyn Dice, room: &mut usize) -> Vec<u8> {
 
 /// The code of one function: blocks inside each other, locals, operands that wait.
 fn body(dice: &mut dyn Dice, room: &mut usize) -> Vec<u8> {
-    let (opened, depth) = (pick(dice, 3), many(dice, 5, room));
+    let opened = pick(dice, 3);
+    let depth = many(dice, 5, room);
     let locals = COUNTS.get(pick(dice, COUNTS.len() - 1)).copied().unwrap_or_default();
     let open = [[0x02, 0x40].as_slice(), &[0x03, 0x40], &[0x41, 0x00, 0x04, 0x40]].get(opened).copied().unwrap_or(&[]);
     let pairs = many(dice, 6, room);

@@ -164,8 +164,10 @@ impl Loaded {
     async fn call(&self, number: usize, arguments: &Value) -> Result<String, Failure> {
         let limits = Limits::default();
         let capabilities = GuestGrants::sealed("");
-        let (tool, arguments_json) = (&*format!("same_{number}"), &*arguments.to_string());
-        let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
+        let tool = &*format!("same_{number}");
+        let arguments_json = &*arguments.to_string();
+        let caller = Arc::new(NoCaller);
+        let source = InstanceSource::Fresh;
         let program = None;
         let input =
             CallInput { tool, arguments_json, program, limits: &limits, capabilities: &capabilities, caller, source };
@@ -177,7 +179,8 @@ impl Loaded {
 async fn values_survive_generated_components_and_what_the_schema_refuses_is_refused_by_its_path() {
     let sandbox = Sandbox::new(SandboxOptions { calls_max: 4, ..SandboxOptions::default() }).unwrap();
     let mut dice = Random(0xd1b5_4a32_d192_ed03);
-    let (mut same, mut refused) = (0, 0);
+    let mut same = 0;
+    let mut refused = 0;
     for _ in 0..250 {
         let plan = Plan::any(&mut dice);
         let loaded = Loaded::of(&sandbox, &plan).await;

@@ -60,7 +60,8 @@ fn floats_at_the_ends_of_their_range_survive_and_lie_within_the_schema() {
 #[test]
 fn the_schema_accepts_exactly_what_converts() {
     let mut dice = Random(0x2545_f491_4f6c_dd1d);
-    let (mut accepted, mut refused) = (0, 0);
+    let mut accepted = 0;
+    let mut refused = 0;
     for _ in 0..3_000 {
         let mut types = Types::default();
         let ty = any_type(&mut types, &mut dice, 3);

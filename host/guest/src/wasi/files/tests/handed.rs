@@ -29,7 +29,9 @@ fn handed_mounts_are_read_and_written_as_in_the_host() {
     let folder = filled();
     let host = capabilities(folder.path(), TABLE);
     let mut guest = Guest::of(&handed(&GrantedFiles::of([&*host]), TABLE, None));
-    let (data, out, root) = (guest.root("/data"), guest.root("/out"), guest.root("/"));
+    let data = guest.root("/data");
+    let out = guest.root("/out");
+    let root = guest.root("/");
     assert_eq!(guest.list(root).unwrap(), ["data", "one", "out", "two"]);
     let file = guest.open(data, "a").unwrap();
     assert_eq!(guest.read(file).unwrap(), b"alpha");

@@ -141,7 +141,8 @@ fn looking_tells_kinds_links_sizes_and_times() {
     assert_eq!(guest.ask(|view| view.readlink_at(at(data), "file".to_owned())), Err(ErrorCode::Invalid));
 
     let moment = super::super::super::files::bindings::types::Datetime { seconds: 1_000_000, nanoseconds: 5 };
-    let (stays, set) = (NewTimestamp::NoChange, NewTimestamp::Timestamp(moment));
+    let stays = NewTimestamp::NoChange;
+    let set = NewTimestamp::Timestamp(moment);
     guest
         .ask(|view| view.set_times_at(at(data), FOLLOW, "link".to_owned(), NewTimes { accessed: stays, modified: set }))
         .unwrap();
@@ -263,7 +264,8 @@ fn a_listing_looks_at_so_many_names_at_once_and_shows_every_one_that_it_can() {
         std::fs::write(folder.path().join("data").join(std::ffi::OsStr::from_bytes(&name)), "").unwrap();
     }
     let listing = guest.ask(|view| view.read_directory(at(data))).unwrap().rep();
-    let (mut names, mut more) = (Vec::new(), 0);
+    let mut names = Vec::new();
+    let mut more = 0;
     loop {
         match guest.ask(|view| view.step(&Resource::new_borrow(listing))).unwrap() {
             Step::Entry(entry) => names.push(entry.name),

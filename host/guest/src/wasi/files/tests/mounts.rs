@@ -145,7 +145,8 @@ fn the_hosts_own_folders_are_shown_by_no_mount() {
     assert!(problem(&above).contains("holds the manifest"));
     let temporary = format!(r#""/t" = {{ path = {:?}, access = "read" }}"#, std::env::temp_dir());
     let mut guest = Guest::with(folder.path(), &format!("{temporary}\n\"/tmp\" = {{ scratch = \"4KiB\" }}"));
-    let (tmp, all) = (guest.root("/tmp"), guest.root("/t"));
+    let tmp = guest.root("/tmp");
+    let all = guest.root("/t");
     guest.create(tmp, "private").unwrap();
     let own = toolcell_sandbox::scratch_place();
     let own = own.file_name().unwrap().to_str().unwrap();
@@ -205,7 +206,9 @@ fn mounts_are_apart() {
         "/tmp" = { scratch = "4KiB" }
     "#;
     let mut guest = Guest::with(folder.path(), table);
-    let (a, b, tmp) = (guest.root("/a"), guest.root("/b"), guest.root("/tmp"));
+    let a = guest.root("/a");
+    let b = guest.root("/b");
+    let tmp = guest.root("/tmp");
     guest.create(a, "file").unwrap();
     for other in [b, tmp] {
         let moved = guest.ask(|view| view.rename_at(at(a), "file".to_owned(), at(other), "file".to_owned()));

@@ -204,7 +204,8 @@ fn writers_at_once_never_exceed_the_quota_together() {
     let place = &folder.path().join("out");
     // No rename happens while one of them counts, or a file would be counted under both of its
     // names.
-    let (all, most) = (&Barrier::new(8), &AtomicU64::new(0));
+    let all = &Barrier::new(8);
+    let most = &AtomicU64::new(0);
     let written: u64 = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..8)
             .map(|call| {
@@ -329,8 +330,10 @@ fn two_mounts_of_one_folder_share_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let mut one = Guest::with(folder.path(), TABLE);
     let mut other = Guest::with(folder.path(), &TABLE.replace("/out", "/other").replace("1KiB", "2KiB"));
-    let (out, place) = (one.root("/out"), other.root("/other"));
-    let (file, second) = (one.create(out, "a").unwrap(), other.create(place, "b").unwrap());
+    let out = one.root("/out");
+    let place = other.root("/other");
+    let file = one.create(out, "a").unwrap();
+    let second = other.create(place, "b").unwrap();
     one.write(file, 1000, 0).unwrap();
     assert_eq!(other.write(second, 1049, 0), Err(FULL));
     assert_eq!(other.write(second, 1048, 0), Ok(1048));
@@ -361,7 +364,8 @@ fn scratch_is_bounded_and_private_to_the_call() {
     let prepared = prepare(folder.path(), r#""/tmp" = { scratch = "4KiB", files = 2 }"#).unwrap();
     let mut one = Guest::of(&prepared.prepared);
     let mut other = Guest::of(&prepared.prepared);
-    let (mine, theirs) = (one.root("/tmp"), other.root("/tmp"));
+    let mine = one.root("/tmp");
+    let theirs = other.root("/tmp");
     let file = one.create(mine, "a").unwrap();
     assert_eq!(one.write(file, 4096, 0), Ok(4096));
     assert_eq!(one.write(file, 1, 4096), Err(FULL));

@@ -214,7 +214,8 @@ async fn a_body_that_is_long_or_comes_late_goes_out_in_chunks() {
     let (told, mut heads) = tokio::sync::mpsc::channel(1);
     let end = std::sync::Mutex::new(Some(end));
     let server = Server::raw(move |mut stream| {
-        let (told, end) = (told.clone(), end.lock().unwrap().take());
+        let told = told.clone();
+        let end = end.lock().unwrap().take();
         async move {
             told.send(read_head(&mut stream).await).await.unwrap();
             drop(end);

@@ -27,7 +27,8 @@ async fn calls_share_no_connection() {
 
 #[tokio::test]
 async fn servers_share_no_connection() {
-    let (one, other) = (Server::echo().await, Server::echo().await);
+    let one = Server::echo().await;
+    let other = Server::echo().await;
     let lines =
         format!("http = [\"http://{0}\", \"http://{1}\"]\nprivate = [\"{0}\", \"{1}\"]", one.address, other.address);
     let mut call = Granted::network(lines).call();
@@ -44,7 +45,8 @@ async fn requests_at_once_have_connections_of_their_own() {
     let first = call.begin(get(&server.url("/1")), None);
     let second = call.begin(get(&server.url("/2")), None);
     let (first, second) = tokio::join!(first, second);
-    let (first, second) = (read(first.unwrap().0).await.unwrap(), read(second.unwrap().0).await.unwrap());
+    let first = read(first.unwrap().0).await.unwrap();
+    let second = read(second.unwrap().0).await.unwrap();
     assert!(first.body.starts_with("GET /1 ") && second.body.starts_with("GET /2 "));
     assert_eq!(server.connections(), 2);
 }
@@ -55,7 +57,8 @@ async fn a_short_response_gives_its_connection_back_before_it_is_read() {
     let mut call = Granted::to(server.address).call();
     let first = call.open(&server.url("/1")).await.unwrap();
     let second = call.open(&server.url("/2")).await.unwrap();
-    let (first, second) = (read(first).await.unwrap(), read(second).await.unwrap());
+    let first = read(first).await.unwrap();
+    let second = read(second).await.unwrap();
     assert!(first.body.starts_with("GET /1 ") && second.body.starts_with("GET /2 "));
     assert_eq!(server.connections(), 1);
 }
@@ -95,7 +98,8 @@ async fn http2_carries_requests_of_one_call_over_one_connection_also_at_once() {
     let mut call = Granted { ca_pem: certificate.authority_pem, ..Granted::network(lines) }.call();
     let url = |path: &str| format!("https://{}{path}", server.address);
     let first = call.open(&url("/1")).await.unwrap();
-    let (second, third) = (call.begin(get(&url("/2")), None), call.begin(get(&url("/3")), None));
+    let second = call.begin(get(&url("/2")), None);
+    let third = call.begin(get(&url("/3")), None);
     let (second, third) = tokio::join!(second, third);
     for (response, path) in [(first, "/1"), (second.unwrap().0, "/2"), (third.unwrap().0, "/3")] {
         let got = read(response).await.unwrap();

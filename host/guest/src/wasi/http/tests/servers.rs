@@ -37,7 +37,8 @@ impl Server {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
-        let (count, mut tasks) = (Arc::clone(&connections), JoinSet::new());
+        let count = Arc::clone(&connections);
+        let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut serving = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
@@ -78,7 +79,8 @@ impl Server {
             async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let many = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                let (stream, service) = (TokioIo::new(stream), service_fn(echo));
+                let stream = TokioIo::new(stream);
+                let service = service_fn(echo);
                 if many {
                     let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     let _ = builder.serve_connection(stream, service).await;

@@ -47,7 +47,8 @@ async fn a_server_that_proves_another_name_is_not_asked() {
 #[tokio::test]
 async fn an_authority_that_the_component_does_not_name_proves_nothing() {
     let names = loopback().await;
-    let (certificate, other) = (Certificate::of(&["api.example"]), Certificate::of(&["api.example"]));
+    let certificate = Certificate::of(&["api.example"]);
+    let other = Certificate::of(&["api.example"]);
     let server = Server::echo_tls(&certificate, &[b"h2"]).await;
     let mut call = granted(&names, &server, &other.authority_pem).await.call();
     let error = call.get(&format!("https://api.example:{}/", server.port())).await.unwrap_err();

@@ -27,7 +27,8 @@ fn a_batch_that_nobody_waits_for_any_more_is_not_done() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
     set(&store, &shared(), &ROOMY, "a", "1").unwrap();
-    let (place, stop) = (shared(), Stop::default());
+    let place = shared();
+    let stop = Stop::default();
     let change = Change { place: &place, bounds: &ROOMY, stop: &stop };
     let pairs: Vec<_> = (0..1000).map(|n| (format!("k{n}"), Vec::new())).collect();
     drop(stop.waiter());

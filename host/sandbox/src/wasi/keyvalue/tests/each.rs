@@ -84,7 +84,8 @@ impl Held<'_> {
     }
 
     async fn keys(&self) -> Vec<String> {
-        let (mut keys, mut cursor) = (Vec::new(), None);
+        let mut keys = Vec::new();
+        let mut cursor = None;
         loop {
             let page = self.page(cursor).await;
             keys.extend(page.0);
@@ -99,7 +100,8 @@ impl Held<'_> {
 /// Runs a test over each keeper, with a roomy bucket.
 fn each(test: impl AsyncFn(Held<'_>)) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (folder, engine) = (tempfile::tempdir().unwrap(), Engine::start(&[]));
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&[]);
     let file = InFile(Arc::new(store(folder.path())));
     let server = OnServer::new(&kept(&engine), "notes");
     let keepers: [&dyn Keeper; 2] = [&file, &server];
@@ -293,7 +295,9 @@ impl Numbers {
 fn both_keepers_answer_any_operations_alike() {
     let said = std::sync::Mutex::new(Vec::new());
     each(async |held| {
-        let (mut numbers, mut answers, mut kinds) = (Numbers(11), Vec::new(), BTreeMap::new());
+        let mut numbers = Numbers(11);
+        let mut answers = Vec::new();
+        let mut kinds = BTreeMap::new();
         let tight = held.within(150, 8, 40);
         for round in 0..1_200 {
             let mut key = || format!("k{}", numbers.below(14));

@@ -282,11 +282,14 @@ fn callers_are_bounded_and_one_that_gives_up_its_state_makes_room() {
 fn increments_from_many_threads_are_all_counted() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
-    let (threads, rounds) = (8_u64, 200_u64);
-    let (one, other) = (place("caller:one", "default"), place("caller:other", "default"));
+    let threads = 8_u64;
+    let rounds = 200_u64;
+    let one = place("caller:one", "default");
+    let other = place("caller:other", "default");
     std::thread::scope(|scope| {
         for number in 0..threads {
-            let (store, mine) = (&store, if number % 2 == 0 { &one } else { &other });
+            let store = &store;
+            let mine = if number % 2 == 0 { &one } else { &other };
             scope.spawn(move || {
                 for round in 0..rounds {
                     let (_, mark) = store.increment(mine, &ROOMY, "n", 1).unwrap();

@@ -51,7 +51,8 @@ fn programs(new_threads: bool) -> Result<Vec<BpfProgram>, BackendError> {
         let refuse = SeccompAction::Errno(errno.cast_unsigned());
         filters.push(SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?);
     }
-    let (end, allow) = (SeccompAction::KillProcess, SeccompAction::Allow);
+    let end = SeccompAction::KillProcess;
+    let allow = SeccompAction::Allow;
     filters.push(SeccompFilter::new(allowed()?, end, allow, arch)?);
     filters.into_iter().map(BpfProgram::try_from).collect()
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the comments of Rust files: no line over 100 columns, and no doc comment that begins with a question word.
+"""Checks Rust files for what no other tool does: comments within 100 columns, and one `let` for each name.
 
-`check-comments.py [FOLDER…]` lists what is wrong and ends with 1. With `--wrap` it refills paragraphs that have a longer line.
-rustfmt wraps comments on nightly only, so this stands in for it.
+`check-rust.py [FOLDER…]` lists what is wrong and ends with 1. With `--wrap` it refills paragraphs that have a longer line.
+rustfmt wraps comments on nightly only, so this stands in for it. `let (a, b) = (x, y);` hides two statements in one.
 """
 
 import pathlib
@@ -11,13 +11,11 @@ import sys
 import textwrap
 
 COLUMNS = 100
-# A doc comment says what an item is or does. One that begins so says what the item is about.
-BEGINNINGS = re.compile(r"(What|How|Whether|The same|Whose|Whoever|Which)\b")
+# Several statements in one: a pattern of a tuple that takes a tuple apart at once. One that ends in a method is another thing.
+PACKED = re.compile(r"^[ \t]*let \([^()=;]*\)\s*(?::[^=;]*)?=\s*\(", re.M)
 COMMENT = re.compile(r"^(\s*)(//[/!]?)(?: (.*))?$")
 # Lines that are not running text: headings, lists, tables, quotes.
 OWN_LINE = re.compile(r"^(#|[-*|>] |\|)")
-# Help texts of the command line are written as commands, not as docs of items.
-HELP = "host/cli/src/args"
 
 
 def blocks(lines):
@@ -71,17 +69,35 @@ def wrap(path):
         path.write_text(text)
 
 
+def closing(text, at):
+    """The place behind the parenthesis that closes the one at `at`. Strings and characters with a parenthesis are rare here."""
+    depth = 0
+    for place in range(at, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if depth == 0:
+            return place + 1
+    return len(text)
+
+
+def packed(text):
+    """The lines on which a `let` takes apart a tuple that it has just put together."""
+    for found in PACKED.finditer(text):
+        if text[closing(text, found.end() - 1) :].lstrip().startswith(";"):
+            yield text.count("\n", 0, found.start()) + 1
+
+
 def problems(path):
-    lines = path.read_text().split("\n")
-    for first, last, _, marker, texts in blocks(lines):
+    text = path.read_text()
+    for number in packed(text):
+        yield f"{path}:{number}: one `let` for several names; write a `let` for each"
+    lines = text.split("\n")
+    for first, last, _, _, texts in blocks(lines):
         fenced = False
         for at in range(first, last):
             fenced ^= texts[at - first].startswith("```")
             own_line = fenced or "://" in lines[at] or OWN_LINE.match(texts[at - first])
             if len(lines[at]) > COLUMNS and not own_line:
                 yield f"{path}:{at + 1}: a comment of {len(lines[at])} columns; {COLUMNS} are allowed"
-        if marker != "//" and not str(path).startswith(HELP) and BEGINNINGS.match(texts[0]):
-            yield f"{path}:{first + 1}: begins with \"{texts[0].split()[0]}\": say what the item is or does"
 
 
 def main():
@@ -93,7 +109,7 @@ def main():
         for file in files:
             wrap(file)
     found = [problem for file in files for problem in problems(file)]
-    print("\n".join(found) if found else f"{len(files)} files: comments are as they should be")
+    print("\n".join(found) if found else f"{len(files)} files: as they should be")
     sys.exit(1 if found else 0)
 
 

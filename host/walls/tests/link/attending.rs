@@ -96,7 +96,7 @@ async fn every_reply_comes_once_and_in_order_whoever_hands_it_out() {
                     attending = Attending::begin(&dispatcher);
                 }
                 for _ in 0..=burst % 5 {
-                    let bytes = if sent % 97 == 0 { 10_000 } else { 4 + sent as usize % 200 };
+                    let bytes = if sent.is_multiple_of(97) { 10_000 } else { 4 + sent as usize % 200 };
                     let mut frame = vec![7; bytes];
                     frame[..4].copy_from_slice(&sent.to_le_bytes());
                     dispatcher.sender().send(&frame, &[]).expect("room");

@@ -1,4 +1,4 @@
-//! Tables in a Markdown page, between two lines of it. Must not hold: what the tables say.
+//! Tables in a Markdown page, between two lines of it.
 
 use std::path::Path;
 

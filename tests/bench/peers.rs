@@ -1,7 +1,6 @@
 //! Other hosts, driven by one client with one kind of tool. Each peer whose binary the environment
 //! names runs in the same rounds as toolcell and the bare pipe. Their tools are in `peers/`, and
-//! they are started as their own documentation says. Must not hold: a figure of a peer from
-//! anywhere else.
+//! they are started as their own documentation says.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! The balancer before the replicas: nginx with the documented configuration, or where there is
-//! none a small balancer of connections in turn. Must not hold: what is sent.
+//! none a small balancer of connections in turn.
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

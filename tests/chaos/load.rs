@@ -1,5 +1,4 @@
-//! A steady load of calls through the balancer, and what came of each. Must not hold: what goes
-//! wrong meanwhile.
+//! A steady load of calls through the balancer, and what came of each.
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;

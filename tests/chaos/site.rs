@@ -1,5 +1,4 @@
-//! Three replicas, their balancer, and the servers of their shared state. Must not hold: what goes
-//! wrong.
+//! Three replicas, their balancer, and the servers of their shared state.
 use std::os::unix::fs::PermissionsExt as _;
 
 use toolcell_tests::engine::{Cluster, Engine, MAIN, Watched};

@@ -1,4 +1,4 @@
-//! Troubles, one at a time. Must not hold: how answers are counted.
+//! Troubles, one at a time.
 use std::time::{Duration, Instant};
 
 use toolcell_tests::web::Ask;

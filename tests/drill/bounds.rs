@@ -1,5 +1,5 @@
 //! Attacks of guests whose first wall is taken away: in their process every limit of a call is the
-//! widest there is, so that only the second wall holds. Must not hold: native code.
+//! widest there is, so that only the second wall holds.
 //!
 //! A guest of the same group does that, as one that has broken out could.
 use std::time::{Duration, Instant};

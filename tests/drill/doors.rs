@@ -1,4 +1,4 @@
-//! Requests to the host through doors. Must not hold: other messages.
+//! Requests to the host through doors.
 use serde_json::{Value, json};
 use toolcell_tests::Answer;
 

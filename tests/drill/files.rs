@@ -1,4 +1,4 @@
-//! Files of the host, of the machine and of other components. Must not hold: attacks on processes.
+//! Files of the host, of the machine and of other components.
 use serde_json::{Value, json};
 
 use crate::row::End::{AllFailFrom, Answers, Ended, Fails, Fills, Killed};

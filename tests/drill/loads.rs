@@ -1,6 +1,6 @@
 //! Components that cost far more than their bytes, where the bounds of what is loaded are taken
 //! away. Then only the process that loads them holds: its time, its memory, and that it can be
-//! killed. Must not hold: what calls do.
+//! killed.
 
 #[allow(dead_code, reason = "what the other users of this file need")]
 #[path = "../../host/guest/src/load/survey/tests/encode.rs"]

@@ -1,4 +1,4 @@
-//! Memory and native code. Must not hold: bounds of guests.
+//! Memory and native code.
 use serde_json::{Value, json};
 
 use crate::row::End::{Answers, Ended, Fails, Killed, Works};

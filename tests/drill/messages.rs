@@ -1,4 +1,4 @@
-//! Messages to the host that no honest process sends. Must not hold: what goes through doors.
+//! Messages to the host that no honest process sends.
 use serde_json::{Value, json};
 use toolcell_tests::Answer;
 

@@ -1,4 +1,4 @@
-//! The network, without asking the host. Must not hold: what is asked through doors.
+//! The network, without asking the host.
 use serde_json::json;
 
 use crate::row::End::{Fails, Killed};

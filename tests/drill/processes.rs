@@ -1,4 +1,4 @@
-//! Other processes, and more of its own. Must not hold: rights.
+//! Other processes, and more of its own.
 use serde_json::json;
 
 use toolcell_tests::Command;

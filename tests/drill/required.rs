@@ -1,4 +1,4 @@
-//! Hosts on machines that do not give every wall. Must not hold: attacks.
+//! Hosts on machines that do not give every wall.
 
 use toolcell_tests::{Folder, TestHost};
 

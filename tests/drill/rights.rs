@@ -1,4 +1,4 @@
-//! Rights that were given up, and parts of the kernel that nobody needs. Must not hold: files.
+//! Rights that were given up, and parts of the kernel that nobody needs.
 use serde_json::json;
 
 use crate::row::End::Killed;

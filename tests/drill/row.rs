@@ -1,4 +1,4 @@
-//! One attack, how it ends, and what has to hold after each. Must not hold: attacks.
+//! One attack, how it ends, and what has to hold after each.
 use std::time::Instant;
 
 use serde_json::{Value, json};

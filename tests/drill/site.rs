@@ -1,5 +1,5 @@
 //! A host that has all that an attacker wants: keys, tokens, secrets, other tools with rights of
-//! their own. Each of them has the word [`CANARY`] in it. Must not hold: attacks.
+//! their own. Each of them has the word [`CANARY`] in it.
 use std::fs;
 use std::path::{Path, PathBuf};
 

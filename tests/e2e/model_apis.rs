@@ -1,5 +1,4 @@
-//! Warnings of `check` and `inspect` about what model APIs and clients refuse. Must not hold: the
-//! rules one by one, which the table has.
+//! Warnings of `check` and `inspect` about what model APIs and clients refuse.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder, TestHost, fixture_bytes};

@@ -1,5 +1,5 @@
 //! The usage of calls: in the audit always, in their results where the manifest says so, and for
-//! the person who makes a call by hand. Must not hold: the figures of limits.
+//! the person who makes a call by hand.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, TestHost, manifest_of, telling_usage};

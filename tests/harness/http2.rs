@@ -1,5 +1,5 @@
 //! HTTP/2 frame by frame, as a client writes it that keeps to no rule. Answers are read only as far
-//! as a test needs to see their outcome. Must not hold: the right behaviour of a server.
+//! as a test needs to see their outcome.
 
 use std::io::{Read, Write};
 

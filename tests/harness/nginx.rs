@@ -1,5 +1,4 @@
-//! nginx in front of hosts on loopback, with the documented configuration. Must not hold: a
-//! configuration of its own.
+//! nginx in front of hosts on loopback, with the documented configuration.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,4 @@
-//! The languages' own tools, from the same place as those of the examples. Must not hold:
-//! expectations of a project.
+//! The languages' own tools, from the same place as those of the examples.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! The requests of the soak and the right answer to each. Must not hold: the times of sending, or
-//! the list of open requests.
+//! The requests of the soak and the right answer to each.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Killing sandbox processes of the host, one each second. Must not hold: what the host answers.
+//! Killing sandbox processes of the host, one each second.
 
 use std::fs::{self, File};
 use std::io::Read as _;

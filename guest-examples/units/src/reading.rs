@@ -1,4 +1,4 @@
-//! Quantities out of a text: `5 ft 11 in`. Must not hold: what they mean together.
+//! Quantities out of a text: `5 ft 11 in`.
 use crate::bindings::{Problem, Quantity};
 use crate::table;
 

@@ -1,4 +1,4 @@
-//! The units: what they measure, how large they are, what they are called. Must not hold: conversion.
+//! The units: what they measure, how large they are, what they are called.
 use crate::bindings::{Dimension, Unit};
 
 /// A unit's size in its dimension's smallest round unit (metre, gram, litre, second, kelvin), and what it is called in

@@ -1,5 +1,5 @@
 //! An audit as somebody reads it, who does not write it: all its files at one moment, whatever is
-//! written meanwhile. Must not hold: what the records say.
+//! written meanwhile.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};

@@ -1,4 +1,4 @@
-//! The chain of records: the link that every line carries. Must not hold: files, events.
+//! The chain of records: the link that every line carries.
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};

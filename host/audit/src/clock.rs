@@ -1,4 +1,4 @@
-//! The time, as records carry it. Must not hold: anything but the calendar.
+//! The time, as records carry it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

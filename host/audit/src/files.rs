@@ -1,5 +1,4 @@
-//! The files of one audit: the one that is written, and those closed before. Must not hold:
-//! records.
+//! The files of one audit: the one that is written, and those closed before.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};

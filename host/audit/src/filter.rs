@@ -1,4 +1,4 @@
-//! A choice of records, by what somebody wants to see. Must not hold: how they are shown.
+//! A choice of records, by what somebody wants to see.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Lines of an audit, read in bounded memory. Must not hold: what they say.
+//! Lines of an audit, read in bounded memory.
 
 use std::io::{self, BufRead, Read as _};
 

@@ -1,5 +1,4 @@
-//! Opening an audit to continue it: finding, locking and repairing it. Must not hold: how records
-//! are written.
+//! Opening an audit to continue it: finding, locking and repairing it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};

@@ -1,5 +1,5 @@
 //! The room of all chains of an audit together: however many processes have written it, what is
-//! kept of it is bounded by `rotate` and `keep`. Must not hold: what is in the files.
+//! kept of it is bounded by `rotate` and `keep`.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};

@@ -1,4 +1,4 @@
-//! The settings of an audit. Must not hold: where it is.
+//! The settings of an audit.
 
 /// The settings of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

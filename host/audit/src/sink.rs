@@ -1,5 +1,4 @@
-//! The destination of records: a JSON Lines file, or nowhere. Must not hold: which events there
-//! are.
+//! The destination of records: a JSON Lines file, or nowhere.
 
 use std::cell::RefCell;
 use std::fmt;

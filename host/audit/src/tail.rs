@@ -1,5 +1,4 @@
 //! The end of a file that is being continued: its last record, and what was never written whole.
-//! Must not hold: the decision what to do about it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};

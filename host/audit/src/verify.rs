@@ -1,4 +1,4 @@
-//! The check of what was written. Must not hold: files; the caller opens them.
+//! The check of what was written.
 
 use std::io::BufRead;
 

@@ -1,5 +1,4 @@
-//! A guest's way to ask for what no rule allows, before it begins. Must not hold: which operations
-//! those are, or how anybody is asked: the host knows.
+//! A guest's way to ask for what no rule allows, before it begins.
 use std::net::SocketAddr;
 
 use toolcell_policy::Capability;

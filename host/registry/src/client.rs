@@ -1,5 +1,5 @@
 //! A client of registries: requests to a repository with what they need to be answered, digests of
-//! tags, and manifests. Must not hold: layers, and what is attached to a component.
+//! tags, and manifests.
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,4 @@
-//! Downloads of layers into the store: each goes on where one before it stopped. Must not hold:
-//! which layers are needed.
+//! Downloads of layers into the store: each goes on where one before it stopped.
 use std::time::Duration;
 
 use ::http::header::{CONTENT_RANGE, RANGE};

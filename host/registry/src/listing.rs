@@ -1,4 +1,4 @@
-//! Lists of a registry that come in pages. Must not hold: what is done with their entries.
+//! Lists of a registry that come in pages.
 use ::http::header::LINK;
 use ::http::{HeaderMap, Method};
 use serde::Deserialize;

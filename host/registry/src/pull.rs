@@ -1,5 +1,4 @@
-//! Pulling a component: its manifest, its layers, and what is attached to it. Must not hold: trust
-//! in any of it.
+//! Pulling a component: its manifest, its layers, and what is attached to it.
 use std::convert::Infallible;
 
 use toolcell_policy::{Digest, Reference};

@@ -1,4 +1,4 @@
-//! Pushing a component, and attaching artifacts to one. Must not hold: making signatures.
+//! Pushing a component, and attaching artifacts to one.
 //!
 //! Blobs go in one request each ("Pushing a blob monolithically", distribution specification 1.1).
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
-//! Settings of registries, and every bound on what they send. Must not hold: their names in a
-//! manifest.
+//! Settings of registries, and every bound on what they send.
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;

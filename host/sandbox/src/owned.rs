@@ -1,6 +1,5 @@
 //! Folders that a process makes where they are missing. What root makes belongs to the owner of the
 //! folder that it lies in: a command of root's takes nothing away from a service of another user.
-//! Must not hold: files.
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

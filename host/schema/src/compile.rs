@@ -1,5 +1,4 @@
-//! Compiles a schema into a validator, after counting its memory. Must not hold: the cost of
-//! checks.
+//! Compiles a schema into a validator, after counting its memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;

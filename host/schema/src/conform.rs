@@ -1,5 +1,5 @@
 //! Arguments as their schema means them: an optional member that is `null`, and may not be, is left
-//! out; an integer that is written as `1.0` is written as `1`. Must not hold: whether they conform.
+//! out; an integer that is written as `1.0` is written as `1`.
 //!
 //! The text is changed in these places alone, so all other numbers and names stay as they came.
 

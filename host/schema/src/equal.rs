@@ -1,5 +1,4 @@
-//! Equality of JSON values, in time proportional to their size. Must not hold: the reason to
-//! compare.
+//! Equality of JSON values, in time proportional to their size.
 //!
 //! The validator's own comparison looks twice at members in another order, four times at those
 //! within them, and so on. Forty levels of them would never end.

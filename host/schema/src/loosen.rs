@@ -1,5 +1,5 @@
 //! The patterns of a schema that take more than linear time, and the schema without them. What is
-//! left accepts at least what the written schema accepts. Must not hold: other rewriting.
+//! left accepts at least what the written schema accepts.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The cost of a check: steps, counted while it runs. Must not hold: schemas or values.
+//! The cost of a check: steps, counted while it runs.
 //!
 //! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]).
 //! Once the steps are used up, these show it nothing more, and it ends. A step is about a

@@ -1,5 +1,4 @@
-//! The schemas of tools: of a tool's arguments, and of its structured result. Must not hold: other
-//! fields of a definition, or how one schema is compiled.
+//! The schemas of tools: of a tool's arguments, and of its structured result.
 
 use std::time::{Duration, Instant};
 

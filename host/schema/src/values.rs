@@ -1,5 +1,4 @@
-//! The number of values in a JSON text, before anything is made of them. Must not hold: a check of
-//! its grammar.
+//! The number of values in a JSON text, before anything is made of them.
 
 /// The values in a text of JSON: each takes a byte at least. Of any other text it is some number.
 pub(super) fn in_text(text: &str) -> usize {

@@ -1,5 +1,5 @@
 //! The cost of state that tools keep on a server, beside the bare client. Prints a table of
-//! microseconds. Must not hold: what an operation means (`host/shared/tests/keyvalue.rs`).
+//! microseconds.
 //!
 //! The rows take turns in short rounds on one machine, so that other work hurts all of them alike.
 //! A ratio is the median of the rounds' ratios.

@@ -1,5 +1,4 @@
-//! The allowances of many callers at one rate, in memory. Must not hold: a clock; callers pass the
-//! instants.
+//! The allowances of many callers at one rate, in memory.
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The one error of shared state. Must not hold: what is done about it.
+//! The one error of shared state.
 
 /// The state could not be asked, or did not answer in time. An operation that failed so may have
 /// taken place all the same.

@@ -1,4 +1,4 @@
-//! Boards of one process, in memory. Must not hold: what an entry means.
+//! Boards of one process, in memory.
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

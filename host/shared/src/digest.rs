@@ -1,4 +1,4 @@
-//! Names and requests of any length in few characters. Must not hold: which of them are kept.
+//! Names and requests of any length in few characters.
 use sha2::{Digest as _, Sha256};
 
 /// Characters of a digest.

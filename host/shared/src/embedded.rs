@@ -1,4 +1,4 @@
-//! Shared state of one process, in memory. Must not hold: connections.
+//! Shared state of one process, in memory.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,5 @@
 //! Rates: an allowance of some calls per time, all of which may come at once, and which then
-//! refills evenly (a token bucket). Must not hold: what is counted, or a clock; callers pass the
-//! instants.
+//! refills evenly (a token bucket).
 //!
 //! This is our own code, since all of it is one comparison of instants. The `governor` crate would
 //! add a concurrent map, a clock and a random number generator. `valkey/rates.lua` decides in the

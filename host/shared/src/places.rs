@@ -1,4 +1,4 @@
-//! A place among those that run at once. Must not hold: how places are counted.
+//! A place among those that run at once.
 
 /// A place among so many, left when dropped.
 #[derive(Default)]

@@ -1,5 +1,5 @@
 //! Rates and concurrency that go on while shared state is away: each process counts its own calls
-//! meanwhile. Must not hold: any other state.
+//! meanwhile.
 use std::sync::Arc;
 use std::time::Duration;
 

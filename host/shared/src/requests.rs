@@ -1,5 +1,4 @@
-//! Requests with a key: their bounds, and those of one process in memory. Must not hold: the
-//! server.
+//! Requests with a key: their bounds, and those of one process in memory.
 use std::collections::HashMap;
 use std::time::Instant;
 

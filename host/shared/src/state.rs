@@ -1,4 +1,4 @@
-//! The questions that can be asked of shared state. Must not hold: an answer.
+//! The questions that can be asked of shared state.
 use std::fmt;
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! A file for each task of a process, so that other processes know it, also once this one has
-//! ended: written and read on a thread of its own. Must not hold: bounds, or who may find a task.
+//! ended: written and read on a thread of its own.
 //!
 //! Each process has a folder with a lock, `tasks/PROCESS/`, and a file for each task, named by it.
 //! Who finds a folder whose lock nobody holds takes over its tasks. What others have to say about a

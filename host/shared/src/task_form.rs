@@ -1,5 +1,5 @@
 //! The form of a task's file, and of a letter about a task to the process that runs it: a line of
-//! numbers, then texts one behind the other. Must not hold: where files lie.
+//! numbers, then texts one behind the other.
 use std::sync::Arc;
 
 use crate::tasks::{TaskRecord, TaskStatus};

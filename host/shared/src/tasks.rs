@@ -1,5 +1,4 @@
-//! Tasks: calls whose results are asked for later, at any replica. Must not hold: an answer, or
-//! what questions, answers and results say.
+//! Tasks: calls whose results are asked for later, at any replica.
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

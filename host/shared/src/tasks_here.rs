@@ -1,6 +1,5 @@
 //! Tasks of one process, in memory, with a file for each where there is a folder: other processes
-//! with the same folder find them there, and take over those of one that has ended. Must not hold:
-//! the form of a file.
+//! with the same folder find them there, and take over those of one that has ended.
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

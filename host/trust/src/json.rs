@@ -1,6 +1,6 @@
 //! One pass over JSON before anything is built from it: nesting and the number of values.
 //!
-//! Must not hold: grammar. The parser behind it is strict; this pass only bounds what that costs.
+//! The parser behind it is strict; this pass only bounds what that costs.
 
 use crate::limits::JSON_DEPTH_MAX;
 

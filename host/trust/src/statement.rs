@@ -1,6 +1,6 @@
 //! Payloads: the statements that are signed, and the subject they are about.
 //!
-//! Must not hold: signatures. A payload says what it is about; others verify that it was signed.
+//! A payload says what it is about; others verify that it was signed.
 
 use std::fmt;
 

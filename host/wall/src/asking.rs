@@ -1,5 +1,4 @@
 //! The contract's `asking`: a guest's questions to the person behind its caller, and their budget.
-//! Must not hold: how anybody is asked.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

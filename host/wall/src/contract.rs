@@ -1,5 +1,5 @@
 //! The contract's plain types (`wit/types.wit`, `prompts.wit`, `resources.wit`), as a guest gave
-//! them. Must not hold: what is done about them, or the engine's generated twins.
+//! them.
 use serde::{Deserialize, Serialize};
 
 /// For whom a piece of content is meant.

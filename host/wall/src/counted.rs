@@ -1,5 +1,5 @@
 //! Reading with a bound on the memory of lists. An empty text is one byte of a message and many
-//! times that in memory, so the length of a message alone is no bound. Must not hold: any format.
+//! times that in memory, so the length of a message alone is no bound.
 use std::cell::Cell;
 use std::fmt;
 

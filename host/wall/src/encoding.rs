@@ -1,5 +1,5 @@
 //! The form of messages between processes, and of what is kept in files: postcard's, behind a
-//! version. Must not hold: any message.
+//! version.
 use std::cell::Cell;
 
 use serde::de::DeserializeOwned;

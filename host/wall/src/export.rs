@@ -1,6 +1,5 @@
 //! The exports of a component by their paths: a tool by its own name, which never holds a `/`, and
-//! every other export by a path. Calls, limits and records name an export so. Must not hold: how
-//! one is called.
+//! every other export by a path. Calls, limits and records name an export so.
 
 /// Begins the path of a prompt.
 const PROMPT: &str = "prompt/";

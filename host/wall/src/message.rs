@@ -1,5 +1,5 @@
 //! The messages between the host and a sandbox process: one frame each, in postcard's format. Both
-//! ends are the same program, so there is one version. Must not hold: what is done about one.
+//! ends are the same program, so there is one version.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Capability, Limit, Limits};
 use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts};

@@ -1,5 +1,4 @@
-//! A mount that the host hands to a process: its place, beside the descriptors. Must not hold:
-//! files.
+//! A mount that the host hands to a process: its place, beside the descriptors.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::Access;
 

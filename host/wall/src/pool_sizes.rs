@@ -1,5 +1,4 @@
 //! Room in the pool of instances of a process, in numbers, and the address space that it reserves.
-//! Must not hold: handing it out, or an engine.
 use toolcell_policy::{MEMORIES_MAX, TABLES_MAX};
 
 use crate::load::cost::TABLE_ELEMENTS;

@@ -1,5 +1,4 @@
 //! The rate at which messages of one call may come: so many at once, and then so many a second.
-//! Must not hold: what happens to one that comes too fast.
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 

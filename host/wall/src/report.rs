@@ -1,4 +1,4 @@
-//! The report of a call, from the process that ran it to its caller. Must not hold: running one.
+//! The report of a call, from the process that ran it to its caller.
 use serde::{Deserialize, Serialize};
 use toolcell_audit::Usage;
 use toolcell_policy::{Denial, Limits};

@@ -1,4 +1,4 @@
-//! The finding about a component's start code that both ends name. Must not hold: running it.
+//! The finding about a component's start code that both ends name.
 
 /// The host function that start code calls.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

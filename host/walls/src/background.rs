@@ -1,5 +1,4 @@
-//! Work that calls must not notice: compiling while tools are served. Must not hold: the work
-//! itself.
+//! Work that calls must not notice: compiling while tools are served.
 //!
 //! The compiler uses all cores. On Linux a thread can run at `SCHED_IDLE`, only where no other
 //! thread wants the core; any other thread that wakes has the core at once. The lowest ordinary

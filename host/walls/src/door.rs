@@ -1,5 +1,5 @@
 //! A door: one end of a stream socket, over which the host does one operation for a sandbox
-//! process. Must not hold: the meaning of messages.
+//! process.
 //!
 //! Frames are those of a link (`link/frame.rs`), and hold a message or data as they are. They come
 //! without descriptors, and in no shared memory.

@@ -1,5 +1,5 @@
 //! The power of native code, for drills: any system call, any address of memory. Only builds with
-//! the feature `drill` have it, which are for tests. Must not hold: attacks.
+//! the feature `drill` have it, which are for tests.
 //!
 //! Nothing here is sound, and nothing is meant to be: it stands for an attacker who has broken out
 //! of WebAssembly. It runs in sandbox processes alone, which hold nothing that another trusts.

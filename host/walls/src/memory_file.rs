@@ -1,5 +1,5 @@
 //! Files in memory that one process writes and others read. Once one is sealed, nobody changes it,
-//! whoever has it. Must not hold: what is in one.
+//! whoever has it.
 use std::fs::File;
 use std::io::{self, Write as _};
 

@@ -1,7 +1,5 @@
 //! The cases of `tests/clients/cases.json`, as the Rust client reads them: servers, calls and
 //! expectations.
-//!
-//! Must not hold: an expectation, or anything of a protocol.
 
 use std::path::PathBuf;
 

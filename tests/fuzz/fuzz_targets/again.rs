@@ -1,4 +1,4 @@
-//! A message that is written and read again. Must not hold: the messages.
+//! A message that is written and read again.
 use std::fmt::Debug;
 
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Signals to a host, and its end. Must not hold: frames.
+//! Signals to a host, and its end.
 use std::process::ExitStatus;
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Starting a host, alone or as several replicas. Must not hold: what is said to it.
+//! Starting a host, alone or as several replicas.
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::Path;

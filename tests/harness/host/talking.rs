@@ -1,4 +1,4 @@
-//! A client's side of the conversation: frames, requests, calls. Must not hold: signals.
+//! A client's side of the conversation: frames, requests, calls.
 use std::io::Write;
 use std::process::ChildStdin;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Records of alerts. Must not hold: when one is raised.
+//! Records of alerts.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Records of calls. Must not hold: records of anything else.
+//! Records of calls.
 
 use serde::Serialize;
 

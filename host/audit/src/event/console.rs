@@ -1,4 +1,4 @@
-//! Records of the console. Must not hold: what calls do after a decision.
+//! Records of the console.
 
 use serde::Serialize;
 

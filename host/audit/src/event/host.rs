@@ -1,4 +1,4 @@
-//! Records of the process, its components and the audit itself. Must not hold: calls.
+//! Records of the process, its components and the audit itself.
 
 use serde::Serialize;
 

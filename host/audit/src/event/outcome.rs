@@ -1,4 +1,4 @@
-//! The outcome of a call and the resources it used. Must not hold: who decides it.
+//! The outcome of a call and the resources it used.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Records of requests that were refused before they were calls. Must not hold: calls.
+//! Records of requests that were refused before they were calls.
 
 use serde::Serialize;
 

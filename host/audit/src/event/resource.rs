@@ -1,4 +1,4 @@
-//! Records of resources that the host reads by itself. Must not hold: calls, which read others.
+//! Records of resources that the host reads by itself.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Texts from outside, which records hold only so much of. Must not hold: what the texts mean.
+//! Texts from outside, which records hold only so much of.
 
 use serde::{Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! Messages to the host that no honest process sends, by name. Must not hold: sending them.
+//! Messages to the host that no honest process sends, by name.
 use std::net::SocketAddr;
 
 use toolcell_wall::asking::{Inquiry, Question};

@@ -1,4 +1,4 @@
-//! The steps of a drill. Must not hold: messages.
+//! The steps of a drill.
 use std::os::fd::{IntoRawFd as _, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,4 @@
-//! The clock that makes computing guests yield. It ticks only while calls run. Must not hold: the
-//! effect of a tick.
+//! The clock that makes computing guests yield. It ticks only while calls run.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;

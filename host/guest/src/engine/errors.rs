@@ -1,4 +1,4 @@
-//! Errors of the engine, and its panics, on one line. Must not hold: the failures that they are.
+//! Errors of the engine, and its panics, on one line.
 use std::any::Any;
 
 /// Characters shown of the words of a panic.

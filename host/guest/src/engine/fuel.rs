@@ -1,6 +1,5 @@
 //! Fuel of host functions. wasmtime counts only the guest's own computing. This counts beside it,
-//! and is looked at on every tick of the clock and when a call ends. Must not hold: the price of a
-//! single host function.
+//! and is looked at on every tick of the clock and when a call ends.
 use wasmtime::Trap;
 
 /// Fuel that one call of a host function costs, whatever the function does. A guest computes about

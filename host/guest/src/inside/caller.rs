@@ -1,5 +1,5 @@
 //! The sender of a call, in the sandbox process that runs it: what the guest says to it goes to the
-//! host. Must not hold: what the host does with it.
+//! host.
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;

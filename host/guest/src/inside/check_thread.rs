@@ -1,4 +1,4 @@
-//! The thread for long checks of a sandbox process. Must not hold: the checks.
+//! The thread for long checks of a sandbox process.
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;

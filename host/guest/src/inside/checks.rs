@@ -1,5 +1,4 @@
-//! The checks of a tool's arguments and results in a sandbox process. Must not hold: schemas, or
-//! what the host makes of the problems.
+//! The checks of a tool's arguments and results in a sandbox process.
 //!
 //! The one thread of a process does what takes no longer than a guest's tick. Longer checks, and
 //! schemas that may take longer to compile, go to a thread for them.

@@ -1,4 +1,4 @@
-//! A component in a sandbox process, with the policy of its tools. Must not hold: calls.
+//! A component in a sandbox process, with the policy of its tools.
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,4 @@
-//! The end in a loader: compiling in one process, linking and listing in another. Must not hold:
-//! the walls, or what the host does with the answer.
+//! The end in a loader: compiling in one process, linking and listing in another.
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! The place where guests run: a process with walls, or a thread without. Must not hold: messages.
+//! The place where guests run: a process with walls, or a thread without.
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From a file's bytes to a compiled component, counted before. Must not hold: linking, or exports.
+//! From a file's bytes to a compiled component, counted before.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wasmtime::Engine;

@@ -1,5 +1,4 @@
-//! The reasons why a file is no tool component: one variant per cause, with a hint. Must not hold:
-//! the search for a cause.
+//! The reasons why a file is no tool component: one variant per cause, with a hint.
 use toolcell_policy::quantity::show_bytes;
 
 use super::features::OffFeature;

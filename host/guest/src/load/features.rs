@@ -1,5 +1,5 @@
 //! The features of WebAssembly that are off in the engine, each with its name and the way to build
-//! without it. Must not hold: the engine's settings.
+//! without it.
 use wasmparser::{Validator, WasmFeatures};
 
 use super::error::LoadError;

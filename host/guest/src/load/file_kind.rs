@@ -1,4 +1,4 @@
-//! Files that are no WebAssembly, known by their first bytes. Must not hold: any further reading.
+//! Files that are no WebAssembly, known by their first bytes.
 use std::fmt;
 
 /// A kind of file that people give in a component's place.

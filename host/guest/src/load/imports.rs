@@ -1,5 +1,4 @@
-//! The interfaces that guests can import, each with its implementation. Must not hold: their
-//! names (that is `toolcell_wall::load::offers`), or rights, which are decided when one is called.
+//! The interfaces that guests can import, each with its implementation.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
 use wasmtime_wasi::p2::bindings::{cli, random as wasi_random};

@@ -1,5 +1,4 @@
 //! Start code: it runs when a component is instantiated, before any of its functions is called.
-//! Must not hold: running it.
 use std::sync::OnceLock;
 
 use toolcell_wall::start_call::StartCall;

@@ -1,5 +1,4 @@
 //! A guest's questions in its own process: the deadline of its call stands still while they wait.
-//! Must not hold: how anybody is asked.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
-//! The list of a component's tools, with all that is found in it. Must not hold: how a component is
-//! asked for it (that is `call`).
+//! The list of a component's tools, with all that is found in it.
 use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
 

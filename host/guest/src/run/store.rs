@@ -1,4 +1,4 @@
-//! The store of a call: limits set, budgets filled up. Must not hold: the instance in it.
+//! The store of a call: limits set, budgets filled up.
 use std::sync::Arc;
 
 use toolcell_policy::Limits;

@@ -1,6 +1,5 @@
 //! `toolcell:dev/live-source`, which a component exports that `toolcell dev` built: it imports the
-//! project's files, so that what is wrong with them is told before they serve. Must not hold: how
-//! the files reach the guest (that is `GuestGrants`).
+//! project's files, so that what is wrong with them is told before they serve.
 use wasmtime::Store;
 use wasmtime::component::Instance;
 

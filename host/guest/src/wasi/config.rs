@@ -1,4 +1,4 @@
-//! `wasi:config`: the values of the tool's manifest, by name. Must not hold: the choice of values.
+//! `wasi:config`: the values of the tool's manifest, by name.
 use std::collections::BTreeMap;
 
 use wasmtime::StoreContextMut;

@@ -1,6 +1,5 @@
 //! The grants of one tool, as its guests have them: variables, settings and mounts, made ready once
-//! and borrowed by each call. Must not hold: what stays with the host, such as connections, state,
-//! and secrets that no guest holds.
+//! and borrowed by each call.
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! `wasi:logging`: lines that a guest writes to its log. They go the way of the contract's `log`.
-//! Must not hold: the log itself, or its limit.
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, Linker};
 

@@ -1,6 +1,5 @@
 //! `wasi:random` with lengths that the guest chooses. wasmtime-wasi makes the bytes in pieces,
-//! between which other guests get their turn; the guest pays for each byte. Must not hold: the
-//! source of randomness.
+//! between which other guests get their turn; the guest pays for each byte.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::WasiView as _;
 use wasmtime_wasi::p2::bindings::random as wasi;

@@ -1,4 +1,4 @@
-//! `WWW-Authenticate`: what a registry wants to be shown. Must not hold: showing it.
+//! `WWW-Authenticate`: what a registry wants to be shown.
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 

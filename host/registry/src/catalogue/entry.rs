@@ -1,5 +1,5 @@
 //! One entry of a registry of MCP servers: a `server.json` (schema 2025-12-11) with what the
-//! registry adds. Must not hold: requests.
+//! registry adds.
 use serde::Deserialize;
 use toolcell_policy::{Digest, Reference};
 

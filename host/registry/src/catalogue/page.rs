@@ -1,4 +1,4 @@
-//! A page of a registry's list of servers. Must not hold: what an entry means.
+//! A page of a registry's list of servers.
 use std::fmt;
 
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};

@@ -1,5 +1,4 @@
-//! Parts of documents that have bounds: lists, annotations, digests. Must not hold: what documents
-//! mean.
+//! Parts of documents that have bounds: lists, annotations, digests.
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;

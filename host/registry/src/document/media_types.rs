@@ -1,4 +1,4 @@
-//! Media types of components in registries, each with its source. Must not hold: reading documents.
+//! Media types of components in registries, each with its source.
 
 /// An OCI manifest (image specification 1.1).
 pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

@@ -1,4 +1,4 @@
-//! The component in a manifest, and the manifest in an index. Must not hold: reading documents.
+//! The component in a manifest, and the manifest in an index.
 use toolcell_policy::Digest;
 
 use super::media_types::{is_component_artifact, is_component_layer, shown};

@@ -1,4 +1,4 @@
-//! Addresses that may be connected to, and connecting to them. Must not hold: HTTP.
+//! Addresses that may be connected to, and connecting to them.
 //!
 //! The address that was checked is the one that is connected to: a name is looked up once, here.
 use std::io;

@@ -1,5 +1,4 @@
 //! Answers: documents that are read whole, and layers that are read piece by piece at a least rate.
-//! Must not hold: requests.
 use std::time::Duration;
 
 use ::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};

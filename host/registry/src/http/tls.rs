@@ -1,5 +1,4 @@
-//! TLS with the machine's certificate authorities, or with those of a registry. Must not hold:
-//! connections.
+//! TLS with the machine's certificate authorities, or with those of a registry.
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Blobs of a store, each under its digest and checked whenever it is read. Must not hold: which
-//! blobs belong together.
+//! Blobs of a store, each under its digest and checked whenever it is read.
 use std::io::Read as _;
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Components in one archive, which is an image layout itself. Must not hold: reading archives.
+//! Components in one archive, which is an image layout itself.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! Files of a store: reading them with a check, writing them whole, and locks. Must not hold: what
-//! they mean.
+//! Files of a store: reading them with a check, writing them whole, and locks.
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write};
 use std::path::Path;

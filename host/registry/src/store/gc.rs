@@ -1,4 +1,4 @@
-//! Removing what nobody needs. Must not hold: deciding on who needs what.
+//! Removing what nobody needs.
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! Downloads that are not finished, and go on where they stopped. Must not hold: where bytes come
-//! from.
+//! Downloads that are not finished, and go on where they stopped.
 //!
 //! One process at a time writes the file of a digest: it holds the file's lock.
 use std::fs::{File, TryLockError};

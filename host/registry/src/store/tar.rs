@@ -1,5 +1,5 @@
 //! Headers of tar archives, in the form of POSIX (`ustar`), and the few of pax and GNU that tools
-//! write for short names. Must not hold: which files an archive has.
+//! write for short names.
 //!
 //! A reader that knows two ways to say a name or a length can be told two stories. So an archive
 //! whose extended headers say either is refused.

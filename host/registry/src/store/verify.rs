@@ -1,4 +1,4 @@
-//! Checking a whole store. Must not hold: repairing it.
+//! Checking a whole store.
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

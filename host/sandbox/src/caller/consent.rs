@@ -1,5 +1,4 @@
-//! Requests that no rule allows, and that a person may allow while the guest waits. Must not hold:
-//! which requests those are (`toolcell_policy::Askable`), or how anybody is asked.
+//! Requests that no rule allows, and that a person may allow while the guest waits.
 //!
 //! A request that is allowed becomes a rule of the call's network, and is then decided on like any
 //! other. Nothing else is allowed by it.

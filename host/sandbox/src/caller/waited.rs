@@ -1,4 +1,4 @@
-//! The time in which a call waits for a person, as the host sees it. Must not hold: questions.
+//! The time in which a call waits for a person, as the host sees it.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

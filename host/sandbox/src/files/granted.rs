@@ -1,6 +1,5 @@
 //! The files of a component on their way to a sandbox process, which may open none: the host opens
-//! them, and hands over descriptors. Must not hold: how a mount is opened, or what a guest does
-//! with it.
+//! them, and hands over descriptors.
 //!
 //! | mount | handed over |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! The folder of precompiled code: names, integrity, size. Must not hold: the mapping of code,
-//! which another process does.
+//! The folder of precompiled code: names, integrity, size.
 //!
 //! Precompiled code is native code: a file here that is accepted runs outside any sandbox. So an
 //! entry is used only if it carries a MAC under a key that is kept elsewhere and that only this

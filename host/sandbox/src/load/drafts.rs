@@ -1,5 +1,5 @@
 //! Drafts: files that a process writes under another name before they take their place, and the
-//! leftovers of a process that was stopped half-way. Must not hold: their content.
+//! leftovers of a process that was stopped half-way.
 use std::fs;
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! A component as the host holds it: the facts about it, and its code. Must not hold: how either is
-//! made.
+//! A component as the host holds it: the facts about it, and its code.
 use std::fs::File;
 use std::io;
 

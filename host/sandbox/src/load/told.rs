@@ -1,5 +1,4 @@
-//! Facts about components, kept beside their code from one start to the next. Must not hold: the
-//! form of a file, or its MAC (that is `cache`).
+//! Facts about components, kept beside their code from one start to the next.
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -1,5 +1,5 @@
 //! Takes secret values out of all that a sandbox process says to people: every text and every byte
-//! of it. The process itself takes out nothing. Must not hold: the values.
+//! of it. The process itself takes out nothing.
 use std::borrow::Cow;
 
 use toolcell_wall::asking::{Form, Inquiry, Page, Question};

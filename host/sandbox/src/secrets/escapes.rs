@@ -1,5 +1,4 @@
-//! Escapes of JSON, JavaScript, HTML and URLs, read letter by letter. Must not hold: what is looked
-//! for, or where it stands.
+//! Escapes of JSON, JavaScript, HTML and URLs, read letter by letter.
 //!
 //! | escape | stands for |
 //! |---|---|

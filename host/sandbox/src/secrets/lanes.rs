@@ -1,5 +1,4 @@
-//! Base64 and hexadecimal digits, decoded at every offset at once. Must not hold: the values looked
-//! for in the result.
+//! Base64 and hexadecimal digits, decoded at every offset at once.
 //!
 //! Four letters of base64 stand for three bytes, so a run of letters reads in four ways, by the
 //! beginning of its first group. Hexadecimal digits read in two. Each way is a lane: a text of its

@@ -1,5 +1,4 @@
-//! Secrets whose value changes with time, such as the access tokens of a login. Must not hold:
-//! where values are from, or when they change.
+//! Secrets whose value changes with time, such as the access tokens of a login.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The values that are looked for, by their beginnings. Must not hold: reading a text.
+//! The values that are looked for, by their beginnings.
 use std::sync::Arc;
 
 use zeroize::Zeroizing;

@@ -1,5 +1,4 @@
-//! Replaces secret values by their names in everything that leaves the host. Must not hold: the
-//! sources of values, their requests, or reading a text.
+//! Replaces secret values by their names in everything that leaves the host.
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
 //! Finds values in a text in every form: plain, in escapes of any kind, in base64, in hexadecimal
-//! digits, and in all of these within one another. Must not hold: the use of a finding.
+//! digits, and in all of these within one another.
 //!
 //! A text is read as a graph. Between two places of it lies each byte. Beside the bytes lies each
 //! letter that an escape between them stands for, which may be part of a larger escape. A value is

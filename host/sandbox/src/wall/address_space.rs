@@ -1,5 +1,4 @@
-//! The address space of sandbox processes, tried before the first one starts. Must not hold: the
-//! numbers (that is `toolcell_wall::pool_sizes`).
+//! The address space of sandbox processes, tried before the first one starts.
 use toolcell_wall::pool_sizes::{AddressSpace, PoolSizes, SandboxOptions};
 use toolcell_walls::kernel::has_address_space;
 

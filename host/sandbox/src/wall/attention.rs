@@ -1,5 +1,5 @@
 //! A thread that sends calls to sandbox processes and hands out their replies itself, while it
-//! waits for other things: no other thread is woken for them. Must not hold: what replies mean.
+//! waits for other things: no other thread is woken for them.
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};

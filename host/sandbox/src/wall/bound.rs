@@ -1,5 +1,4 @@
-//! The memory that a process may take, from the limits of what can run in it. Pure. Must not hold:
-//! how the bound is enforced.
+//! The memory that a process may take, from the limits of what can run in it. Pure.
 use toolcell_policy::Limits;
 
 use super::group::GroupMember;

@@ -1,5 +1,4 @@
-//! Components whose calls end their sandbox processes. Must not hold: how a process is ended, or
-//! where a component runs.
+//! Components whose calls end their sandbox processes.
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

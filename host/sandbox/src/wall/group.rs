@@ -1,4 +1,4 @@
-//! Components that share sandbox processes. Must not hold: what is said to a process.
+//! Components that share sandbox processes.
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd as _;

@@ -1,4 +1,4 @@
-//! Sandbox processes that have started and belong to no group yet. Must not hold: components.
+//! Sandbox processes that have started and belong to no group yet.
 //!
 //! Starting a program and setting up the engine take longer than loading most components. A process
 //! that waits here has done both, so a new group, or the next process of one, begins sooner.

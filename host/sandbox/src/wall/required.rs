@@ -1,5 +1,4 @@
-//! The walls that a process must have before it runs anything. Must not hold: how a process tells
-//! which it has.
+//! The walls that a process must have before it runs anything.
 
 /// The key of the manifest that names walls that may be missing.
 const KEY: &str = "walls_without";

@@ -1,4 +1,4 @@
-//! A look at one schema: the places that break rules of APIs. Must not hold: whose rules they are.
+//! A look at one schema: the places that break rules of APIs.
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};

@@ -1,5 +1,4 @@
-//! The table of APIs and clients, out of `apis.json`: whose rules there are. Must not hold: how a
-//! rule is found broken.
+//! The table of APIs and clients, out of `apis.json`: whose rules there are.
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The keywords that a schema's own draft knows. Must not hold: what they mean.
+//! The keywords that a schema's own draft knows.
 
 use serde_json::Value;
 

@@ -1,6 +1,5 @@
 //! The references of a schema: which are replaced by what they name, and which stay. All are
-//! measured first, since replacing them can multiply a schema. Must not hold: what is written in
-//! their place.
+//! measured first, since replacing them can multiply a schema.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,5 +1,5 @@
 //! Constants and choices in their portable form: `enum` only of texts and beside their type, no
-//! `const`, no number that some reader of JSON cannot hold. Must not hold: subschemas.
+//! `const`, no number that some reader of JSON cannot hold.
 
 use serde_json::{Map, Value, json};
 

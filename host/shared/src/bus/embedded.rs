@@ -1,4 +1,4 @@
-//! The bus of one process. Must not hold: connections.
+//! The bus of one process.
 use async_trait::async_trait;
 
 use super::{Bus, MESSAGE_BYTES_MAX, PublishError, Subscribers, Subscription};

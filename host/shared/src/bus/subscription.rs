@@ -1,5 +1,4 @@
-//! Those who listen, with their queues, and the form of a message on its way. Must not hold: the
-//! way itself.
+//! Those who listen, with their queues, and the form of a message on its way.
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

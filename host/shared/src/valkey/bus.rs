@@ -1,5 +1,4 @@
-//! The bus over a server's channels: one connection per process that listens. Must not hold: the
-//! commands of other operations.
+//! The bus over a server's channels: one connection per process that listens.
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! A cluster: which node has the slot of a key, and a connection to each. Must not hold: what is
-//! asked, or how one node is asked.
+//! A cluster: which node has the slot of a key, and a connection to each.
 //!
 //! The client's own cluster part would do less here. It loads a script on every node or on none, so
 //! that one node that is away would end the scripts of all. It would also have `rand` built with

@@ -1,5 +1,5 @@
 //! The connection to a Valkey server: made with the first operation, shared by all, made anew after
-//! a loss. Must not hold: what is asked over it.
+//! a loss.
 //!
 //! The client's own `ConnectionManager` would not do: it gives up for good where the server refuses
 //! the hello, as one does that loads its data or has a new password.

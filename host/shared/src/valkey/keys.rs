@@ -1,4 +1,4 @@
-//! Names of keys, as the crate's documentation lists them. Must not hold: values.
+//! Names of keys, as the crate's documentation lists them.
 use crate::digest::digest;
 
 /// Version of the keys and of what they hold.

@@ -1,5 +1,4 @@
-//! State of tools on a Valkey server: entries of buckets within quotas. Must not hold: who may
-//! keep what, or what a guest is told.
+//! State of tools on a Valkey server: entries of buckets within quotas.
 //!
 //! Large operations have a connection of their own, and one of them is under way at a time. So no
 //! short one, of this process or another, waits for more than one large one of each process.

@@ -1,5 +1,4 @@
-//! Calls of this replica that wait for a place, in the order in which they came. Must not hold: the
-//! server.
+//! Calls of this replica that wait for a place, in the order in which they came.
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 

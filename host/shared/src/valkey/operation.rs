@@ -1,5 +1,4 @@
-//! One operation: a command or a script, and the key that it is about. Must not hold: where it is
-//! asked.
+//! One operation: a command or a script, and the key that it is about.
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{
     Arg, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisFuture, RedisResult, ScriptInvocation, Value,

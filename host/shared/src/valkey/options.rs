@@ -1,4 +1,4 @@
-//! Where the servers are and how they are spoken to. Must not hold: connections.
+//! Where the servers are and how they are spoken to.
 use std::fmt;
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! Places among those that run at once, on the server. Each is taken for a time, and again while it
-//! is held, so that those of a replica that died come free. Must not hold: the line of those who
-//! wait (see `line`).
+//! is held, so that those of a replica that died come free.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,5 +1,4 @@
-//! Sentinels, which know the main server and name another when it fails. Must not hold: what is
-//! asked of the server.
+//! Sentinels, which know the main server and name another when it fails.
 //!
 //! The client's own sentinel part takes the answers in the order of the list: one sentinel that
 //! stands still would use up the time of an operation. Here the first answer counts.

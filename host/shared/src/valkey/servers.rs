@@ -1,5 +1,4 @@
-//! One server, or several that are one: what an operation is asked of. Must not hold: what is
-//! asked.
+//! One server, or several that are one: what an operation is asked of.
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

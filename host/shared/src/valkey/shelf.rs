@@ -1,5 +1,5 @@
 //! Resources that tools embedded in results, on a Valkey server: any replica can list and read
-//! them. Must not hold: what an address or a label says.
+//! them.
 //!
 //! They lie in one slot of a cluster, as their bytes are counted together. They have a connection
 //! of their own: large ones hold up nothing else.

@@ -1,4 +1,4 @@
-//! The slot of a key in a cluster. Must not hold: who has it.
+//! The slot of a key in a cluster.
 
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;

@@ -1,5 +1,4 @@
-//! Tasks on a Valkey server: any replica answers for any task. Must not hold: how the script
-//! decides.
+//! Tasks on a Valkey server: any replica answers for any task.
 //!
 //! They lie in one slot of a cluster, as their bytes are counted together. They have a connection
 //! of their own: large results hold up nothing else.

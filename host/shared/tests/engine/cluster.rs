@@ -1,4 +1,4 @@
-//! A cluster of three nodes and a copy of the first. Must not hold: what is asked of it.
+//! A cluster of three nodes and a copy of the first.
 use super::{Engine, Kind, OPERATOR, in_time};
 
 /// Slots of a cluster.

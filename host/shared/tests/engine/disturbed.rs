@@ -1,5 +1,4 @@
-//! A way to a server that tests can disturb: a network that is slow, cut or silent. Must not hold:
-//! what is sent over it.
+//! A way to a server that tests can disturb: a network that is slow, cut or silent.
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};

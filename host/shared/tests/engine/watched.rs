@@ -1,5 +1,5 @@
 //! A main server, a copy of it, and three sentinels that make the copy the main server when the
-//! first fails. Must not hold: what is asked of them.
+//! first fails.
 use super::{Engine, Kind, OPERATOR, in_time};
 
 /// Name by which the sentinels know the main server.

@@ -1,4 +1,4 @@
-//! Bytes in a message. Must not hold: whole messages.
+//! Bytes in a message.
 use std::fmt;
 
 use serde::de::Visitor;

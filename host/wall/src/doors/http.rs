@@ -1,6 +1,5 @@
 //! One request and its response. Out of the sandbox process come a head, pieces of a body, and
-//! trailers or the end. Back comes the response in the same parts, or an error. Must not hold:
-//! sending them.
+//! trailers or the end. Back comes the response in the same parts, or an error.
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};

@@ -1,4 +1,4 @@
-//! Why a request has no response, or no more of it. Must not hold: reactions to it.
+//! Why a request has no response, or no more of it.
 use serde::{Deserialize, Serialize};
 
 /// An error of a request, in wasi:http's words: as many of them as the host causes. None names an

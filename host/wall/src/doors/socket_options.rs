@@ -1,6 +1,5 @@
 //! The options of a socket that a guest may set. They are kept until the host makes the socket;
-//! what is set after that is only remembered, as a hint that came too late. Must not hold: setting
-//! them on a socket.
+//! what is set after that is only remembered, as a hint that came too late.
 use serde::{Deserialize, Serialize};
 
 use super::sockets::SocketCode;

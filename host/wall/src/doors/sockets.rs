@@ -1,4 +1,4 @@
-//! Sockets and look-ups. Must not hold: making them, or decisions.
+//! Sockets and look-ups.
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! The operations on the state that a tool keeps. One door carries all operations of a call, one
-//! after the other. Must not hold: the right to the state, or the place where it is kept.
+//! after the other.
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};

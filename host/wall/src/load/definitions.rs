@@ -1,5 +1,4 @@
-//! The schemas of listed tools, compiled to find their problems. Must not hold: other fields of a
-//! definition, or calls.
+//! The schemas of listed tools, compiled to find their problems.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,4 @@
-//! The name of an engine: everything of it that the code it compiles depends on. Must not hold: how
-//! one is made.
+//! The name of an engine: everything of it that the code it compiles depends on.
 use serde::{Deserialize, Serialize};
 
 /// The name of an engine, a digest. Code of one engine is code for every engine of the same name.

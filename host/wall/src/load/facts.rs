@@ -1,4 +1,4 @@
-//! Facts about a component that its loader tells. Must not hold: how one is found.
+//! Facts about a component that its loader tells.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A component's own description: digest, size, exports, imports. Must not hold: how they are read.
+//! A component's own description: digest, size, exports, imports.
 use super::facts::SourceFacts;
 use super::offers::offered;
 use crate::digest::Digest;

@@ -1,4 +1,4 @@
-//! The messages between the host and a loader. Must not hold: what is done about one.
+//! The messages between the host and a loader.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Limit, Limits};
 use toolcell_schema::SchemaFindings;

@@ -1,5 +1,4 @@
-//! The interfaces that guests can import, by their names and versions. Must not hold: what one
-//! does, or who may use it.
+//! The interfaces that guests can import, by their names and versions.
 
 /// Every interface that this host offers. wasmtime links a component that names another patch of
 /// the same 0.2: older and newer ones fit alike.

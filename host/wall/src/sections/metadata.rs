@@ -1,5 +1,4 @@
-//! The section in which a component carries its author's metadata: found and put in. Must not hold:
-//! what it says.
+//! The section in which a component carries its author's metadata: found and put in.
 //!
 //! It is a custom section named `toolcell-metadata` at the top level of the component or module,
 //! with one byte, the version 1, before a text.

@@ -1,5 +1,4 @@
-//! The engine that a component brings along, by what its compiler wrote into it. Must not hold:
-//! other facts of a component.
+//! The engine that a component brings along, by what its compiler wrote into it.
 //!
 //! Compilers write a custom section `producers` at the top level, with names of languages and
 //! tools, each behind its length.

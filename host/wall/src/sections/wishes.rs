@@ -1,5 +1,4 @@
-//! The section in which a component carries its wishes: found and put in. Must not hold: what they
-//! say.
+//! The section in which a component carries its wishes: found and put in.
 //!
 //! It is a custom section named `toolcell-wishes` at the top level of the component or module. Its
 //! content is one byte, the version 1, and a text. Two of them, a longer one or one of another

@@ -1,4 +1,4 @@
-//! Systems that are not Linux: they give no wall. Must not hold: anything that Linux needs.
+//! Systems that are not Linux: they give no wall.
 
 use super::report::Report;
 use super::rights::Rights;

@@ -1,4 +1,4 @@
-//! Trying the walls of a machine. Must not hold: how one is built.
+//! Trying the walls of a machine.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

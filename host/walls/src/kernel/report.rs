@@ -1,4 +1,4 @@
-//! The walls that stand. Must not hold: how one is built.
+//! The walls that stand.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The rights that walls leave a process. Must not hold: how walls are built.
+//! The rights that walls leave a process.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,4 +1,4 @@
-//! The walls by name. Must not hold: how one is built.
+//! The walls by name.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Why a link ended, and why a frame was not sent. Must not hold: what a host does about it.
+//! Why a link ended, and why a frame was not sent.
 
 use rustix::io::Errno;
 use thiserror::Error;

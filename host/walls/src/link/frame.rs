@@ -1,4 +1,4 @@
-//! Frames and the bytes they travel as: a pure function of bytes. Must not hold: sockets.
+//! Frames and the bytes they travel as: a pure function of bytes.
 //!
 //! | bytes | hold |
 //! |---|---|

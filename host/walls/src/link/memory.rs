@@ -1,5 +1,4 @@
-//! Memory that two processes share, as numbers that both may change at any time. Must not hold:
-//! what the numbers mean.
+//! Memory that two processes share, as numbers that both may change at any time.
 //!
 //! The only `unsafe` code of this crate. It makes `&[AtomicU64]` of shared memory, which is sound
 //! since the memory

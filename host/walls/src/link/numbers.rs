@@ -1,5 +1,4 @@
-//! Numbers that several processes share, such as counts of what each of them uses. Must not hold:
-//! their meaning.
+//! Numbers that several processes share, such as counts of what each of them uses.
 //!
 //! Every process that has them may change them at any time, to anything: who is given some says
 //! what others may be given the same.

@@ -1,4 +1,4 @@
-//! Looking again before sleeping, where that pays. Must not hold: what is looked for.
+//! Looking again before sleeping, where that pays.
 //!
 //! Waking a sleeping process on an idle core costs 30 to 50 µs, a look about 1 µs. So who waits for
 //! something that comes at once is better off looking. Who waits longer, or looks on the core that

@@ -1,4 +1,4 @@
-//! Frames received by one task. Must not hold: what is done with them.
+//! Frames received by one task.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! Small frames handed over in shared memory, without a system call. Must not hold: sockets.
+//! Small frames handed over in shared memory, without a system call.
 //!
 //! Each direction has a ring. Its numbers are written by one side and read by the other:
 //!

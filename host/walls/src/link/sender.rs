@@ -1,4 +1,4 @@
-//! Sending without waiting, and the bounded queue behind it. Must not hold: what frames mean.
+//! Sending without waiting, and the bounded queue behind it.
 
 use std::{
     collections::VecDeque,

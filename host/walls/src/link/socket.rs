@@ -1,4 +1,4 @@
-//! The system calls of a link. Must not hold: frames.
+//! The system calls of a link.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! One at a time, without waiting: who comes second leaves a note. Must not hold: what is done.
+//! One at a time, without waiting: who comes second leaves a note.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,4 +1,4 @@
-//! Waiting until a socket can be read or written. Must not hold: reading or writing.
+//! Waiting until a socket can be read or written.
 //!
 //! On Linux the runtime watches an epoll set that holds the socket, and the set says what is
 //! wanted of it. So a thread that reads by itself can switch the watching off, with one system

@@ -1,4 +1,4 @@
-//! One child of this process: its number, its pipe, waiting for it. Must not hold: how it starts.
+//! One child of this process: its number, its pipe, waiting for it.
 
 use std::{
     io::{self, PipeReader},

@@ -1,4 +1,4 @@
-//! Arguments and environment of a process to start. Must not hold: what it does.
+//! Arguments and environment of a process to start.
 
 use std::{
     ffi::{OsStr, OsString},

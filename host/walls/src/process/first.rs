@@ -1,5 +1,4 @@
-//! Starting a program as the first process of a namespace of process ids. Must not hold: what is
-//! started.
+//! Starting a program as the first process of a namespace of process ids.
 
 use std::{
     ffi::{CStr, CString, OsStr, OsString},

@@ -1,4 +1,4 @@
-//! One process: killing it, its end, its memory. Must not hold: how it is started.
+//! One process: killing it, its end, its memory.
 
 use std::{
     fmt, io,

@@ -1,5 +1,4 @@
-//! The thread that starts processes, reads their last words and reaps them. Must not hold: what
-//! processes are for.
+//! The thread that starts processes, reads their last words and reaps them.
 
 use std::{
     io::{self, Read, Write},

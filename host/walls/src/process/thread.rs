@@ -1,5 +1,4 @@
-//! A thread of this process in the place of a process, where there are no walls. Must not hold:
-//! what it does.
+//! A thread of this process in the place of a process, where there are no walls.
 
 use std::{
     fmt, io,

@@ -1,4 +1,4 @@
-//! The memory of all processes of a starter together. Must not hold: the bound of one process.
+//! The memory of all processes of a starter together.
 
 use std::time::{Duration, Instant};
 

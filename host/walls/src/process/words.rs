@@ -1,4 +1,4 @@
-//! The last bytes of what a process wrote to standard error. Must not hold: processes.
+//! The last bytes of what a process wrote to standard error.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! The other process of the tests. Must not hold: anything that the tests themselves run.
+//! The other process of the tests.
 
 use std::{env, fs, io::Write, os::fd::AsFd};
 

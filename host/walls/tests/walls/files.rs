@@ -1,4 +1,4 @@
-//! Attempts at files. Must not hold: other attempts.
+//! Attempts at files.
 
 use std::ffi::CStr;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! Running the table. Must not hold: attempts.
+//! Running the table.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Attempts at memory. Must not hold: other attempts.
+//! Attempts at memory.
 
 use std::ffi::c_int;
 use std::fs::File;

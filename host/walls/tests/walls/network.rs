@@ -1,4 +1,4 @@
-//! Attempts at the network. Must not hold: other attempts.
+//! Attempts at the network.
 
 use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;

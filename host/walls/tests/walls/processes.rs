@@ -1,4 +1,4 @@
-//! Attempts at processes and rights. Must not hold: other attempts.
+//! Attempts at processes and rights.
 
 use std::ffi::c_int;
 use std::io;

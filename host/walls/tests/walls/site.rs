@@ -1,4 +1,4 @@
-//! The things that an attempt finds in its process. Must not hold: attempts.
+//! The things that an attempt finds in its process.
 
 use std::fs::File;
 use std::io;

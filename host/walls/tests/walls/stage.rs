@@ -1,4 +1,4 @@
-//! The other side of the attempts: folders, listeners, a secret. Must not hold: attempts.
+//! The other side of the attempts: folders, listeners, a secret.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Any system call. Must not hold: attempts.
+//! Any system call.
 
 #![allow(unsafe_code)]
 

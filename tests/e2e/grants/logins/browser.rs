@@ -1,5 +1,4 @@
 //! A browser as far as a login needs one: it follows redirects, keeps cookies, and fills in forms.
-//! Must not hold: anything of a server.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
 //! The authorization server of the tests: `oidc-provider`, which is certified, on the loopback, as
-//! `tests/clients/oidc/server.mjs` sets it up. Must not hold: the browser.
+//! `tests/clients/oidc/server.mjs` sets it up.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};

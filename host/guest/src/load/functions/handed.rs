@@ -1,5 +1,5 @@
 //! Compiled functions in a loader: those that the host handed to it, of earlier versions of this
-//! very component, and those that it makes. Must not hold: files of the cache.
+//! very component, and those that it makes.
 //!
 //! The host looks at none of them. What one version of a component leaves reaches the later
 //! versions of the same component alone.

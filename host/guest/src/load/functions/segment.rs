@@ -1,5 +1,4 @@
-//! One file of compiled functions: its form, its reader and its writer. Must not hold: which files
-//! there are.
+//! One file of compiled functions: its form, its reader and its writer.
 //!
 //! | bytes | hold |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Exit codes of programs for WASI preview 1: the adapter makes success or failure of each, as
 //! `wasi:cli/exit` once knew no more. A module's import of `proc_exit` becomes one of
-//! `exit-with-code`, so that a 2 stays a 2. Must not hold: adapting.
+//! `exit-with-code`, so that a 2 stays a 2.
 use std::ops::Range;
 
 use wasmparser::{BinaryReaderError, Parser, Payload};

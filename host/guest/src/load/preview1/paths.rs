@@ -1,6 +1,6 @@
 //! Paths that are not UTF-8. A component's strings are, and the engine ends a guest that passes any
 //! other. POSIX paths are bytes, so a program may. The adapter's functions that take a path are put
-//! behind a look at it, and answer `EILSEQ`. Must not hold: adapting.
+//! behind a look at it, and answer `EILSEQ`.
 use wasm_encoder::{BlockType, Encode, Function, MemArg, Module, RawSection, SectionId, ValType};
 use wasmparser::{ExternalKind, Parser, Payload};
 

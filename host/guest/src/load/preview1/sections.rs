@@ -1,5 +1,4 @@
-//! Reading and replacing sections of a module; every other byte is kept. Must not hold: the meaning
-//! of what is replaced.
+//! Reading and replacing sections of a module; every other byte is kept.
 use std::ops::Range;
 
 use wasm_encoder::Encode;

@@ -1,5 +1,5 @@
 //! The engine's generated types of the contract → the plain types that are said through the wall,
-//! and back. Values move; none is copied. Must not hold: what is done about them.
+//! and back. Values move; none is copied.
 use toolcell_wall::{asking as plain, caller, contract};
 
 use crate::bindings::optional::{prompts, resources};

@@ -1,6 +1,6 @@
 //! The exports of the contract that a component may leave out: prompts, completion and resources.
 //! What they give back becomes the result of a call, so that it is redacted, weighed and sent as
-//! any other. Must not hold: tools.
+//! any other.
 use std::collections::BTreeMap;
 
 use serde::Deserialize;

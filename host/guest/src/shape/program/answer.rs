@@ -1,4 +1,4 @@
-//! From a finished run to the caller's answer. Must not hold: running, or limits on output.
+//! From a finished run to the caller's answer.
 use toolcell_policy::{Output, Program};
 
 use super::FinishedRun;

@@ -1,5 +1,4 @@
-//! JSON → component values, driven by the types: no JSON tree in between. Must not hold: the other
-//! way.
+//! JSON → component values, driven by the types: no JSON tree in between.
 use std::cell::{Cell, RefCell};
 use std::fmt;
 

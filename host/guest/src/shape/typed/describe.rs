@@ -1,5 +1,5 @@
 //! Descriptions of tools and types. The first text wins: the manifest's, then those of `.wit`
-//! files, then the component's own. Must not hold: the sources of these texts.
+//! files, then the component's own.
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

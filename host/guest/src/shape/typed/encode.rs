@@ -1,4 +1,4 @@
-//! Component values → JSON text, driven by the types. Must not hold: the other way.
+//! Component values → JSON text, driven by the types.
 use std::fmt::{self, Write as _};
 
 use base64::Engine as _;

@@ -1,5 +1,4 @@
-//! The functions of a component that become tools: found in its exports, and called. Must not hold:
-//! conversion between values and JSON, or descriptions.
+//! The functions of a component that become tools: found in its exports, and called.
 use std::collections::HashMap;
 
 use toolcell_policy::Limit;

@@ -1,4 +1,4 @@
-//! Functions as listed tools: names, descriptions and schemas. Must not hold: calls.
+//! Functions as listed tools: names, descriptions and schemas.
 use super::describe::{Described, Descriptions, Sources, part_names};
 use super::functions::{Function, Functions, Returns};
 use super::schema::{self, Docs};

@@ -1,5 +1,4 @@
 //! The names of tools: those of functions in WIT, told apart by interface, package and version.
-//! Must not hold: which functions are tools.
 //!
 //! | a function's tool is | where |
 //! |---|---|

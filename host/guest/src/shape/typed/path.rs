@@ -1,4 +1,4 @@
-//! A place in a JSON value. Must not hold: the value there.
+//! A place in a JSON value.
 use std::fmt;
 
 /// A place, linked to the one that holds it: nothing is allocated while all goes well.

@@ -1,5 +1,5 @@
 //! Types → JSON Schema in the portable form. It accepts exactly the JSON that converts, but for the
-//! ranges of floats of 32 bits and of integers of 64. Must not hold: the conversion.
+//! ranges of floats of 32 bits and of integers of 64.
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
 //! The `package-docs` section of a component, in which WIT's comments survive its build: found,
-//! read, put in. Must not hold: the use of these texts.
+//! read, put in.
 //!
 //! Its bytes are a version (0 or 1) and JSON. Component tools write it into packages of WIT. The
 //! format does not forbid it in a component, so it is read as far as it can be, and an unreadable

@@ -1,6 +1,5 @@
 //! Texts about functions and types, by their names in WIT. They come from WIT's comments, from a
-//! `package-docs` section, or from the operator. Must not hold: the functions and types of a
-//! component.
+//! `package-docs` section, or from the operator.
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};

@@ -1,5 +1,4 @@
-//! The types of a component's functions, as far as JSON can carry them. Must not hold: JSON, or
-//! conversion.
+//! The types of a component's functions, as far as JSON can carry them.
 use std::collections::HashMap;
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! The size of the schema of some types as text, counted without writing it. Must not hold: the
-//! content of a schema.
+//! The size of the schema of some types as text, counted without writing it.
 //!
 //! It mirrors [`super::schema`]. A type with a name stands under `$defs` once, with a reference
 //! wherever it is used; a short type stands wherever it is used. The count is rather too high than

@@ -1,5 +1,5 @@
 //! Comments of `.wit` files. Nothing is resolved: packages that are used from elsewhere may be
-//! missing. Must not hold: the places of the files.
+//! missing.
 use toolcell_wall::load::descriptions::WitFile;
 use wit_parser::{Interface, SourceMap, Type, TypeDef, TypeDefKind, UnresolvedPackage, World, WorldItem, WorldKey};
 

@@ -1,4 +1,4 @@
-//! Takers of a guest's prints, as the streams that WASI asks for. Must not hold: the kept text.
+//! Takers of a guest's prints, as the streams that WASI asks for.
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

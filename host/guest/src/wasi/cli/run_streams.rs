@@ -1,4 +1,4 @@
-//! Standard input, output and error of one run. Must not hold: the use of the output.
+//! Standard input, output and error of one run.
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,5 @@
 //! The devices that programs expect in `/dev`: null, zero, random and urandom. The host makes their
-//! bytes itself; no device of the machine is opened. Must not hold: who sees them.
+//! bytes itself; no device of the machine is opened.
 use bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 

@@ -1,5 +1,4 @@
-//! The files of a component in the sandbox process that they were handed to. Must not hold: what a
-//! guest does with them.
+//! The files of a component in the sandbox process that they were handed to.
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The host's errors of a request, as wasi:http has them. Must not hold: reactions to them.
+//! The host's errors of a request, as wasi:http has them.
 use toolcell_wall::doors::http_fault::HttpFault;
 use wasmtime_wasi_http::Error;
 

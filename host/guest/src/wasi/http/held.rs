@@ -1,4 +1,4 @@
-//! Guests' bodies that are whole before their head goes out. Must not hold: headers, connections.
+//! Guests' bodies that are whole before their head goes out.
 //!
 //! wasi:http lets a guest send the head first and its body afterwards, and most libraries do. So
 //! the length of a body is unknown at first, even of an empty one, and HTTP/1.1 would have to send

@@ -1,4 +1,4 @@
-//! The hooks of wasi:http for outgoing requests. Must not hold: decisions, or making requests.
+//! The hooks of wasi:http for outgoing requests.
 use std::sync::Arc;
 
 use http::Request;

@@ -1,5 +1,4 @@
-//! `wasi:keyvalue` for a guest: its functions, its handles and its fuel. Must not hold: the
-//! operations.
+//! `wasi:keyvalue` for a guest: its functions, its handles and its fuel.
 use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::doors::state::{StateOperation, StateOutcome, UnfitOperation, check_count};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};

@@ -1,5 +1,5 @@
 //! State of a guest in a sandbox process, which the host keeps. One door carries all operations of
-//! a call, one after the other. Must not hold: the operations.
+//! a call, one after the other.
 use std::sync::Arc;
 
 use toolcell_wall::doors::Opening;

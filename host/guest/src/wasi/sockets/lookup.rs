@@ -1,5 +1,4 @@
-//! `wasi:sockets/ip-name-lookup` of a guest, whose names the host looks up. Must not hold:
-//! decisions.
+//! `wasi:sockets/ip-name-lookup` of a guest, whose names the host looks up.
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The two directions of a TCP connection that the host has. Must not hold: making it.
+//! The two directions of a TCP connection that the host has.
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};

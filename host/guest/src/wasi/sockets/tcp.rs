@@ -1,4 +1,4 @@
-//! TCP sockets of a guest in a sandbox process. Must not hold: decisions on what they connect to.
+//! TCP sockets of a guest in a sandbox process.
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! UDP sockets of a guest in a sandbox process. Must not hold: decisions on where packets go.
+//! UDP sockets of a guest in a sandbox process.
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The engine that kept code is for, by its name. Must not hold: the code.
+//! The engine that kept code is for, by its name.
 //!
 //! This process has no engine, so another one says its name: each process that compiles does, once
 //! its walls stand and before it is handed a byte of a component. No other message gives a name: a

@@ -1,5 +1,4 @@
-//! The list of a component's tools as a loader gave it, now or at an earlier start. Must not hold:
-//! listing.
+//! The list of a component's tools as a loader gave it, now or at an earlier start.
 use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
 use toolcell_wall::encoding::encode;

@@ -1,5 +1,4 @@
-//! The host's end of a load: one process compiles, another lists. Must not hold: what one process
-//! may say, and when it is killed (that is `run`).
+//! The host's end of a load: one process compiles, another lists.
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The host's end of one loader process. Must not hold: what a loader is for.
+//! The host's end of one loader process.
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};

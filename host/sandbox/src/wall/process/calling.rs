@@ -1,5 +1,4 @@
-//! Running a call in a process: what is said to it, and waiting for the report. Must not hold:
-//! messages of the process.
+//! Running a call in a process: what is said to it, and waiting for the report.
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;

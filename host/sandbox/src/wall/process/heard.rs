@@ -1,5 +1,4 @@
-//! Messages of a process: each is checked, and acted on or the process's end. Must not hold: the
-//! life of a process.
+//! Messages of a process: each is checked, and acted on or the process's end.
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

@@ -1,4 +1,4 @@
-//! Why a process does not start. Must not hold: starting one.
+//! Why a process does not start.
 use std::io;
 
 use toolcell_walls::link::SendError;

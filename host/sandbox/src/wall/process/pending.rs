@@ -1,4 +1,4 @@
-//! A call that a process runs, and its report. Must not hold: messages.
+//! A call that a process runs, and its report.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The time in which a process had no processor, and could not answer. Must not hold: its end.
+//! The time in which a process had no processor, and could not answer.
 use std::time::{Duration, Instant};
 
 /// Time without a processor that a process is given back for one call, beside the time in which it

@@ -1,4 +1,4 @@
-//! The host's side of one call's doors. Must not hold: the operations themselves.
+//! The host's side of one call's doors.
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};

@@ -1,5 +1,4 @@
-//! The client for a tool's HTTP requests, prepared once at load. Must not hold: anything of a
-//! single call.
+//! The client for a tool's HTTP requests, prepared once at load.
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! The connections of one call: those that carry a request, and those that wait for the next one to
-//! the same server. No connection outlives its call, or is shared with another. Must not hold:
-//! making connections, or rules.
+//! the same server. No connection outlives its call, or is shared with another.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{Request, Response};

@@ -1,5 +1,4 @@
-//! One request and its response, from the permit to the response's body. Must not hold: rules, or
-//! making connections.
+//! One request and its response, from the permit to the response's body.
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! Faults of requests, in the words of wasi:http. Must not hold: reactions to them.
+//! Faults of requests, in the words of wasi:http.
 //!
 //! None of these texts names an address or a path of the host: the guest sees them.
 use std::error::Error as StdError;

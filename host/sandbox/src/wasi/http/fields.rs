@@ -1,4 +1,4 @@
-//! Header fields: the largest number of them. Must not hold: values that the host adds.
+//! Header fields: the largest number of them.
 use http::header::HeaderMap;
 
 /// Fixed cost of a field, in bytes, beside its name and value. HTTP/2 counts so (RFC 9113, section

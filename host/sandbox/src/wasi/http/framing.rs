@@ -1,5 +1,5 @@
 //! The end of a message, in one reading only. A head of a response that two readers could take for
-//! different messages is refused before either does. Must not hold: the rest of a message.
+//! different messages is refused before either does.
 //!
 //! hyper takes a bare line feed for a line's end, chunks where there is a length as well, and
 //! leaves `Transfer-Encoding` of HTTP/1.0 out. Each is allowed, and each is read differently by

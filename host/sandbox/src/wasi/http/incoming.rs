@@ -1,4 +1,4 @@
-//! A server's body on its way to the guest. Must not hold: headers, or making connections.
+//! A server's body on its way to the guest.
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;

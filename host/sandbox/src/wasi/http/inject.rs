@@ -1,5 +1,4 @@
-//! Putting secrets into the requests that the manifest names them for. Must not hold: the sources
-//! of values.
+//! Putting secrets into the requests that the manifest names them for.
 //!
 //! It happens after the policy's decision and after everything that a guest can see of its request:
 //! the value goes to the server and nowhere else. The response is searched for it.

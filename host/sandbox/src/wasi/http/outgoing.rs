@@ -1,4 +1,4 @@
-//! A guest's body on its way out. Must not hold: headers, connections.
+//! A guest's body on its way out.
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Going through the proxy that a manifest names. Must not hold: which requests are permitted.
+//! Going through the proxy that a manifest names.
 //!
 //! Naming the proxy in the manifest permits connecting to it, at any kind of address; the
 //! environment's proxies are never used. Rules decide on requests as ever. The proxy resolves

@@ -1,5 +1,5 @@
 //! The host's side of a request that comes out of a sandbox process. It goes the way of any other
-//! from here on. Must not hold: decisions.
+//! from here on.
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 

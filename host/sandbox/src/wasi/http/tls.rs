@@ -1,5 +1,4 @@
-//! TLS to servers: trusted roots, and the handshake. Must not hold: HTTP, or the targets of
-//! connections.
+//! TLS to servers: trusted roots, and the handshake.
 //!
 //! Trusted are the platform's roots, the bundled ones of Mozilla, and the files that a component's
 //! `ca` names. The platform's are read at the first HTTPS request of the process, not at start.

@@ -1,5 +1,5 @@
 //! The open state file: one writer at a time, commits made durable together, closed while nobody
-//! uses it, opened again after a failure. Must not hold: the content of transactions.
+//! uses it, opened again after a failure.
 //!
 //! redb locks the file for the process that has it open. People have several clients, and each
 //! starts a host of its own with the same manifest. So a host closes the file between two

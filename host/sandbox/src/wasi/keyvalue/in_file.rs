@@ -1,5 +1,5 @@
 //! The state of a component in its file: the call's session, and the threads that wait for the
-//! disk. Must not hold: the file, or what is in it.
+//! disk.
 use std::sync::Arc;
 
 use toolcell_wall::doors::blob::Blob;

@@ -1,5 +1,5 @@
 //! The state of a component on a server that all replicas share: the same bounds, and the words for
-//! what the server refuses. Must not hold: how it is kept there.
+//! what the server refuses.
 //!
 //! A call has nothing to settle: the server has each operation before the guest is told of it, and
 //! keeps it as it is configured to.

@@ -1,5 +1,4 @@
-//! Operations on the state that a tool was granted, and the right to it. Must not hold: guests'
-//! handles and fuel, or where the state is kept.
+//! Operations on the state that a tool was granted, and the right to it.
 use toolcell_policy::Grants;
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 

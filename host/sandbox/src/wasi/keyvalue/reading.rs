@@ -1,5 +1,4 @@
 //! Reading an entry of kept state for the host itself, and telling of entries that calls change.
-//! Must not hold: who may read, or the operations.
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
 use super::keeper::Place;

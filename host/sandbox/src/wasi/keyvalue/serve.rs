@@ -1,4 +1,4 @@
-//! The host's side of a call's door to its state. Must not hold: the operations.
+//! The host's side of a call's door to its state.
 use std::sync::{Mutex, PoisonError};
 
 use toolcell_wall::doors::state::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, KEY_BYTES_MAX, StateNotDone, StateWanted};

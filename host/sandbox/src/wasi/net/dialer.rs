@@ -1,4 +1,4 @@
-//! Connecting to permitted addresses. Must not hold: names, or permits' reasons.
+//! Connecting to permitted addresses.
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;

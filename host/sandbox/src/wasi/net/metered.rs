@@ -1,4 +1,4 @@
-//! A connection whose bytes are charged to its call. Must not hold: the meaning of the bytes.
+//! A connection whose bytes are charged to its call.
 //!
 //! It stands between the protocol and TLS. Headers, chunk framing, frames of HTTP/2 and
 //! informational responses count like bodies, and TLS handshakes do not.

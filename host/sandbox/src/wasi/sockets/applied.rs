@@ -1,5 +1,4 @@
-//! The options that a guest set, on the socket that the host has made for it. Must not hold: the
-//! socket.
+//! The options that a guest set, on the socket that the host has made for it.
 use std::os::fd::AsFd;
 use std::time::Duration;
 

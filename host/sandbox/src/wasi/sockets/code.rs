@@ -1,4 +1,4 @@
-//! The system's errors in wasi:sockets' words. Must not hold: reactions to them.
+//! The system's errors in wasi:sockets' words.
 use std::io;
 
 use rustix::io::Errno;

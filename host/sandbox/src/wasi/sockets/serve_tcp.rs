@@ -1,4 +1,4 @@
-//! The host's side of a TCP connection. Must not hold: the policy's decisions.
+//! The host's side of a TCP connection.
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The host's side of a UDP socket. Must not hold: the policy's decisions.
+//! The host's side of a UDP socket.
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Giving up capabilities, for good. Must not hold: users and groups.
+//! Giving up capabilities, for good.
 
 use std::ffi::c_ulong;
 

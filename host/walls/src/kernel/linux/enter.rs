@@ -1,4 +1,4 @@
-//! The order in which walls are built. Must not hold: how one is built.
+//! The order in which walls are built.
 
 use std::ffi::c_ulong;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Landlock: the files that may be opened. Must not hold: bounds of their sizes.
+//! Landlock: the files that may be opened.
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,

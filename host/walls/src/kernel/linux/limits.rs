@@ -1,4 +1,4 @@
-//! Limits of memory, files and dumps. Must not hold: limits that toolcell counts itself.
+//! Limits of memory, files and dumps.
 
 use std::fs::File;
 use std::io::Read;

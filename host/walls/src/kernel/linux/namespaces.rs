@@ -1,4 +1,4 @@
-//! Namespaces of a process's own, and its empty root folder. Must not hold: capabilities.
+//! Namespaces of a process's own, and its empty root folder.
 
 use std::ffi::{CStr, c_int};
 use std::fs::{File, OpenOptions};

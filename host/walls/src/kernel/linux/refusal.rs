@@ -1,4 +1,4 @@
-//! The kernel's answers where a wall does not stand. Must not hold: walls.
+//! The kernel's answers where a wall does not stand.
 
 use std::{fmt, io};
 

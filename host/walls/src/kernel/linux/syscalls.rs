@@ -1,4 +1,4 @@
-//! System calls that no safe crate of the tree offers. Must not hold: the order of walls.
+//! System calls that no safe crate of the tree offers.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,4 @@
-//! Any types, any values of them, and JSON spoiled in one place. Must not hold: where the choices
-//! come from.
+//! Any types, any values of them, and JSON spoiled in one place.
 use serde_json::{Value, json};
 use wasmtime::component::Val;
 

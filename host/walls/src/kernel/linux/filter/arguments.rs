@@ -1,4 +1,4 @@
-//! Words for the checks of arguments. Must not hold: system calls.
+//! Words for the checks of arguments.
 
 use seccompiler::{BackendError, SeccompCmpArgLen as Width, SeccompCmpOp as Op, SeccompCondition, SeccompRule};
 

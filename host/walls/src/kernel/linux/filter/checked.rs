@@ -1,4 +1,4 @@
-//! Calls that are left with some arguments. Must not hold: calls that are free.
+//! Calls that are left with some arguments.
 
 use std::ffi::{c_int, c_long};
 

@@ -1,4 +1,4 @@
-//! Calls that are left whatever their arguments. Must not hold: checks of arguments.
+//! Calls that are left whatever their arguments.
 //!
 //! The kernel answers these without running the filter, from a bitmap.
 

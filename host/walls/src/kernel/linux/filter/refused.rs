@@ -1,4 +1,4 @@
-//! Calls that fail, where any other would end the process. Must not hold: calls that are left.
+//! Calls that fail, where any other would end the process.
 
 use std::ffi::{c_int, c_long};
 

@@ -141,6 +141,8 @@ docs: export RUSTDOCFLAGS := -D warnings
 docs: build ## Build the crates' documentation, and check links, snippets and generated pages
 	$(CARGO) doc $(host) --no-deps
 	$(PYTHON) .ci/check-docs.py
+	$(PYTHON) .ci/check-docs.py --self-test
+	$(PYTHON) .ci/promises.py --self-test
 	$(PYTHON) .ci/check-snippets.py
 
 book: ## Build all pages as a book with search (target/book/html)

@@ -44,12 +44,12 @@ class Reference:
             return
         if name:
             self.told[name] = path
-        rows, inner = [], []
+        entries, inner = [], []
         for key, value in node["properties"].items():
             value_name, value = self.resolved(value)
-            rows.append(self.row(key, value, value_name, key in node.get("required", []), path))
+            entries.append(self.entry(key, value, value_name, key in node.get("required", []), path))
             inner += self.tables(path + [key], value_name, value)
-        self.sections.append(self.section(path, node, rows))
+        self.sections.append(self.section(path, node, entries))
         for inner_path, inner_node in inner:
             if self.resolved(inner_node)[0] not in self.told:
                 self.visit(inner_path, inner_node)
@@ -66,21 +66,21 @@ class Reference:
             held_name, held = self.resolved(held)
             yield from self.tables(path + [wildcard(path[-1])], held_name, held)
 
-    def section(self, path, node, rows):
+    def section(self, path, node, entries):
         title = f"`[{'.'.join(path)}]`" if path else "At the top"
         words = one_line(node.get("description", ""))
-        return f"## {title}\n\n{words}\n\n| key | value | default | |\n|---|---|---|---|\n{''.join(rows)}"
+        return f"## {title}\n\n{words}\n\n{''.join(entries)}"
 
-    def row(self, key, node, name, required, path):
+    def entry(self, key, node, name, required, path):
         default = node.get("default")
-        shown = "required" if required else "" if default is None else f"`{written(default)}`"
+        shown = ", required" if required else "" if default is None else f", default `{written(default)}`"
         words = one_line(node.get("description", ""))
         examples = ", ".join(f"`{written(example)}`" for example in node.get("examples", []))
         if examples:
             words += f" Such as {examples}."
         if name in self.told and self.told[name] != path + [key]:
             words += f" As `[{'.'.join(self.told[name])}]`."
-        return f"| `{key}` | {self.kind(node)} | {shown} | {words} |\n"
+        return f"- `{key}` ({self.kind(node)}{shown}): {words}\n"
 
     def kind(self, node):
         """What a value is, in a word or two."""
@@ -106,7 +106,7 @@ def wildcard(key):
 
 
 def one_line(text):
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split())
 
 
 def written(value):
@@ -117,7 +117,7 @@ def written(value):
         return "[" + ", ".join(written(item) for item in value) + "]"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:_}"
-    return json.dumps(value, ensure_ascii=False).replace("|", "\\|")
+    return json.dumps(value, ensure_ascii=False)
 
 
 def page():

@@ -12,6 +12,8 @@
 //! | `messages.rs`, `doors.rs` | attacks on the host by what it is told |
 //! | `loads.rs` | components that cost more than their bytes, where the bounds of loading are taken away |
 //! | `bounds.rs` | attacks of guests whose first wall, the bound, is taken away |
+//!
+//! Promise: native code has the rights of its group only.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! Calls that a person confirms through the client before they run.
+//!
+//! Promise: a person decides a question once.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Answer, Command, Folder, TestHost, manifest_of};

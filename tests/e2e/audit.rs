@@ -1,4 +1,7 @@
 //! Nothing hidden: the records of each call, and the commands that check and show them.
+//!
+//! Promise: no edited record hides behind a gap.
+//! Promise: refusals are recorded.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};

@@ -1,5 +1,9 @@
 //! Components of a few bytes that stand for gigabytes. Each is refused before it costs anything,
 //! wherever it comes in, and the host goes on serving.
+//!
+//! Promise: memory is bounded in sum.
+//! Promise: few bytes do not stand for gigabytes.
+//! Promise: unapproved bytes are not parsed.
 
 #[allow(dead_code, reason = "what the other users of this file need")]
 #[path = "../../host/guest/src/load/survey/tests/encode.rs"]

@@ -1,5 +1,8 @@
 //! Limits: the places where each may be set, the setting that wins, and values just within and just
 //! beyond.
+//!
+//! Promise: calls see nothing of each other.
+//! Promise: memory comes back.
 
 use serde_json::json;
 use toolcell_tests::TestHost;

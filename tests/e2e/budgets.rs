@@ -1,5 +1,10 @@
 //! Every budget has a key, ends a call that exceeds it with a message of its own, and leaves the
 //! next call working. Budgets of a call that `bounded` and `hostile` test are not tested again.
+//!
+//! Promise: computing ends.
+//! Promise: others go on.
+//! Promise: calls in a loop are slowed down.
+//! Promise: loading is bounded.
 
 use std::time::Instant;
 

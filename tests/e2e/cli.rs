@@ -1,4 +1,6 @@
 //! The commands beside `serve`: their stdout, their stderr, and their exit codes.
+//!
+//! Promise: others' words do not act on a terminal.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of};

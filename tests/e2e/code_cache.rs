@@ -1,5 +1,7 @@
 //! Compiled code is kept from one start to the next, and is never trusted only because of its
 //! place.
+//!
+//! Promise: compiled code is the host's own.
 
 use std::collections::HashSet;
 use std::fs;

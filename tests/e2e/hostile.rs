@@ -1,5 +1,16 @@
 //! Tools that misbehave in a call: the exact answer that the client gets, and a next call that
 //! works.
+//!
+//! Promise: computing ends.
+//! Promise: waiting ends.
+//! Promise: code outside of tools is bounded.
+//! Promise: memory is bounded in sum.
+//! Promise: the host's memory is bounded.
+//! Promise: recursion ends.
+//! Promise: a broken canonical ABI is a trap.
+//! Promise: others go on.
+//! Promise: state and files hold nobody up.
+//! Promise: only frames are on stdout.
 
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};

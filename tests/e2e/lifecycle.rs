@@ -1,5 +1,8 @@
 //! Everything beside and around calls: progress, log, cancellation, subscriptions, and the ways in
 //! which a host ends.
+//!
+//! Promise: waiting ends.
+//! Promise: a hostile client cannot stop the process.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,5 +1,12 @@
 //! Components that are refused at load: the problems that are reported. Nothing is served with such
 //! a component.
+//!
+//! Promise: imports are an allow-list.
+//! Promise: risky features of the engine are off.
+//! Promise: code outside of tools is bounded.
+//! Promise: schemas cannot be used against the host.
+//! Promise: definitions do not mislead people.
+//! Promise: names do not collide.
 
 use serde_json::json;
 use toolcell_tests::{Command, Folder, TestHost, manifest_of};

@@ -1,4 +1,6 @@
 //! Malformed frames: the exact answer to each, and a process that lives on.
+//!
+//! Promise: a hostile client cannot stop the process.
 
 use serde_json::{Value, json};
 use toolcell_tests::{LEGACY_REVISIONS, MODERN_REVISION, TestHost};

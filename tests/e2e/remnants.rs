@@ -4,6 +4,8 @@
 //! Pages that are swapped out or being moved are not in memory when a slot of the pool is reset. An
 //! engine that resets only pages in memory would leave them, and the next instance in that slot
 //! would read them.
+//!
+//! Promise: calls see nothing of each other.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

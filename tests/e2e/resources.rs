@@ -1,5 +1,8 @@
 //! Resources. One that a tool embeds in its result can be read again for as long as it is kept,
 //! only by the caller who got it. One that the manifest declares is read by a call of a tool.
+//!
+//! Promise: embedded resources are read by their receiver alone.
+//! Promise: kept resources are bounded.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};

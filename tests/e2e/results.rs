@@ -1,4 +1,6 @@
 //! Malformed results of tools, and the host's handling of them.
+//!
+//! Promise: a guest's JSON cannot forge a frame.
 
 use serde_json::{Value, json};
 use toolcell_tests::{LEGACY_REVISIONS, TestHost};

@@ -1,5 +1,9 @@
 //! Schemas that take long to compile or to apply, and values for them. Each is refused soon and in
 //! little memory, and other calls go on.
+//!
+//! Promise: checks of values end.
+//! Promise: schemas cannot be used against the host.
+//! Promise: typed tools are bounded.
 
 use std::time::{Duration, Instant};
 

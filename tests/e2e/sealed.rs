@@ -1,4 +1,7 @@
 //! Sealed by default: a component without grants finds nothing, and learns nothing about the host.
+//!
+//! Promise: nothing of the machine is there.
+//! Promise: errors tell nothing of the host.
 
 use std::net::{TcpListener, UdpSocket};
 

@@ -1,4 +1,6 @@
 //! `toolcell top`: what it shows of servers with and without a console, and what is decided there.
+//!
+//! Promise: nobody else controls the server.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,9 @@
 //! `ungranted = "ask"`: a person is asked about a request that no rule allows, in both eras and on
 //! the terminal. Whatever is not asked about is denied as ever.
+//!
+//! Promise: a person decides a question once.
+//! Promise: an answer counts for what was asked.
+//! Promise: a person allows what is shown and nothing else.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{HttpServer, NameServer, Named, TcpEcho};

@@ -1,5 +1,9 @@
 //! Files of components in sandbox processes: descriptors of what their mounts grant, counted in one
 //! place, and nothing that stays. That mounts mean the same as elsewhere is tried in `grants/`.
+//!
+//! Promise: behind a wall only the mounts are reached.
+//! Promise: folders are bounded behind walls too.
+//! Promise: scratch space stays nowhere.
 
 use std::collections::BTreeSet;
 use std::fs;

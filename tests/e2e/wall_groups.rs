@@ -1,5 +1,7 @@
 //! Components and the sandbox processes that they share: instances kept for callers, secrets that
 //! guests hold, groups that the manifest names, processes that end when nobody needs them.
+//!
+//! Promise: a sandbox process has its own guests' secrets only.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;

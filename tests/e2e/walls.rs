@@ -1,6 +1,13 @@
 //! Calls in sandbox processes: they answer as elsewhere, with what rights the kernel leaves them.
 //! A process that ends takes its own calls along and nothing else. The walls themselves are tried
 //! in `host/walls/tests`.
+//!
+//! Promise: checks of values end.
+//! Promise: a sandbox process has its own guests' secrets only.
+//! Promise: native code has the rights of its group only.
+//! Promise: a process takes only its own calls along.
+//! Promise: an answer ends only its own call.
+//! Promise: a component answers for its own process.
 
 use std::fs;
 use std::path::PathBuf;

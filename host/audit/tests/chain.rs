@@ -1,4 +1,6 @@
 //! The audit file as a whole: written, continued, torn, tampered with, full.
+//!
+//! Promise: the audit shows changes.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::fs;

@@ -1,4 +1,7 @@
 //! The audit over several files: closed, continued, crashed at every step, read meanwhile.
+//!
+//! Promise: no edited record hides behind a gap.
+//! Promise: the audit goes on after a stop at any moment.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! Messages for people: with colours only on a terminal, with progress only if somebody sees it,
 //! and as JSON if the log is.
+//!
+//! Promise: others' words do not act on a terminal.
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

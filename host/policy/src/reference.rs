@@ -21,6 +21,8 @@
 //! | `[::ffff:10.0.0.1]/a` | `10.0.0.1/a` |
 //! | `0x7f000001:5000/a`, `0177.0.0.1:5000/a`, `127.1:5000/a` | `127.0.0.1:5000/a` |
 //! | `GHCR.io/a`, `ghcr.io./a` | `ghcr.io/a` |
+//!
+//! Promise: a server's name has one form.
 
 use std::fmt;
 use std::net::Ipv6Addr;

@@ -1,4 +1,6 @@
 //! The meaning of manifests where a golden file would not show it: bounds, equivalence, places.
+//!
+//! Promise: no line of the manifest is silently without effect.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! One table of spellings of hosts, through each place where the manifest names a server: rules,
 //! registries, trust, hosts and origins, issuers, messages and the shared state. A spelling is the
 //! same as its normal form, or is refused. It never stands for a server of its own.
+//!
+//! Promise: a server's name has one form.
 
 use std::net::IpAddr;
 

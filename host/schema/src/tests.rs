@@ -1,4 +1,6 @@
 //! The costs that schemas and values can cause, and their bounds.
+//!
+//! Promise: checks of values end.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;

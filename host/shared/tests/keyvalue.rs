@@ -1,5 +1,8 @@
 //! State of tools on a real server: quotas, numbers and listings over replicas, requests that come
 //! twice, and the server's loss.
+//!
+//! Promise: state is bounded.
+//! Promise: state and files hold nobody up.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod engine;

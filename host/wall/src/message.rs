@@ -1,5 +1,9 @@
 //! The messages between the host and a sandbox process: one frame each, in postcard's format. Both
 //! ends are the same program, so there is one version.
+//!
+//! Promise: a sandbox process has its own guests' secrets only.
+//! Promise: a process's messages harm nobody else.
+//! Promise: an answer ends only its own call.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Capability, Limit, Limits};
 use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts};

@@ -1,5 +1,7 @@
 //! The size of an answer: every text and every byte of it, as it will go to the client, and the
 //! memory that lists within an item take.
+//!
+//! Promise: an answer ends only its own call.
 use toolcell_audit::Usage;
 use toolcell_policy::{Limit, Limits};
 

@@ -3,6 +3,8 @@
 //!
 //! Frames are those of a link (`link/frame.rs`), and hold a message or data as they are. They come
 //! without descriptors, and in no shared memory.
+//!
+//! Promise: a process's messages harm nobody else.
 use std::future::Future as _;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};

@@ -1,4 +1,6 @@
 //! The console: who gets in, what the views show, what operators decide, and what it costs calls.
+//!
+//! Promise: the console is its operators' only.
 
 mod approvals;
 mod callers;

@@ -1,5 +1,7 @@
 //! A hostile guest spells private addresses in every possible form. No form reaches anything that
 //! the plain one does not reach.
+//!
+//! Promise: a request goes where its rule says.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

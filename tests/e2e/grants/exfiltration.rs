@@ -1,5 +1,7 @@
 //! A hostile guest has a secret and tries every way to carry it out. The output names the secret
 //! and holds no part of it.
+//!
+//! Promise: a secret that guests hold is taken out of all that they say.
 
 use serde_json::json;
 use toolcell_tests::TestHost;

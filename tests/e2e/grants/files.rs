@@ -1,5 +1,12 @@
 //! Files: mounts of folders and of single files, to read and to write; scratch space; nested
 //! mounts; links and special files.
+//!
+//! Promise: no path leads out of a mount.
+//! Promise: only files and folders are opened.
+//! Promise: other programs are not led out of a mount.
+//! Promise: a read-only mount is not written.
+//! Promise: scratch space is the call's own.
+//! Promise: mounts hold nothing of the host.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, TestHost};

@@ -1,5 +1,9 @@
 //! HTTP: each part of a rule, the request that arrives and the response that comes back, redirects,
 //! proxies, and rules that are refused at load.
+//!
+//! Promise: a request goes where its rule says.
+//! Promise: a redirect grants nothing.
+//! Promise: the environment's proxies are ignored.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{HttpServer, NameServer, Named};

@@ -1,4 +1,6 @@
 //! Limits of HTTP: each is exceeded once and met once.
+//!
+//! Promise: a server cannot take memory or time.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

@@ -1,5 +1,8 @@
 //! Names that lead elsewhere: rebinding, private and metadata addresses, aliases, mixed answers,
 //! and names that do not exist.
+//!
+//! Promise: a name grants only checked addresses.
+//! Promise: no rebinding.
 
 use std::net::{IpAddr, Ipv4Addr};
 

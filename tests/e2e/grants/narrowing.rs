@@ -1,4 +1,6 @@
 //! Grants of single tools: they narrow the component's, and never widen them.
+//!
+//! Promise: a tool has no more than its component.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

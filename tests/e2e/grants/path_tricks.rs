@@ -1,5 +1,7 @@
 //! A hostile guest spells some hundred paths out of its mount, with every operation. Nothing
 //! outside is seen or changed.
+//!
+//! Promise: no path leads out of a mount.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost};

@@ -1,5 +1,7 @@
 //! Quotas of writable mounts: bytes and files, counted while writing, across calls, in every way a
 //! file can grow.
+//!
+//! Promise: files are bounded.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost};

@@ -1,5 +1,9 @@
 //! Secrets: their sources, and who sees them. The server gets them; the guest and the host's texts
 //! never do.
+//!
+//! Promise: no request is smuggled.
+//! Promise: a secret that the host adds does not come back.
+//! Promise: a secret goes with its requests only.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,5 +1,7 @@
 //! Environment, arguments, standard input and settings: the guest gets what the manifest gives, and
 //! nothing of the host's own.
+//!
+//! Promise: nothing of the machine is there.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

@@ -1,4 +1,6 @@
 //! A hostile guest tries to put a second request, another host or its own framing onto the wire.
+//!
+//! Promise: no request is smuggled.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, Http2Server, HttpServer, NameServer, Named};

@@ -1,5 +1,7 @@
 //! TCP, UDP and names: only to targets that a rule names, only to addresses from a look-up of this
 //! call, and never listening.
+//!
+//! Promise: a socket goes where a rule says.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

@@ -1,5 +1,9 @@
 //! State between calls (`wasi:keyvalue`): kept across calls and restarts, separate for each
 //! component, within quotas; in a file, and on a server that replicas share.
+//!
+//! Promise: nothing is reached before a call is recorded and approved.
+//! Promise: state is bounded.
+//! Promise: state and files hold nobody up.
 
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt as _;

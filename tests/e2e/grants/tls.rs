@@ -1,5 +1,7 @@
 //! TLS: the certificate must be for the name in the rule, from roots that the manifest or the
 //! platform trusts, over HTTP/1.1 and HTTP/2.
+//!
+//! Promise: a server proves its name.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, Http2Server, HttpServer, Identity, NameServer, Named};

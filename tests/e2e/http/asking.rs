@@ -1,5 +1,7 @@
 //! Tools that ask over HTTP. A legacy client is asked on the stream of its call; a modern one in
 //! rounds that may use any connection and any replica. Invalid answers are tried as well.
+//!
+//! Promise: an answer counts in its session.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,8 @@
 //! Rules for callers: the tools that each sees and calls, the rates, and the effect of a changed
 //! manifest on each.
+//!
+//! Promise: a caller learns of its own tools only.
+//! Promise: a withdrawn right is gone at once.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! Access that is closed by default: hosts, origins, responses to other origins, and addresses that
 //! other machines reach.
+//!
+//! Promise: web pages and other machines are kept out.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

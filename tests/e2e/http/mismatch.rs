@@ -1,4 +1,6 @@
 //! Headers that contradict the body. A proxy would trust the headers and the host the body.
+//!
+//! Promise: a proxy and the host see one request.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

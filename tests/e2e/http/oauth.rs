@@ -1,5 +1,8 @@
 //! Callers with tokens of an issuer (OAuth 2.1). Each invalid token has its exact answer. Keys
 //! change, an issuer does not answer, and streams end with their token.
+//!
+//! Promise: an issuer's token holds for its caller, server and time.
+//! Promise: a caller's token reaches no guest.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Algorithm, Authority, HttpServer, Issuer, SigningKey, seconds_from_now};

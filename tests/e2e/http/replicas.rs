@@ -1,5 +1,10 @@
 //! Legacy sessions over three replicas without affinity: any of them answers, answers and
 //! cancellations find the one that waits, one stream tells, and an end is an end everywhere.
+//!
+//! Promise: a session of replicas is what one of them sealed.
+//! Promise: neither clients nor components speak to replicas.
+//! Promise: an answer is taken or refused aloud.
+//! Promise: an answer counts in its session.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

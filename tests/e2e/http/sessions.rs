@@ -1,5 +1,7 @@
 //! Legacy sessions: `initialize` gives an id that cannot be guessed, requests share it, GET opens a
 //! stream, DELETE ends it.
+//!
+//! Promise: a session cannot be guessed or taken over.
 
 use std::collections::BTreeSet;
 use std::net::Shutdown;

@@ -1,4 +1,7 @@
 //! Three replicas that share state on one server: rates, approvals, and the server's loss.
+//!
+//! Promise: a person decides a question once.
+//! Promise: an answer counts for what was asked.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,9 @@
 //! One caller takes as much as it can of a resource. Past its share it is refused, and other
 //! callers are served as if it did not exist.
+//!
+//! Promise: one caller does not shut out others.
+//! Promise: unread answers take bounded memory.
+//! Promise: costly requests leave others theirs.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};

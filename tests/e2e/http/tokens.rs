@@ -1,4 +1,8 @@
 //! Callers with tokens: only they are let in, each is told apart, and a revoked token is invalid.
+//!
+//! Promise: web pages and other machines are kept out.
+//! Promise: a session cannot be guessed or taken over.
+//! Promise: a caller's token reaches no guest.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

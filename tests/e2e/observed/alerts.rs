@@ -1,5 +1,7 @@
 //! Requests that are refused before they are calls, in records that are few; alerts on what fails
 //! or is denied again and again, and their signed messages; the level of the log in the manifest.
+//!
+//! Promise: alerts go where the manifest says.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,7 @@
 //! The metrics: exact counts after calls of every kind, the effect of a reload, and who may read
 //! them. Hostile readers do not slow calls down.
+//!
+//! Promise: metrics tell nothing of callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;

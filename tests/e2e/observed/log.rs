@@ -1,5 +1,7 @@
 //! The operator's log: JSON lines that parse and name their call, and a level that can change while
 //! the host serves.
+//!
+//! Promise: others' words do not act on a terminal.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

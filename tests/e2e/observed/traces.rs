@@ -1,5 +1,7 @@
 //! Traces of calls: the spans that a collector on loopback gets, and the trace they belong to.
 //! Calls go on whatever the collector does.
+//!
+//! Promise: a client's trace context is data.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -1,5 +1,7 @@
 //! Artifacts that are attached to a component: signatures of the index around it, and lists that
 //! are too long.
+//!
+//! Promise: hostile registries and edited locks are refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,7 @@
 //! Attacks on what comes from registries, a row each with the exact answer: on the manifest, the
 //! lock and the store after `add`, and by the registry itself.
+//!
+//! Promise: hostile registries and edited locks are refused.
 
 use rcgen::PKCS_ED25519;
 use serde_json::{Value, json};

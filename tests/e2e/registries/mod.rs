@@ -1,5 +1,9 @@
 //! Components from registries: pushed, added by a tag, pinned by their digest, signed, and served
 //! from the store without any network.
+//!
+//! Promise: a registry gives what the manifest pins.
+//! Promise: a registry learns no other's password.
+//! Promise: only components of named signers run.
 mod attached;
 mod attacks;
 mod metadata;

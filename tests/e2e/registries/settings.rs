@@ -1,4 +1,6 @@
 //! The ways to a registry that a manifest names, and the store that manifests share.
+//!
+//! Promise: no other signer takes a pinned one's place.
 
 use std::os::unix::fs::PermissionsExt as _;
 

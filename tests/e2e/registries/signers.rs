@@ -1,4 +1,6 @@
 //! Components that another key signs than the one that the lock pins, while they are served.
+//!
+//! Promise: no other signer takes a pinned one's place.
 use rcgen::PKCS_ED25519;
 use serde_json::json;
 use toolcell_tests::loopback::Registry;

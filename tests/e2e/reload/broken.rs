@@ -1,5 +1,7 @@
 //! A broken change has no effect: the old version serves and clients hear nothing. The operator is
 //! told the problem and its place, and repairing the file is enough.
+//!
+//! Promise: a broken change has no effect.
 
 use std::io::Write;
 

@@ -1,5 +1,7 @@
 //! The control socket: the facts a process gives about itself, who may ask, and the requests it
 //! refuses.
+//!
+//! Promise: nobody else controls the server.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,5 +1,7 @@
 //! Calls that run while the catalog is replaced: they end as they began, unless a permission of
 //! theirs was taken away.
+//!
+//! Promise: a withdrawn right is gone at once.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Answer, LIST_CHANGED, Saving, TestHost, fixture_bytes};

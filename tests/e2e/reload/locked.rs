@@ -1,5 +1,7 @@
 //! The lock file: what it pins, how a difference is explained, and the rule that nothing else is
 //! served in its name.
+//!
+//! Promise: the lock holds.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost};

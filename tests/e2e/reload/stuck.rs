@@ -1,5 +1,7 @@
 //! Files that block whatever opens or reads them. The reload fails in time, names the file, and
 //! later reloads still work. A permission that is taken away afterwards is gone at once.
+//!
+//! Promise: no file ends reloading.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Lines made safe to show: misleading characters become escapes that are also valid in JSON. Texts
 //! about tools are cleaned earlier; this covers all others that a guest or a client has a part in.
+//!
+//! Promise: others' words do not act on a terminal.
 use std::io::{self, Write};
 
 use toolcell_mcp::sanitize;

@@ -1,6 +1,8 @@
 //! Start code: it runs when a component is instantiated, before any of its functions is called. For
 //! an instance made ahead, that is before there is a call, so none is recorded or approved. Host
 //! functions are errors there that name them.
+//!
+//! Promise: nothing is reached before a call is recorded and approved.
 use std::sync::Arc;
 
 use toolcell_policy::Limits;

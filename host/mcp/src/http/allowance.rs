@@ -1,5 +1,7 @@
 //! The bytes that callers may send in a minute: a longer request takes longer to read. Must not
 //! hold: bytes that wait.
+//!
+//! Promise: costly requests leave others theirs.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

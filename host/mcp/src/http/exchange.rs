@@ -15,6 +15,8 @@
 //! | `Watched` | one | The resources that the session watches. |
 //!
 //! Messages are sealed under the server's key, so only replicas write and read them.
+//!
+//! Promise: neither clients nor components speak to replicas.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

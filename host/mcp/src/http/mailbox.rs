@@ -1,5 +1,7 @@
 //! The outbox of one HTTP response or stream. Frames come in from any thread, and go out as the
 //! connection is driven. Must not hold: the wire format.
+//!
+//! Promise: unread answers take bounded memory.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

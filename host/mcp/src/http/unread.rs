@@ -1,5 +1,7 @@
 //! Frames on their way to a client, counted against its share until it has read them. Must not
 //! hold: the order in which they go out.
+//!
+//! Promise: unread answers take bounded memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

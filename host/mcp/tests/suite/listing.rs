@@ -1,4 +1,6 @@
 //! `tools/list`: order, pages, cursors, and their fate after a swapped catalog.
+//!
+//! Promise: unread answers take bounded memory.
 
 use serde_json::{Value, json};
 use toolcell_mcp::{ServerOptions, Tool, ToolDefinition, ToolList};

@@ -13,6 +13,8 @@
 //! | `%252e`, `%25u002e`, `%ef%bc%852e` | `%2e` |
 //! | `%ef%bc%8e`, `%e2%80%a4`, `%e2%88%95` | `.` and `/`, where text is normalized or fitted into a code page |
 //! | `%c4%ae%c4%ae` | `..`, where characters are cut to bytes |
+//!
+//! Promise: a request goes where its rule says.
 
 use super::path::hexadecimal;
 

@@ -1,4 +1,6 @@
 //! A registry that sends something else than it says.
+//!
+//! Promise: a registry gives what the manifest pins.
 use serde_json::{Value, json};
 use toolcell_policy::Reference;
 use toolcell_registry::{COMPONENT_LAYER, OCI_INDEX, OCI_MANIFEST, PullError, WASM_CONFIG};

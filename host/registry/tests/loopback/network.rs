@@ -1,4 +1,6 @@
 //! Addresses, redirects, TLS and time.
+//!
+//! Promise: a registry learns no other's password.
 use std::time::Duration;
 
 use toolcell_policy::{AddressClass, Reference};

@@ -1,4 +1,6 @@
 //! Credentials, and where they never go.
+//!
+//! Promise: a registry learns no other's password.
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolcell_registry::{Credential, PullError, RegistryClient, RegistryOptions};

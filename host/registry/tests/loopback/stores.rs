@@ -1,4 +1,6 @@
 //! Stores on disk: changed, broken, shared, and carried in archives.
+//!
+//! Promise: a registry gives what the manifest pins.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

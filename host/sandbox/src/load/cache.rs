@@ -4,6 +4,8 @@
 //! entry is used only if it carries a MAC under a key that is kept elsewhere and that only this
 //! user can read. The MAC is checked on the very file that is mapped. If anything is wrong with an
 //! entry, the component is compiled again.
+//!
+//! Promise: compiled code is the host's own.
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};

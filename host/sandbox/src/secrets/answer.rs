@@ -1,5 +1,7 @@
 //! Takes secret values out of all that a sandbox process says to people: every text and every byte
 //! of it. The process itself takes out nothing.
+//!
+//! Promise: a secret that guests hold is taken out of all that they say.
 use std::borrow::Cow;
 
 use toolcell_wall::asking::{Form, Inquiry, Page, Question};

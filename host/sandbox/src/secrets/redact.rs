@@ -1,4 +1,6 @@
 //! Replaces secret values by their names in everything that leaves the host.
+//!
+//! Promise: a secret that the host adds does not come back.
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

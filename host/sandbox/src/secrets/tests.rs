@@ -1,5 +1,7 @@
 //! A value in every form that JSON, HTML, URLs, base64 and hexadecimal digits can give it, and
 //! texts that are costly to read.
+//!
+//! Promise: a secret that the host adds does not come back.
 use std::time::{Duration, Instant};
 
 use super::Redactor;

@@ -1,5 +1,7 @@
 //! Disks that a sandbox process may write to. Its own count of a quota binds the guests, not native
 //! code in it: so the host counts from outside.
+//!
+//! Promise: folders are bounded behind walls too.
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};

@@ -1,5 +1,7 @@
 //! The host's end against a process that says anything: nothing of it reaches a caller but the
 //! report of a call that runs, once.
+//!
+//! Promise: a process's messages harm nobody else.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd};

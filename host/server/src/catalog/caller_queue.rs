@@ -1,5 +1,7 @@
 //! The queue of one caller: its concurrency over all tools. Must not hold: the limits of a tool, or
 //! rates.
+//!
+//! Promise: costly requests leave others theirs.
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,6 @@
 //! Files of a mount as resources: addresses, listing, reading, bounds and news of changes.
+//!
+//! Promise: a link shows no hidden file.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,7 @@
 //! Threads that work runs on: the one that gives it, the one that drives connections, or a worker.
+//!
+//! Promise: state and files hold nobody up.
+//! Promise: costly requests leave others theirs.
 use std::sync::mpsc;
 use std::thread::ThreadId;
 

@@ -11,6 +11,9 @@
 //! | `stage.rs` | what the other side holds: folders, listeners, a secret |
 //! | `reports.rs` | reports of kernels that give less |
 //! | `syscalls.rs` | any system call |
+//!
+//! Promise: native code has the rights of its group only.
+//! Promise: behind a wall only the mounts are reached.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 #![cfg_attr(not(target_os = "linux"), allow(unused_crate_dependencies))]

@@ -1,5 +1,7 @@
 //! Logins: a person agrees once at a certified authorization server, and the host adds its tokens
 //! to requests from then on. The guest never sees one, whatever becomes of it.
+//!
+//! Promise: tokens of a login are secrets.
 
 mod browser;
 mod server;

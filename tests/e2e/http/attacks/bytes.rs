@@ -1,5 +1,7 @@
 //! Requests over HTTP/1.1 that are wrong byte by byte. Each has its exact answer, and its
 //! connection goes on or is closed. A client that was connected before notices nothing.
+//!
+//! Promise: a proxy and the host see one request.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

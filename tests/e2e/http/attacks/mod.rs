@@ -1,4 +1,6 @@
 //! Hostile clients: each has its exact answer, and other clients are served meanwhile.
+//!
+//! Promise: clients are bounded.
 
 mod bytes;
 mod frames;

@@ -1,4 +1,7 @@
 //! Sockets and look-ups of a guest in a sandbox process, without the guest.
+//!
+//! Promise: a name grants only checked addresses.
+//! Promise: a socket goes where a rule says.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket as Peer};

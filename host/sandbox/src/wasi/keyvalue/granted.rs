@@ -1,4 +1,6 @@
 //! A component's state, made ready at load for those of its tools that were granted it.
+//!
+//! Promise: state is a component's own.
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};

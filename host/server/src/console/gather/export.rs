@@ -1,5 +1,7 @@
 //! Exports of the audit: all records that a search takes, as they are or as CSV. Must not hold: the
 //! search.
+//!
+//! Promise: others' words do not act on a terminal.
 use std::collections::BTreeMap;
 use std::io;
 

@@ -1,4 +1,6 @@
 //! Counts of components that are harmless, and of harmful ones.
+//!
+//! Promise: few bytes do not stand for gigabytes.
 mod encode;
 mod generate;
 

@@ -1,5 +1,9 @@
 //! Path tricks: no path of a guest reads, writes, makes, looks at or lists anything outside of its
 //! mount.
+//!
+//! Promise: no path leads out of a mount.
+//! Promise: only files and folders are opened.
+//! Promise: other programs are not led out of a mount.
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

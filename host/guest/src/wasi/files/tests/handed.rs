@@ -1,4 +1,8 @@
 //! Mounts that a host handed over: they are what they are in the host itself.
+//!
+//! Promise: behind a wall only the mounts are reached.
+//! Promise: folders are bounded behind walls too.
+//! Promise: scratch space stays nowhere.
 use super::super::ledger::Account;
 use super::*;
 use toolcell_sandbox::ScratchHome;

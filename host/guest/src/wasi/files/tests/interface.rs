@@ -1,4 +1,7 @@
 //! The interface itself: each function's answer to an honest guest, and its errors.
+//!
+//! Promise: a read-only mount is not written.
+//! Promise: files are bounded.
 use super::super::bindings::types::{Advice, DescriptorType, NewTimestamp};
 use super::*;
 

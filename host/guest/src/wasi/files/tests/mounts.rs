@@ -1,4 +1,7 @@
 //! Mounts: folders, single files, one inside another, and parts of the host that cannot be mounted.
+//!
+//! Promise: a read-only mount is not written.
+//! Promise: scratch space is the call's own.
 use super::*;
 
 fn write(folder: &Path, files: &[(&str, &str)]) {

@@ -1,4 +1,9 @@
 //! Quotas: exactly full, one more, and given back.
+//!
+//! Promise: other programs are not led out of a mount.
+//! Promise: files are bounded.
+//! Promise: scratch space is the call's own.
+//! Promise: state and files hold nobody up.
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,6 @@
 //! The parts of a message: lengths, trailers, malformed responses.
+//!
+//! Promise: no request is smuggled.
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

@@ -1,4 +1,6 @@
 //! Connections that are used again, and the calls that use them.
+//!
+//! Promise: connections belong to one call.
 use tokio::io::AsyncWriteExt as _;
 
 use super::servers::{Certificate, Server, read_head};

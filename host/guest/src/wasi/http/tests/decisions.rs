@@ -1,4 +1,9 @@
 //! Decisions on requests, and the servers that they reach.
+//!
+//! Promise: a request goes where its rule says.
+//! Promise: no rebinding.
+//! Promise: a redirect grants nothing.
+//! Promise: no request is smuggled.
 use std::net::{IpAddr, SocketAddr};
 
 use wasmtime_wasi_http::Error;

@@ -1,4 +1,6 @@
 //! Responses that two readers take for different messages: refused, and the next request works.
+//!
+//! Promise: no request is smuggled.
 use wasmtime_wasi_http::Error;
 
 use super::servers::Server;

@@ -1,4 +1,6 @@
 //! Counts and sizes.
+//!
+//! Promise: a server cannot take memory or time.
 use tokio::io::AsyncWriteExt as _;
 use wasmtime_wasi_http::Error;
 

@@ -1,4 +1,6 @@
 //! Secrets: which requests carry them, and that they do not come back.
+//!
+//! Promise: a secret that the host adds does not come back.
 use wasmtime_wasi_http::Error;
 
 use super::servers::Server;

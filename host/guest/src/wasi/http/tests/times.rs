@@ -1,4 +1,7 @@
 //! Times that the parts of a request may take, and their end with the call.
+//!
+//! Promise: a server cannot take memory or time.
+//! Promise: connections belong to one call.
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,4 +1,6 @@
 //! TLS: which servers are believed to be who they should be.
+//!
+//! Promise: a server proves its name.
 use std::net::IpAddr;
 
 use wasmtime_wasi_http::Error;

@@ -1,4 +1,6 @@
 //! Batches: their size, their waiters, and the quota that ends them.
+//!
+//! Promise: state and files hold nobody up.
 use super::*;
 
 #[test]

@@ -1,4 +1,7 @@
 //! One suite over both keepers of state: a file, and a real server.
+//!
+//! Promise: state is a component's own.
+//! Promise: state is bounded.
 use std::collections::BTreeMap;
 
 use toolcell_shared::{Kept, ValkeyOptions};

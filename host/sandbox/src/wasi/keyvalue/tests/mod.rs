@@ -1,5 +1,9 @@
 //! The state of tools, against real files: bounds, listings, isolation, concurrency, crashes and
 //! damage.
+//!
+//! Promise: state is a component's own.
+//! Promise: state is bounded.
+//! Promise: state is whole after a crash.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 mod batches;
 mod each;

@@ -7,62 +7,37 @@
 //! records. Must not hold: command lines, terminals, exit codes.
 #![forbid(unsafe_code)]
 
-mod activity;
-pub mod alerts;
-pub mod blocking_files;
-mod boards;
 mod call;
 pub mod catalog;
-mod console;
-pub mod control;
-mod descriptors;
 pub mod dev;
-pub mod download;
 mod error;
-pub mod file;
-pub mod file_stamp;
-mod folders;
-mod health;
+mod fetching;
+mod files;
 pub mod http;
-mod http_client;
+pub mod identity;
 pub mod inspect;
-mod kept_entries;
-mod listener_process;
 pub mod lock;
-mod log;
-pub mod login;
 pub mod machine;
-mod machine_memory;
-mod metrics;
-mod observation;
+mod observing;
 mod open;
-mod readiness;
-mod refusals;
-pub mod registries;
+mod operators;
 pub mod reload;
 mod replicas;
 mod resources;
-pub mod secret_store;
-pub mod secrets;
 mod serve;
-mod service_manager;
-mod shared;
-pub mod shell;
-mod tasks;
-mod traces;
-pub mod trust;
-mod updates;
-mod window;
-pub mod wishes;
-pub mod wit;
 pub mod workers;
 
 pub use call::{Beside, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
-pub use console::ConsoleAddress;
 pub use error::StartError;
-pub use log::{LogLevel, OperatorLog};
+pub use fetching::{download, registries, trust, wishes};
+pub use files::{file, wit};
+pub use identity::{login, secret_store, secrets};
+pub use machine::shell;
+pub use observing::log::{LogLevel, OperatorLog};
 pub use open::{
     CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal, lost_signers,
 };
+pub use operators::console::ConsoleAddress;
+pub use operators::control;
 pub use serve::{Running, Server, ServerOptions, TransportOptions};

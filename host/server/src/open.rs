@@ -14,12 +14,12 @@ use crate::catalog::{
 };
 use crate::dev::DevFolder;
 use crate::error::StartError;
-use crate::file::read_bounded;
+use crate::files::file::read_bounded;
 use crate::http::check_certificates;
 use crate::lock::{self, Drift, Lock, LockError, PinnedComponent};
 use crate::machine::{GuestRunners, Machine};
+use crate::replicas::shared::SharedKept;
 use crate::serve::open_audit;
-use crate::shared::SharedKept;
 
 /// Name of a manifest that no file holds.
 const COMMAND_LINE: &str = "(command line)";

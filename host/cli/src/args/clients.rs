@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use toolcell_server::http::lifetime;
+use toolcell_server::identity::lifetime;
 
 use super::ManifestArg;
 

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use toolcell_audit::timestamp;
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
-use toolcell_server::http::{NewToken, TokenEntry, TokenFile};
+use toolcell_server::identity::{NewToken, TokenEntry, TokenFile};
 
 use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
 use crate::exit::Exit;

@@ -13,7 +13,7 @@ use super::StartedCall;
 use super::execute::EndedCall;
 use super::operators::{Asking, UndecidedCall};
 use super::questions::named;
-use crate::activity::CallPhase;
+use crate::observing::activity::CallPhase;
 
 /// Key of the question. No guest can use it.
 const KEY: &str = "toolcell.approval";

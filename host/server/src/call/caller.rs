@@ -17,9 +17,9 @@ use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
 use super::telling::Telling;
-use crate::activity::{CallPhase, LiveCall};
 use crate::catalog::pace;
-use crate::traces::CallTrace;
+use crate::observing::activity::{CallPhase, LiveCall};
+use crate::observing::traces::CallTrace;
 
 /// The connection of one call to its caller.
 pub struct McpCaller {

@@ -13,8 +13,8 @@ use super::consent::Consenting;
 use super::interruption::Interruptions;
 use super::name::log_call;
 use super::telling::Telling;
-use crate::activity::{CallPhase, LiveCall};
 use crate::catalog::{CallTarget, content};
+use crate::observing::activity::{CallPhase, LiveCall};
 
 /// Key in a result's `_meta` for the call's usage, where the manifest asks for it.
 pub const USAGE_KEY: &str = "toolcell/usage";

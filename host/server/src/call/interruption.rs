@@ -4,7 +4,7 @@ use std::sync::Arc;
 use toolcell_mcp::{CallContext, Cancellation};
 
 use super::StartedCall;
-use crate::activity::LiveCall;
+use crate::observing::activity::LiveCall;
 
 /// Everybody who may end one call.
 #[derive(Clone)]

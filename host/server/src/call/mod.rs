@@ -33,9 +33,9 @@ use toolcell_policy::Limit;
 use toolcell_sandbox::Failure;
 use toolcell_shared::Place;
 
-use crate::activity::{Activity, LiveCall, TrackedCall};
 use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal};
-use crate::traces::{CallTrace, TracedCall};
+use crate::observing::activity::{Activity, LiveCall, TrackedCall};
+use crate::observing::traces::{CallTrace, TracedCall};
 pub(crate) use execute::DENIALS_KEY;
 pub use execute::{Beside, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};

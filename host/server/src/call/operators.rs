@@ -8,7 +8,7 @@ use toolcell_policy::Approval;
 use super::StartedCall;
 use super::approval::{CALLER, CANCELLED};
 use super::execute::EndedCall;
-use crate::activity::{ApprovalQueue, DecidedCall, OperatorAnswer, PendingApproval, PendingArguments};
+use crate::observing::activity::{ApprovalQueue, DecidedCall, OperatorAnswer, PendingApproval, PendingArguments};
 
 /// The outcome of asking.
 pub(super) enum Asking {

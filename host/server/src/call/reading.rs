@@ -5,8 +5,8 @@ use toolcell_mcp::{Catalog as _, HostContents, HostReading, NotRead, ResourceBod
 
 use super::rates;
 use crate::catalog::{Catalog, HostSource};
-use crate::folders::{ReadFile, ReadProblem};
-use crate::kept_entries::NotNow;
+use crate::resources::folders::{ReadFile, ReadProblem};
+use crate::resources::kept_entries::NotNow;
 
 impl Catalog {
     /// Reads for a caller who sees it. Without a record it is not given out.

@@ -13,11 +13,11 @@ use toolcell_sandbox::{Digest, Redactor};
 
 use super::execute::EndedCall;
 use super::name::CallName;
-use crate::activity::{Activity, DeniedRequest};
-use crate::alerts::Alerts;
 use crate::catalog::usage::FurtherUse;
 use crate::catalog::{CallTarget, Catalog, LoadedComponent, Meters};
-use crate::observation::Observation;
+use crate::observing::activity::{Activity, DeniedRequest};
+use crate::observing::alerts::Alerts;
+use crate::observing::observation::Observation;
 
 /// State known when a call starts.
 pub struct CallStart<'a> {

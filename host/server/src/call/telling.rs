@@ -10,7 +10,7 @@ use toolcell_mcp::{ResourceNews, normal_uri};
 use toolcell_shared::{Allowance, Pace};
 
 use crate::catalog::DeclaredResources;
-use crate::updates::NewsDesk;
+use crate::replicas::updates::NewsDesk;
 
 /// Changes that one call tells of at once, and then a second. No client hears of one address more
 /// often than ten times a second; a call that fills a page of a list changes a hundred.

@@ -11,7 +11,7 @@ use toolcell_sandbox::{Digest, contract};
 
 use super::held::{HeldBody, HeldFile, HeldFiles};
 use super::side_files::absolute;
-use crate::file;
+use crate::files::file;
 
 /// The name of all of them together, where a component's name would stand. No component has a dot.
 pub const APPS: &str = "manifest.apps";

@@ -12,8 +12,8 @@ use toolcell_policy::{Askable, MANIFEST_BYTES_MAX, Source, parse};
 use toolcell_shared::Allowances;
 
 use super::queue::pace;
-use crate::boards::{BoardName, Boards};
-use crate::file::{read_bounded, write_whole};
+use crate::files::file::{read_bounded, write_whole};
+use crate::replicas::boards::{BoardName, Boards};
 
 /// Requests that are remembered, of at most 2 KiB each. A person allows a few in a day. Without
 /// room one is not remembered, and the person is asked again.
@@ -278,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_allowed_at_one_replica_is_allowed_at_all() {
-        let boards = crate::boards::tests::replicas([1, 1]);
+        let boards = crate::replicas::boards::tests::replicas([1, 1]);
         let [one, other] = boards.each_ref().map(|boards| {
             let consents = Consents::default();
             consents.share(boards);
@@ -286,7 +286,7 @@ mod tests {
         });
         one.remember("ann", "a".to_owned()).await;
         assert!(one.holds("ann", "a") && !one.holds("bob", "a"));
-        crate::boards::tests::comes_true("the other knows", || other.holds("ann", "a")).await;
+        crate::replicas::boards::tests::comes_true("the other knows", || other.holds("ann", "a")).await;
         assert!(!other.holds("ann", "b"));
         assert_eq!(other.meaning(Choice::Session), "allow it to this tool for 12 hours");
         assert_eq!(Consents::default().meaning(Choice::Session), Choice::Session.meaning());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolcell_mcp::{DeclaredResource, HostContents, Map, ResourceBody, normal_uri};
 
-use crate::folders::media_type;
+use crate::resources::folders::media_type;
 
 /// One file.
 #[derive(Clone, Debug)]

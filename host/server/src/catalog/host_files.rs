@@ -23,8 +23,12 @@ use toolcell_sandbox::Identity;
 
 use super::side_files::{self, absolute};
 use super::{CallTarget, LoadedComponent};
+use crate::fetching::registries;
+use crate::files::blocking_files;
+use crate::identity::login;
 use crate::open::CodeCacheOptions;
-use crate::{blocking_files, control, lock, login, machine, registries};
+use crate::operators::control;
+use crate::{lock, machine};
 
 /// Most links on the path of a file, as in Linux.
 const LINKS_MAX: usize = 40;

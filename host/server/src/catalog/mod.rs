@@ -1,7 +1,7 @@
 //! One generation of tools: its components, their tools, and everything needed to run each. Must
 //! not hold: the steps of a call (see `call`).
 pub(crate) mod apps;
-mod build;
+mod building;
 mod caller_queue;
 mod consents;
 mod console_rights;
@@ -38,20 +38,20 @@ use toolcell_policy::{Approval, Callable, Callers, ComponentPolicy, Grants, Limi
 use toolcell_sandbox::{Capabilities, CodeOrigin, HeldComponent, Inspection, ShapeName, export};
 use toolcell_shared::SharedState;
 
-use crate::activity::Activity;
-use crate::alerts::Alerts;
-use crate::boards::Boards;
-use crate::file_stamp::Stamps;
-use crate::folders::{FileReads, Folder};
-use crate::kept_entries::EntryReads;
-use crate::observation::Observation;
-use crate::traces::Traces;
-use crate::trust::Signed;
-use crate::updates::NewsDesk;
+use crate::fetching::trust::Signed;
+use crate::files::file_stamp::Stamps;
+use crate::observing::activity::Activity;
+use crate::observing::alerts::Alerts;
+use crate::observing::observation::Observation;
+use crate::observing::traces::Traces;
+use crate::replicas::boards::Boards;
+use crate::replicas::updates::NewsDesk;
+use crate::resources::folders::{FileReads, Folder};
+use crate::resources::kept_entries::EntryReads;
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
-pub(crate) use build::NOT_LOADED;
-pub use build::{Basis, Builder, Built, Compiling, LoadStep, Pin, Withheld, folder_of};
+pub(crate) use building::NOT_LOADED;
+pub use building::{Basis, Builder, Built, Compiling, LoadStep, Pin, Withheld, folder_of};
 pub(crate) use caller_queue::{CallerQueues, LARGE_BYTES};
 pub(crate) use consents::Consents;
 pub use consents::{Choice, Person};
@@ -404,7 +404,7 @@ impl Catalog {
     }
 
     /// From now on news of resources that calls change go there.
-    pub(crate) fn tell_by(&self, updates: &Arc<crate::updates::Updates>) {
+    pub(crate) fn tell_by(&self, updates: &Arc<crate::replicas::updates::Updates>) {
         self.news.open(updates);
     }
 

@@ -8,8 +8,9 @@ use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Sp
 use toolcell_sandbox::{Capabilities, GrantNote, GrantProblem, GrantSources};
 
 use crate::error::StartError;
-use crate::shared::SharedKept;
-use crate::{blocking_files, file, secrets};
+use crate::files::{blocking_files, file};
+use crate::identity::secrets;
+use crate::replicas::shared::SharedKept;
 
 /// Bytes read from a certificate file to see if it answers: as many as it may have.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;

@@ -10,8 +10,8 @@ use toolcell_sandbox::{contract, export};
 
 use super::held::{HeldFile, HeldFiles};
 use super::{Apps, CallTarget, LoadedComponent, Skills};
-use crate::folders::{Folder, FolderPlaces};
-use crate::kept_entries::KeptEntries;
+use crate::resources::folders::{Folder, FolderPlaces};
+use crate::resources::kept_entries::KeptEntries;
 
 /// Values of a variable that a tool's schema names. Clients show a hundred at once.
 const VALUES_MAX: usize = 1_000;

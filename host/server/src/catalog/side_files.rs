@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use toolcell_policy::{ComponentPolicy, Grants, SecretSource};
 
-use crate::file_stamp::{self, Stamps};
-use crate::wit;
+use crate::files::file_stamp::{self, Stamps};
+use crate::files::wit;
 
 /// Paths of the side files; relative ones start from `folder`.
 pub fn files(policy: &ComponentPolicy, folder: &Path) -> BTreeSet<PathBuf> {

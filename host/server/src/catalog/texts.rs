@@ -14,7 +14,7 @@ use toolcell_sandbox::Digest;
 use super::meters::{self, Meters};
 use super::queue::Admission;
 use super::side_files::absolute;
-use crate::file;
+use crate::files::file;
 
 /// The name of all of them together, where a component's name would stand. No component has a dot.
 pub const TEXTS: &str = "manifest.prompts";

@@ -15,9 +15,9 @@ use toolcell_walls::process::Program;
 
 use super::instances::CALLERS_MAX;
 use super::{CallTarget, LoadedComponent, Parts};
-use crate::boards::BoardName::Ends;
-use crate::boards::Boards;
-use crate::machine_memory;
+use crate::machine::memory;
+use crate::replicas::boards::BoardName::Ends;
+use crate::replicas::boards::Boards;
 
 /// Groups whose processes start before a catalog serves. Each start delays its first answer; the
 /// others start when they are first called.
@@ -41,7 +41,7 @@ impl SandboxSetup {
     pub fn new(program: Program, server: &toolcell_policy::Server) -> std::io::Result<Self> {
         let has_walls = matches!(program, Program::Process(_));
         let processes = std::thread::available_parallelism().map_or(1, usize::from);
-        let memory_bytes_max = server.wall_memory_bytes().unwrap_or_else(machine_memory::for_sandboxes);
+        let memory_bytes_max = server.wall_memory_bytes().unwrap_or_else(memory::for_sandboxes);
         let pool = SandboxPool::new(PoolOptions {
             program,
             stack_bytes: server.stack_bytes(),

@@ -5,8 +5,8 @@ use toolcell_mcp::http::Certificate;
 use toolcell_policy::TlsFiles;
 
 use super::certificate_facts::note_shown;
-use super::watch::FilePolling;
-use crate::file::read_bounded;
+use crate::files::FilePolling;
+use crate::files::file::read_bounded;
 
 /// Longest file of a certificate with its chain, or of a key, in bytes.
 pub(super) const PEM_BYTES_MAX: u64 = 256 * 1024;

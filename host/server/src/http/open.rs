@@ -13,15 +13,12 @@ use toolcell_mcp::http::{
 };
 use toolcell_policy::{HttpPolicy, ListenAddress, Manifest};
 
-use super::authenticator::Authenticator;
 use super::certificate;
-use super::oauth::Oauth;
-use super::token_file::TokenFile;
-use super::tokens::Tokens;
-use super::watch::FilePolling;
-use crate::control::remove_if_dead;
-use crate::descriptors;
-use crate::listener_process::{cannot_listen, listens_on};
+use super::listener_process::{cannot_listen, listens_on};
+use crate::files::FilePolling;
+use crate::identity::{Authenticator, Oauth, TokenFile, Tokens};
+use crate::machine::descriptors;
+use crate::operators::control::remove_if_dead;
 
 /// Address if neither the manifest nor the command line has one.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";

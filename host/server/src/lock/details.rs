@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::json_diff;
 use super::pinned::PinnedComponent;
-use crate::trust::Signed;
+use crate::fetching::trust::Signed;
 
 /// Most parts of definitions of one component, and most grants: a page shows as many.
 const ITEMS_MAX: usize = 40;

@@ -5,7 +5,7 @@ use super::details::{DriftDetails, Findings};
 use super::pinned::{Lock, PinnedComponent, PinnedTool};
 use super::{earlier, json_diff};
 use crate::catalog::{CALLED_BY, NOBODY, Withheld};
-use crate::trust::Signed;
+use crate::fetching::trust::Signed;
 
 /// Characters of a digest that are shown: enough to tell two apart.
 const DIGEST_CHARS: usize = 19;

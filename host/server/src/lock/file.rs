@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
-use crate::blocking_files;
-use crate::file::{folder_or_here, read_bounded, write_whole};
+use crate::files::blocking_files;
+use crate::files::file::{folder_or_here, read_bounded, write_whole};
 
 /// The file's extension. The lock of `toolcell.toml` is `toolcell.lock`.
 const EXTENSION: &str = "lock";

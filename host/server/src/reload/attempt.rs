@@ -13,20 +13,20 @@ use toolcell_audit::{CatalogRefused, CatalogReplaced, Clipped, ComponentQuaranti
 use toolcell_mcp::{Catalog as _, Host as _, Server};
 use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, render_all};
 
-use super::announcements::Announcements;
 use super::current::Current;
 use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
-use crate::boards::Boards;
 use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Tolerance, Withheld, folder_of, side_files};
 use crate::catalog::{apps, skills, texts};
-use crate::file_stamp;
+use crate::fetching::trust;
+use crate::files::file_stamp;
 use crate::lock::{self, Drift, Lock, LockPath, drift};
-use crate::log::OperatorLog;
+use crate::observing::log::OperatorLog;
 use crate::open::{ManifestFile, summary};
+use crate::replicas::announcements::Announcements;
+use crate::replicas::boards::Boards;
 use crate::serve::record_components;
-use crate::trust;
 
 /// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";

@@ -5,8 +5,8 @@ use arc_swap::ArcSwap;
 use toolcell_mcp::{Catalog as _, Host, Observer};
 
 use crate::catalog::Catalog;
-use crate::folders::FolderWaker;
-use crate::metrics::RequestCounters;
+use crate::observing::metrics::RequestCounters;
+use crate::resources::folders::FolderWaker;
 
 /// The current catalog.
 pub struct Current {

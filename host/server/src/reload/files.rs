@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::file_stamp::{self, Stamps};
+use crate::files::file_stamp::{self, Stamps};
 
 /// The files to watch. Cheap to clone.
 #[derive(Clone)]

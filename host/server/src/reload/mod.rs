@@ -3,7 +3,6 @@
 //! One thread does it all ([`Driver`]), so reloads never overlap. An order during an attempt is
 //! served by the next. Must not hold: loading of components (see the catalog), or messages to
 //! clients (see the protocol).
-mod announcements;
 mod attempt;
 mod current;
 mod difference;
@@ -14,7 +13,6 @@ mod path_entries;
 mod restart;
 mod watch;
 
-pub use announcements::Announcements;
 pub use attempt::{LOCK_UNWRITABLE, ReloadOutcome, Reloader, Setup};
 pub use current::Current;
 pub use driver::{Driver, Orders};

@@ -8,14 +8,14 @@ use toolcell_mcp::Host as _;
 use toolcell_policy::Manifest;
 
 use super::{ServerOptions, Serving};
-use crate::boards::BoardName;
 use crate::catalog::{Builder, folder_of};
-use crate::control::{Control, ControlSocket, StatusSources, load};
 use crate::dev;
 use crate::error::{StartError, StepExt as _};
-use crate::folders::{FolderChanges, FolderWatch};
 use crate::lock;
+use crate::operators::control::{Control, ControlSocket, StatusSources, load};
 use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, Watcher};
+use crate::replicas::boards::BoardName;
+use crate::resources::folders::{FolderChanges, FolderWatch};
 
 /// State that the background work starts from.
 pub(super) struct InitialState {

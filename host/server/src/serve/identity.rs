@@ -8,8 +8,8 @@ use toolcell_policy::{IconRule, Manifest, SecretSource};
 
 use crate::catalog::folder_of;
 use crate::error::StartError;
+use crate::identity::secrets;
 use crate::reload::Current;
-use crate::secrets;
 
 /// The protocol's server, which serves the current catalog.
 pub(super) fn server(manifest: &Manifest, state_key: Option<StateKey>, current: &Arc<Current>) -> Arc<Server<Current>> {

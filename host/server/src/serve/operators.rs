@@ -5,12 +5,13 @@ use std::sync::Arc;
 use toolcell_policy::{ConsolePolicy, Manifest};
 
 use super::transport::Transport;
-use crate::boards::Boards;
-use crate::console::{BoundConsole, Operators};
 use crate::error::StartError;
-use crate::http::{self, Authenticator};
-use crate::refusals::Refusals;
+use crate::http;
+use crate::identity::Authenticator;
+use crate::observing::refusals::Refusals;
+use crate::operators::console::{BoundConsole, Operators};
 use crate::reload::Current;
+use crate::replicas::boards::Boards;
 
 /// Needed beside the manifest to check tokens.
 pub(super) struct Checks<'a> {

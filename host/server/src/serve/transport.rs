@@ -8,14 +8,15 @@ use toolcell_policy::Manifest;
 use toolcell_shared::{Bus, SharedState};
 
 use super::{ServerOptions, Serving, TransportOptions};
-use crate::boards::Boards;
 use crate::catalog::folder_of;
-use crate::descriptors;
 use crate::error::{StartError, StepExt as _};
-use crate::http::{self, Authenticator, BoundTransport};
+use crate::http::{self, BoundTransport};
+use crate::identity::Authenticator;
 use crate::machine::Machine;
-use crate::refusals::Refusals;
-use crate::replicas::SharedReplicas;
+use crate::machine::descriptors;
+use crate::observing::refusals::Refusals;
+use crate::replicas::boards::Boards;
+use crate::replicas::bus::SharedReplicas;
 
 /// Transport of clients.
 pub(super) enum Transport {

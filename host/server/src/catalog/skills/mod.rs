@@ -19,8 +19,8 @@ use toolcell_sandbox::Digest;
 
 use super::held::{HeldBody, HeldFile, HeldFiles};
 use super::side_files::absolute;
-use crate::blocking_files;
-use crate::folders::uri_of;
+use crate::files::blocking_files;
+use crate::resources::folders::uri_of;
 use frontmatter::Frontmatter;
 use tree::{SKILL_FILE, Tree};
 
@@ -324,7 +324,7 @@ fn read(policy: &SkillsPolicy, folder: &Path) -> Result<Tree, Diagnostic> {
     let own = root.clone();
     let bytes_max = policy.bytes_max();
     let read = blocking_files::run(&root, move |heartbeat| tree::read(&own, bytes_max, heartbeat));
-    let read = read.unwrap_or_else(|error| Err(format!("cannot be read: {}", crate::file::plain(&error))));
+    let read = read.unwrap_or_else(|error| Err(format!("cannot be read: {}", crate::files::file::plain(&error))));
     read.map_err(|problem| wrong(policy, &problem))
 }
 

@@ -13,8 +13,8 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use toolcell_policy::quantity::show_bytes;
 
-use crate::blocking_files::Heartbeat;
-use crate::file::plain;
+use crate::files::blocking_files::Heartbeat;
+use crate::files::file::plain;
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";

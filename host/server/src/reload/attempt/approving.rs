@@ -8,11 +8,11 @@ use toolcell_mcp::{Catalog as _, Host as _};
 use toolcell_policy::Severity;
 
 use super::{DETAILS_BYTES_MAX, Reloader, read_lock, say_slow};
-use crate::blocking_files;
-use crate::boards::{BoardName, Boards};
 use crate::catalog::{Basis, Built, Pin, Tolerance, Withheld, folder_of};
+use crate::files::blocking_files;
 use crate::lock::{self, Approval, Lock, LockPath, PinnedComponent, drift};
 use crate::reload::journal::{Quarantined, ReloadFailure};
+use crate::replicas::boards::{BoardName, Boards};
 
 /// The code of an approval that failed since this process may not write the lock.
 pub const LOCK_UNWRITABLE: &str = "lock::unwritable";

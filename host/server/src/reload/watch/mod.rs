@@ -18,8 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::driver::Orders;
 use super::files::WatchedFiles;
 use super::path_entries;
-use crate::blocking_files;
-use crate::file_stamp::Stamps;
+use crate::files::blocking_files;
+use crate::files::file_stamp::Stamps;
 use native::Inotify;
 pub use network::holds as on_network;
 

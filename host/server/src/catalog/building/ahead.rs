@@ -1,0 +1,98 @@
+//! Problems that can be told before anything is compiled: files, secrets, folders, grants that the
+//! component cannot use. Must not hold: problems of what a component lists.
+//!
+//! They are looked for once in a build, when its first long compilation is about to begin. Each is
+//! one that the whole build would find as well, in the same words.
+use std::path::Path;
+use std::sync::OnceLock;
+
+use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, Server, Severity};
+use toolcell_sandbox::Digest;
+
+use super::super::permissions::{GrantContext, ToolCapabilities};
+use super::super::side_files;
+use super::code::{Code, CodePlaces};
+use super::{Basis, typed};
+use crate::replicas::shared::SharedKept;
+
+/// The problems that a build can tell ahead.
+pub(super) struct Ahead<'a> {
+    folder: &'a Path,
+    code: &'a CodePlaces<'a>,
+    basis: &'a Basis<'a>,
+    server: &'a Server,
+    kept: &'a SharedKept,
+    policies: &'a [ComponentPolicy],
+    found: OnceLock<Found>,
+}
+
+/// The outcome of looking.
+#[derive(Default)]
+struct Found {
+    problems: Vec<Diagnostic>,
+    /// Components whose bytes the lock does not pin.
+    withheld: usize,
+}
+
+impl<'a> Ahead<'a> {
+    pub(super) fn new(
+        manifest: &'a Manifest,
+        (folder, code): (&'a Path, &'a CodePlaces<'a>),
+        kept: &'a SharedKept,
+        basis: &'a Basis<'a>,
+    ) -> Self {
+        let server = manifest.server();
+        let policies = manifest.components();
+        Self { folder, code, basis, server, kept, policies, found: OnceLock::new() }
+    }
+
+    /// True if the build fails whatever compiling gives. The first question is answered by looking.
+    pub(super) fn fails(&self) -> bool {
+        let found = self.found.get_or_init(|| self.look());
+        // A start serves all that the lock pins, or nothing.
+        let drifts = found.withheld > 0 && !self.basis.serves_meanwhile();
+        drifts || found.problems.iter().any(|problem| problem.severity() == Severity::Error)
+    }
+
+    /// The errors that were found, if anybody asked.
+    pub(super) fn into_errors(self) -> Vec<Diagnostic> {
+        let problems = self.found.into_inner().unwrap_or_default().problems;
+        problems.into_iter().filter(|problem| problem.severity() == Severity::Error).collect()
+    }
+
+    fn look(&self) -> Found {
+        let mut found = Found::default();
+        for policy in self.policies {
+            self.look_at(policy, &mut found);
+        }
+        found
+    }
+
+    fn look_at(&self, policy: &ComponentPolicy, found: &mut Found) {
+        let read = match self.basis.approved(policy) {
+            Some(approved) => Code::approved(approved),
+            None => match self.code.read(policy) {
+                Ok(code) => code,
+                Err(problem) => return found.problems.push(problem),
+            },
+        };
+        let digest = Digest::of(&read.bytes).to_string();
+        if self.basis.withholds(policy, &digest) {
+            found.withheld += 1;
+            return;
+        }
+        let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
+        let side_files = side_files::looks(policy, self.folder);
+        if self.basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files).is_some() {
+            return;
+        }
+        found.problems.extend(typed::written(policy, self.folder, None).err());
+        let context = GrantContext { folder: self.folder, server: self.server, kept: self.kept, observing: false };
+        let capabilities = ToolCapabilities::new(policy, &context);
+        // A tool that the component does not have is an error anyway. Without tables of tools all
+        // have the component's grants, under whatever name.
+        let names: Vec<&str> = policy.tools().iter().map(|tool| tool.name()).collect();
+        let names = if names.is_empty() { vec![policy.name()] } else { names };
+        names.into_iter().for_each(|name| drop(capabilities.of_tool(name, &mut found.problems)));
+    }
+}

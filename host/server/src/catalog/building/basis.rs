@@ -1,0 +1,161 @@
+//! Earlier generations that a new one reuses. Must not hold: how anything is made anew.
+//!
+//! A component with unchanged bytes and policy is reused whole. Where only the bytes and the load
+//! limits are unchanged, its compiled code is reused, since compiling is what costs. Each tool
+//! whose queue limits are unchanged keeps its call slots and allowances, so that a reload is no way
+//! around them.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toolcell_policy::{ComponentPolicy, Limits};
+use toolcell_sandbox::HeldComponent;
+
+use super::super::meters::Meters;
+use super::super::queue::Admission;
+use super::super::{CallTarget, Catalog, LoadedComponent, Tolerance};
+use super::code::Code;
+use crate::fetching::trust::Signed;
+use crate::files::file_stamp::Stamps;
+
+/// Input of a build besides the manifest.
+pub struct Basis<'a> {
+    /// The number of the generation that is built.
+    pub generation: u64,
+    /// Earlier catalogs, the serving one first.
+    pub earlier: &'a [Arc<Catalog>],
+    /// Prepare what components may reach (folders, secrets, variables) anew, even if the manifest
+    /// is unchanged.
+    pub fresh: bool,
+    /// Bytes that the lock pins, for each component. Files with another digest are not parsed.
+    pub pinned: Option<BTreeMap<String, Pin>>,
+    /// Withheld bytes that are approved now. They are used instead of the file.
+    pub approved: Option<&'a Withheld>,
+    /// Components that may be broken. They are left out then.
+    pub tolerance: Tolerance,
+}
+
+/// The bytes of a component that a lock pins.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    /// `sha256:…` of the bytes.
+    pub digest: String,
+    /// The source that they had, as the manifest wrote it.
+    pub source: String,
+}
+
+/// A component whose bytes differ from the lock. Nothing has parsed them.
+#[derive(Clone)]
+pub struct Withheld {
+    /// Its name in the manifest.
+    pub name: String,
+    /// `sha256:…` of the bytes.
+    pub digest: String,
+    /// The bytes themselves: what is approved is what was shown, whatever the file holds by then.
+    pub bytes: Arc<[u8]>,
+    /// Those who signed them.
+    pub signed: Signed,
+}
+
+impl<'a> Basis<'a> {
+    /// Basis of the first generation: nothing to reuse.
+    pub fn none() -> Self {
+        Self { generation: 1, earlier: &[], fresh: true, pinned: None, approved: None, tolerance: Tolerance::None }
+    }
+
+    /// Basis of the first generation, restricted to pinned bytes if there are any.
+    pub fn of_pinned(pinned: Option<BTreeMap<String, Pin>>) -> Self {
+        Self { pinned, ..Self::none() }
+    }
+
+    /// This basis, with these components left out where they are broken.
+    #[must_use]
+    pub fn tolerating(self, tolerance: Tolerance) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// True if these bytes must not be parsed.
+    pub(super) fn withholds(&self, policy: &ComponentPolicy, digest: &str) -> bool {
+        let pinned = self.pinned.as_ref().map(|pinned| pinned.get(policy.name()).map(|pin| pin.digest.as_str()));
+        pinned.is_some_and(|pinned| pinned != Some(digest))
+    }
+
+    /// The pinned bytes to start with in place of others: what works is served, and no earlier
+    /// generation has the component.
+    pub(super) fn start_with(&self, policy: &ComponentPolicy) -> Option<&Pin> {
+        if self.tolerance.is_none() || self.serves_meanwhile() {
+            return None;
+        }
+        self.pinned.as_ref()?.get(policy.name())
+    }
+
+    /// Approved bytes of this component.
+    pub(super) fn approved(&self, policy: &ComponentPolicy) -> Option<&'a Withheld> {
+        self.approved.filter(|approved| approved.name == policy.name())
+    }
+
+    /// The serving catalog, and this component in it.
+    pub(super) fn serving(&self, component: &str) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
+        let catalog = self.earlier.first()?;
+        Some((catalog.as_ref(), catalog.component(component)?))
+    }
+
+    /// True if an earlier generation serves during the build.
+    pub(super) fn serves_meanwhile(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
+    /// A component that can be reused whole.
+    pub(super) fn unchanged(
+        &self,
+        policy: &ComponentPolicy,
+        (digest, read): (&str, &Code),
+        policy_digest: &str,
+        side_files: &Stamps,
+    ) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
+        if self.fresh && !policy.grants().is_sealed() {
+            return None;
+        }
+        self.earlier.iter().find_map(|catalog| {
+            let loaded = catalog.component(policy.name())?;
+            let same = loaded.digest == digest
+                && loaded.signed == read.signed
+                && loaded.dev_source == read.dev_source
+                && loaded.policy_digest == policy_digest
+                && loaded.policy.source() == policy.source()
+                && loaded.side_files == *side_files;
+            same.then_some((catalog.as_ref(), loaded))
+        })
+    }
+
+    /// Code compiled from these bytes under these load limits, by a component of any name.
+    pub(super) fn compiled(&self, policy: &ComponentPolicy, digest: &str) -> Option<Arc<HeldComponent>> {
+        let mut loaded = self.earlier.iter().flat_map(|catalog| catalog.components());
+        let same = loaded.find(|loaded| loaded.digest == digest && loaded.policy.load() == policy.load())?;
+        Some(Arc::clone(&same.component))
+    }
+
+    /// Call slots and allowances of a tool, if its limits on them are unchanged.
+    pub(super) fn admission(&self, policy: &ComponentPolicy, tool: &str, limits: &Limits) -> Option<Arc<Admission>> {
+        let target = self.target(policy.name(), tool).filter(|target| target.admission.suits(limits))?;
+        Some(Arc::clone(&target.admission))
+    }
+
+    /// Meters of a tool in the serving catalog.
+    pub(super) fn meters(&self, component: &str, tool: &str) -> Option<&'a Arc<Meters>> {
+        self.target(component, tool).map(|target| &target.meters)
+    }
+
+    /// The component of this name in the serving catalog.
+    pub(super) fn loaded(&self, component: &str) -> Option<&'a Arc<LoadedComponent>> {
+        self.earlier.first().and_then(|catalog| catalog.component(component))
+    }
+
+    fn target(&self, component: &str, tool: &str) -> Option<&'a Arc<CallTarget>> {
+        self.targets().find(|target| target.component.name() == component && target.name == tool)
+    }
+
+    /// Tools of the serving catalog.
+    fn targets(&self) -> impl Iterator<Item = &'a Arc<CallTarget>> {
+        self.earlier.first().into_iter().flat_map(|catalog| &catalog.targets)
+    }
+}

@@ -1,0 +1,379 @@
+//! The catalog while it grows: components and their entries are added one by one. Must not hold:
+//! how a component is read, compiled or listed.
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, Tool};
+use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span};
+use toolcell_sandbox::{Capabilities, Digest, ListedBeside, ShapeName, contract, export};
+
+use super::super::apps::Apps;
+use super::super::definition::{self, End};
+use super::super::instances::InstancesByCaller;
+use super::super::narrowing::Narrowing;
+use super::super::permissions::{GrantContext, ToolCapabilities};
+use super::super::queue::Admission;
+use super::super::skills::{self, Skills};
+use super::super::texts::{TEXTS, TextPrompts};
+use super::super::{CallTarget, Catalog, LoadedComponent, Parts, guest_resources, meters, program, resources};
+use super::problems::{
+    PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_applied, not_pooled,
+    schemas_too_slow,
+};
+use super::{Basis, ListedComponent, typed};
+use crate::fetching::wishes;
+
+/// A component whose tools are being added.
+struct ComponentDraft<'a> {
+    loaded: Arc<LoadedComponent>,
+    capabilities: ToolCapabilities<'a>,
+    /// The instances that calls share, one set for each set of grants: an instance may hold data
+    /// that other tools must not see.
+    shared: Vec<(Arc<Capabilities>, Arc<InstancesByCaller>)>,
+}
+
+impl ComponentDraft<'_> {
+    /// The instances that a tool's callers keep; `None` where each call has one of its own.
+    fn instances(
+        &mut self,
+        policy: &ComponentPolicy,
+        capabilities: &Arc<Capabilities>,
+    ) -> Option<Arc<InstancesByCaller>> {
+        if let Some((_, shared)) =
+            self.shared.iter().find(|(other, _)| other.grants().reaches_like(capabilities.grants()))
+        {
+            return Some(Arc::clone(shared));
+        }
+        let shared = InstancesByCaller::of(policy)?;
+        self.shared.push((Arc::clone(capabilities), Arc::clone(&shared)));
+        Some(shared)
+    }
+}
+
+/// An entry that is added: its definition, its path in the component, and its rules.
+struct NewEntry {
+    entry: Tool,
+    name: String,
+    program: Option<Arc<Program>>,
+    approval: Option<Approval>,
+}
+
+/// The catalog while it grows.
+pub(super) struct CatalogDraft<'a> {
+    pub(super) parts: Parts,
+    /// Of each tool: its name for clients, the component's name, and the position of that in the
+    /// manifest.
+    pub(super) origins: Vec<(String, String, Span)>,
+    pub(super) basis: &'a Basis<'a>,
+    /// Rules for callers.
+    pub(super) callers: Arc<Callers>,
+    /// The prompts of the manifest itself.
+    pub(super) texts: TextPrompts,
+    pub(super) skills: Arc<Skills>,
+    pub(super) apps: Arc<Apps>,
+}
+
+impl CatalogDraft<'_> {
+    /// Adds a component of an earlier catalog, and repeats its warnings.
+    pub(super) fn take_over(
+        &mut self,
+        policy: &ComponentPolicy,
+        catalog: &Catalog,
+        loaded: &Arc<LoadedComponent>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
+        let names: Vec<&str> = own.map(|offer| offer.own_name()).collect();
+        problems.extend(policy.check_exports(&names));
+        problems.extend(policy.check_imports(loaded.inspection().imports()));
+        problems.extend(typed::check(policy, &loaded.component));
+        problems.extend(wishes::check(policy, loaded.component.wishes()));
+        if !loaded.component.is_pooled() {
+            problems.push(not_pooled(policy));
+        }
+        let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
+        problems.extend(not_applied(policy, own.map(|offer| &**offer.tool())));
+        for exposed in catalog.tools_of(loaded) {
+            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
+        }
+        self.parts.take_over(catalog, loaded, Some(&self.callers));
+    }
+
+    /// Names the prompts of the manifest among those of components.
+    pub(super) fn add_texts(&mut self, manifest: &Manifest) {
+        for (text, rule) in self.texts.all.iter().zip(manifest.prompts()) {
+            self.origins.push((text.entry.definition().name.clone(), TEXTS.to_owned(), rule.span()));
+        }
+    }
+
+    /// Keeps a component as it serves now, if it does.
+    pub(super) fn hold(&mut self, policy: &ComponentPolicy) {
+        let Some((catalog, loaded)) = self.basis.serving(policy.name()) else { return };
+        for exposed in catalog.tools_of(loaded) {
+            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
+        }
+        self.parts.take_over(catalog, loaded, None);
+    }
+
+    pub(super) fn add(
+        &mut self,
+        policy: &ComponentPolicy,
+        context: &GrantContext<'_>,
+        listed: ListedComponent,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let before = problems.len();
+        let ListedComponent { component, policy_digest, signed, side_files, dev_source, tools, beside, schemas } =
+            listed;
+        let ListedBeside { prompts, resources } = beside;
+        problems.extend(typed::check(policy, &component));
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        problems.extend(policy.check_exports(&names));
+        problems.extend(program::check(policy, &component));
+        problems.extend(resources::check(policy, &tools));
+        let what = if prompts.is_empty() && resources.is_empty() { "tools" } else { "tools, prompts and resources" };
+        let count = tools.len() + prompts.len() + resources.len();
+        let Ok(()) = check_count(policy, count, what).map_err(|problem| problems.push(problem)) else {
+            return;
+        };
+        let resources = guest_resources::of_component(resources, policy.load()).unwrap_or_else(|found| {
+            let found = found.iter().take(PROBLEMS_PER_COMPONENT_MAX);
+            problems.extend(found.map(|(uri, problem)| broken_resource(policy, uri, problem)));
+            Vec::new()
+        });
+        let loaded = Arc::new(LoadedComponent {
+            policy: policy.clone(),
+            digest: component.digest().to_string(),
+            policy_digest,
+            signed,
+            resources,
+            side_files,
+            dev_source,
+            component,
+            denied: meters::continued(self.basis.loaded(policy.name()).map(|loaded| &loaded.denied)),
+        });
+        if !loaded.component.is_pooled() {
+            problems.push(not_pooled(policy));
+        }
+        problems.extend(policy.check_imports(loaded.inspection().imports()));
+        let mut draft = ComponentDraft {
+            loaded: Arc::clone(&loaded),
+            capabilities: ToolCapabilities::new(policy, context),
+            shared: Vec::new(),
+        };
+        let mut schemas = schemas;
+        for (place, tool) in tools.into_iter().enumerate() {
+            let many = problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX;
+            let found = match definition::found(&mut schemas, place) {
+                Err(End::TooLate) => {
+                    problems.push(schemas_too_slow(policy));
+                    break;
+                }
+                Ok(found) if !many => found,
+                Ok(_) | Err(End::Problems) => {
+                    let message = format!("component \"{}\" has more problems; these come first", policy.name());
+                    problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
+                    break;
+                }
+            };
+            self.add_tool(policy, &mut draft, (tool, found), problems);
+        }
+        for prompt in prompts {
+            if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
+                break;
+            }
+            self.add_prompt(policy, &mut draft, prompt, problems);
+        }
+        if loaded.component.inspection().completes() {
+            let entry = definition::completion(policy.name(), policy.load());
+            self.add_unlisted(policy, &mut draft, (export::COMPLETION, entry), problems);
+        }
+        if loaded.component.inspection().has_resources() {
+            let entry = definition::reading(policy.name(), policy.load());
+            self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
+        }
+        problems.extend(wishes::check(policy, loaded.component.wishes()));
+        let entries = self.parts.targets.iter().zip(&self.parts.tools);
+        let own = entries.filter(|(target, _)| Arc::ptr_eq(&target.component, &loaded));
+        problems.extend(not_applied(policy, own.map(|(_, entry)| &**entry)));
+        self.parts.components.push(loaded);
+    }
+
+    fn add_tool(
+        &mut self,
+        policy: &ComponentPolicy,
+        draft: &mut ComponentDraft<'_>,
+        (mut tool, found): (contract::Tool, Vec<DefinitionProblem>),
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let name = tool.name.clone();
+        if let Some(said) = policy.tool(&name) {
+            definition::overrule(&mut tool, said);
+        }
+        let program = program::of_tool(policy, &name, &draft.loaded.component);
+        let exposed = match policy.exposed_name(&name) {
+            Ok(exposed) => exposed,
+            Err(error) => return problems.push(misnamed(policy, &name, &error)),
+        };
+        match definition::compile(exposed.clone(), tool, policy.load(), found) {
+            Ok(tool) => {
+                // The guest refuses arguments that do not convert, with their path; the schema
+                // accepts exactly those that do.
+                let is_function = draft.loaded.component.shape() == ShapeName::Typed && program.is_none();
+                let tool = if is_function { tool.checking_its_own_arguments() } else { tool };
+                let tool = tool.in_tasks(definition::task_plan(policy.tool_task(&name)));
+                let hints = &tool.definition().hints;
+                let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
+                let approval = Some(policy.tool_approval(&name)).filter(asks);
+                self.add_entry(policy, draft, NewEntry { entry: tool, name, program, approval }, problems);
+            }
+            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),
+        }
+    }
+
+    fn add_prompt(
+        &mut self,
+        policy: &ComponentPolicy,
+        draft: &mut ComponentDraft<'_>,
+        prompt: contract::Prompt,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let path = export::prompt(&prompt.name);
+        let exposed = match policy.exposed_name(&prompt.name) {
+            Ok(exposed) => exposed,
+            Err(error) => return problems.push(misnamed(policy, &path, &error)),
+        };
+        match definition::prompt(exposed, prompt, policy.load()) {
+            Ok(entry) => {
+                let approval = Some(policy.tool_approval(&path));
+                let approval = approval.filter(|approval| approval.policy().asks(None, None));
+                self.add_entry(policy, draft, NewEntry { entry, name: path, program: None, approval }, problems);
+            }
+            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &path, problem))),
+        }
+    }
+
+    /// Adds an entry that no client lists. Values are looked for at each keystroke, so nobody
+    /// confirms that.
+    fn add_unlisted(
+        &mut self,
+        policy: &ComponentPolicy,
+        draft: &mut ComponentDraft<'_>,
+        (path, entry): (&str, Result<Tool, Vec<DefinitionProblem>>),
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        match entry {
+            Ok(entry) => {
+                let approval = Some(policy.tool_approval(path)).filter(|_| path != export::COMPLETION);
+                let approval = approval.filter(|approval| approval.policy().asks(None, None));
+                let name = path.to_owned();
+                self.add_entry(policy, draft, NewEntry { entry, name, program: None, approval }, problems);
+            }
+            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, path, problem))),
+        }
+    }
+
+    /// Adds an entry with all that its calls need.
+    fn add_entry(
+        &mut self,
+        policy: &ComponentPolicy,
+        draft: &mut ComponentDraft<'_>,
+        new: NewEntry,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let NewEntry { entry, name, program, approval } = new;
+        let limits = *policy.tool_limits(&name);
+        let meters = meters::continued(self.basis.meters(policy.name(), &name));
+        let admission = self.basis.admission(policy, &name, &limits);
+        let admission =
+            admission.unwrap_or_else(|| Arc::new(Admission::new(&limits, policy.name(), &name).counting(&meters)));
+        let component = Arc::clone(&draft.loaded);
+        let capabilities = draft.capabilities.of_tool(&name, problems);
+        let instances = draft.instances(policy, &capabilities);
+        let approved_as = approval.map(|rule| approved_as(&capabilities, rule)).unwrap_or_default();
+        self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
+        self.parts.tools.push(Arc::new(entry));
+        let narrowed = (!capabilities.grants().is_sealed()).then(Narrowing::new);
+        let target = CallTarget {
+            component,
+            name,
+            program,
+            limits,
+            capabilities,
+            admission,
+            instances,
+            approval,
+            approved_as,
+            narrowed,
+            meters,
+        };
+        self.parts.targets.push(Arc::new(target));
+        self.parts.rules.push(Arc::clone(&self.callers));
+    }
+
+    /// Rules for callers that match no tool. If tools are missing for another reason, this cannot
+    /// be known.
+    pub(super) fn check_callers(&self, complete: bool) -> Vec<Diagnostic> {
+        if !complete {
+            return Vec::new();
+        }
+        let named = self.parts.targets.iter().zip(&self.parts.tools);
+        let named = named.filter(|(_, entry)| entry.is_tool() || entry.prompt().is_some());
+        let mut names: Vec<_> = named.map(|(target, entry)| target.called(entry)).collect();
+        names.extend(self.texts.all.iter().map(|text| text.called()));
+        names.extend(self.skills.entries().iter().map(|entry| skills::called(entry)));
+        self.callers.check_tools(&names)
+    }
+
+    /// Takes a component away, with its tools.
+    pub(super) fn take_away(&mut self, component: &str) {
+        self.origins.retain(|(_, of, _)| of != component);
+        self.parts.take_away(component);
+    }
+
+    /// Tools with names of the host's own, where it has them, each with its component.
+    pub(super) fn check_own_names(&self, manifest: &Manifest) -> Vec<(String, Diagnostic)> {
+        let mut problems = Vec::new();
+        if manifest.server().discovery() != Discovery::Search {
+            return problems;
+        }
+        let taken = self.origins.iter().filter(|(exposed, ..)| [FIND_TOOLS, CALL_TOOL].contains(&exposed.as_str()));
+        for (exposed, component, span) in taken {
+            let message = format!(
+                "component \"{component}\" has a tool \"{exposed}\", and with discovery = \"search\" the host has one"
+            );
+            let problem = Diagnostic::error("tools::collision", message).at(span.clone());
+            problems.push((component.clone(), problem.hint("give the component a `prefix`")));
+        }
+        problems
+    }
+
+    /// Names that several tools would have, each with the later component.
+    pub(super) fn check_collisions(&self) -> Vec<(String, Diagnostic)> {
+        let mut problems = Vec::new();
+        let mut first: HashMap<&str, &str> = HashMap::new();
+        for (exposed, component, span) in &self.origins {
+            let Some(earlier) = first.insert(exposed, component) else { continue };
+            let (message, hint) = if earlier == component {
+                (
+                    format!("component \"{component}\" lists the tool \"{exposed}\" twice"),
+                    "a component names each of its tools once",
+                )
+            } else {
+                let message = format!("components \"{earlier}\" and \"{component}\" both have a tool \"{exposed}\"");
+                (message, "give one of them a `prefix`")
+            };
+            let problem = Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint);
+            problems.push((component.clone(), problem));
+        }
+        problems
+    }
+}
+
+/// The digest of all that a person confirms besides a call. Other code behind the tool ends no
+/// question: the lock decides which code runs.
+fn approved_as(capabilities: &Capabilities, rule: Approval) -> String {
+    let confirmed = json!([capabilities.grants().canonical(), rule.policy().name(), rule.remember()]);
+    Digest::of(confirmed.to_string().as_bytes()).to_string()
+}

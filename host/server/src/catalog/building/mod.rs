@@ -1,0 +1,572 @@
+//! Building a catalog: reads each component file once, compiles it and lists its tools. Collects
+//! every problem of every component with its place in the manifest.
+mod ahead;
+mod basis;
+mod code;
+mod compiler;
+mod draft;
+mod problems;
+mod typed;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use toolcell_audit::Sink;
+use toolcell_mcp::{ToolList, sanitize};
+use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
+use toolcell_sandbox::{
+    COMPONENT_BYTES_MAX, CallReport, Digest, HeldComponent, ListedBeside, Listing, SchemaLimits, ShapeName,
+    WrittenDescriptions, check_definitions, contract,
+};
+use toolcell_schema::SchemaFindings;
+use toolcell_shared::{Embedded, SharedState};
+
+use super::apps::Apps;
+use super::caller_queue::CallerQueues;
+use super::consents::Consents;
+use super::host_files::HostFiles;
+use super::permissions::GrantContext;
+use super::resources::DeclaredResources;
+use super::searching::Searching;
+use super::skills::Skills;
+use super::texts::TextPrompts;
+use super::visibility::Visibility;
+use super::{
+    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, SandboxSetup, Tally,
+    WalledComponents, program, service_paths, side_files,
+};
+use crate::dev::DevFolder;
+use crate::fetching::trust::Signed;
+use crate::files::file_stamp::Stamps;
+use crate::machine::Machine;
+use crate::replicas::shared::SharedKept;
+use crate::replicas::updates::NewsDesk;
+use crate::resources::folders::{FileReads, FolderPlaces};
+use crate::resources::kept_entries::EntryReads;
+use ahead::Ahead;
+pub use basis::{Basis, Pin, Withheld};
+use code::{Code, CodePlaces};
+pub use compiler::Compiling;
+use compiler::{Compilation, Compiler, OpenLister};
+use draft::CatalogDraft;
+pub(crate) use problems::NOT_LOADED;
+use problems::{not_compiled, once, refused};
+
+// No manifest lets a file in that the sandbox would refuse under another name.
+const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
+
+/// Builds catalogs; one for the life of the process.
+pub struct Builder {
+    compiler: Compiler,
+    runtime: Handle,
+    sink: Arc<Sink>,
+    calls: Arc<AtomicU64>,
+    tally: Arc<Tally>,
+    consents: Arc<Consents>,
+    state: Arc<dyn SharedState>,
+    kept: SharedKept,
+    caller_queues: Arc<CallerQueues>,
+    host_files: HostFiles,
+    reads: Arc<HostReads>,
+    news: Arc<NewsDesk>,
+    observing: bool,
+    sandboxes: Option<SandboxSetup>,
+    dev: Option<DevFolder>,
+}
+
+/// Result of a build.
+pub struct Built {
+    /// The catalog, if there was no error.
+    pub catalog: Option<Catalog>,
+    /// All errors and warnings.
+    pub problems: Vec<Diagnostic>,
+    /// Components that were not parsed because they differ from the lock. The catalog has them as
+    /// they serve now, if they do, or as they are pinned.
+    pub withheld: Vec<Withheld>,
+}
+
+/// One component of a build.
+enum BuiltComponent<'a> {
+    /// Reused from this earlier catalog, with bytes and policy.
+    Unchanged(&'a Catalog, &'a Arc<LoadedComponent>),
+    /// To be built anew.
+    Changed(ListedComponent),
+    /// Not parsed.
+    Withheld(Withheld),
+    /// Not parsed either: the bytes that the lock pins are served in its place.
+    Pinned(ListedComponent, Withheld),
+    /// Not compiled, as the build fails whatever comes of it.
+    LeftOut,
+}
+
+/// Progress of a build.
+#[derive(Clone, Copy, Debug)]
+pub enum LoadStep<'a> {
+    /// So many components are loaded.
+    Loaded(usize),
+    /// One of them takes long to compile.
+    Compiling(Compiling<'a>),
+}
+
+/// Called at each step of a build.
+pub type Steps<'a> = dyn Fn(LoadStep<'_>) + Sync + 'a;
+
+/// Components that a build does without.
+#[derive(Default)]
+struct BrokenComponents {
+    left_out: Vec<LeftOutComponent>,
+    /// Their problems.
+    problems: Vec<Diagnostic>,
+}
+
+impl BrokenComponents {
+    /// Puts the problems of a component to those of the build. Where the build may do without it,
+    /// an error takes the component out of the draft instead.
+    fn sort(
+        &mut self,
+        draft: &mut CatalogDraft<'_>,
+        component: &str,
+        found: Vec<Diagnostic>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let left_out = LeftOutComponent::of(component, &found).filter(|_| draft.basis.tolerance.takes(component));
+        let Some(left_out) = left_out else { return problems.extend(found) };
+        draft.take_away(component);
+        self.problems.extend(found);
+        if self.left_out.iter().all(|known| known.name != component) {
+            self.left_out.push(left_out);
+        }
+    }
+}
+
+/// A loaded component with its tools as it lists them.
+struct ListedComponent {
+    component: Arc<HeldComponent>,
+    policy_digest: String,
+    /// Those who signed it, where the manifest asks for them.
+    signed: Signed,
+    side_files: Stamps,
+    /// The project's files that it reads, where `toolcell dev` built it.
+    dev_source: Option<Arc<str>>,
+    tools: Vec<contract::Tool>,
+    beside: ListedBeside,
+    /// The findings about the schemas of its tools.
+    schemas: SchemaFindings,
+}
+
+/// Input of loading components.
+struct Loading<'a, 'b> {
+    folder: &'a Path,
+    code: &'a CodePlaces<'a>,
+    basis: &'a Basis<'b>,
+    /// `None`: components are compiled whatever else is wrong.
+    ahead: Option<&'a Ahead<'a>>,
+    steps: &'a Steps<'a>,
+}
+
+impl Builder {
+    /// A builder on this machine.
+    pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
+        let compiler = Compiler::new(Arc::clone(&machine.loader));
+        let runtime = machine.runtime.handle().clone();
+        let calls = Arc::default();
+        let tally = Arc::default();
+        let consents = Arc::default();
+        let state = Arc::new(Embedded::default());
+        let kept = SharedKept::new(None, Path::new("."));
+        let caller_queues = Arc::default();
+        let host_files = HostFiles::default();
+        let reads = HostReads { files: FileReads::new(runtime.clone()), entries: EntryReads::new(runtime.clone()) };
+        let reads = Arc::new(reads);
+        let news = Arc::default();
+        Self {
+            compiler,
+            runtime,
+            sink,
+            calls,
+            tally,
+            consents,
+            state,
+            kept,
+            caller_queues,
+            host_files,
+            reads,
+            news,
+            observing: false,
+            sandboxes: machine.sandboxes.clone(),
+            dev: None,
+        }
+    }
+
+    /// Observes attempts of guests, where `observing`.
+    pub fn observing(self, observing: bool) -> Self {
+        Self { observing, ..self }
+    }
+
+    /// Has components of this folder served in place of those that the manifest names.
+    pub fn with_dev(self, dev: Option<DevFolder>) -> Self {
+        Self { dev, ..self }
+    }
+
+    /// Has all generations share state with all who use this.
+    pub fn sharing(self, state: Arc<dyn SharedState>) -> Self {
+        Self { state, ..self }
+    }
+
+    /// Has the state of tools kept there.
+    pub fn keeping_state(self, kept: SharedKept) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// Keeps these files of the process out of all mounts.
+    pub fn keeping_out(mut self, host_files: HostFiles) -> Self {
+        self.host_files = host_files;
+        self
+    }
+
+    /// Builds a generation from a checked manifest, reusing what the basis has. Relative paths
+    /// start from `folder`.
+    pub fn build(&self, manifest: &Manifest, folder: &Path, basis: &Basis<'_>, steps: &Steps<'_>) -> Built {
+        // State files opened for verification close on the runtime, since another host may wait for
+        // them.
+        let _io = self.runtime.enter();
+        let code = CodePlaces::new(manifest, folder).with_dev(self.dev.as_ref());
+        let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis);
+        // What is found ahead is of the whole: it would keep others from being compiled.
+        let looks_ahead = basis.tolerance.is_none();
+        let loading = Loading { folder, code: &code, basis, ahead: looks_ahead.then_some(&ahead), steps };
+        let built = self.load_all(manifest.components(), &loading);
+        let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
+        let mut problems = ahead.into_errors();
+        let mut withheld = Vec::new();
+        let callers = Arc::new(manifest.callers().clone());
+        let serving = basis.earlier.first().map(|catalog| &catalog.texts);
+        let texts = TextPrompts::build(manifest, folder, serving, &mut problems);
+        let skills = Arc::new(Skills::build(manifest, folder, &mut problems));
+        let apps = Arc::new(Apps::build(manifest, folder, &mut problems));
+        let parts = Parts::default();
+        let origins = Vec::new();
+        let mut draft = CatalogDraft { parts, origins, basis, callers, texts, skills, apps };
+        let server = manifest.server();
+        let observing = self.observing;
+        let context = GrantContext { folder, server, kept: &self.kept, observing };
+        let mut broken = BrokenComponents::default();
+        for (policy, component) in manifest.components().iter().zip(built) {
+            let mut own = Vec::new();
+            match component {
+                Ok(BuiltComponent::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut own),
+                Ok(BuiltComponent::Changed(listed)) => draft.add(policy, &context, listed, &mut own),
+                Ok(BuiltComponent::Withheld(held)) => {
+                    draft.hold(policy);
+                    withheld.push(held);
+                }
+                Ok(BuiltComponent::Pinned(listed, held)) => {
+                    draft.add(policy, &context, listed, &mut own);
+                    withheld.push(held);
+                }
+                Ok(BuiltComponent::LeftOut) => own.push(not_compiled(policy)),
+                Err(problem) => own.push(problem),
+            }
+            broken.sort(&mut draft, policy.name(), own, &mut problems);
+        }
+        draft.add_texts(manifest);
+        let found = [
+            draft.check_collisions(),
+            draft.check_own_names(manifest),
+            self.host_files.check(manifest, folder, &draft.parts.targets),
+            service_paths::check(manifest, folder),
+        ];
+        for (component, problem) in found.into_iter().flatten() {
+            broken.sort(&mut draft, &component, vec![problem], &mut problems);
+        }
+        // If no component is left, the start fails.
+        if draft.parts.components.is_empty() && withheld.is_empty() {
+            problems.append(&mut broken.problems);
+        }
+        let all_work = withheld.is_empty() && broken.left_out.is_empty();
+        let complete = all_work && problems.iter().all(|problem| problem.severity() != Severity::Error);
+        problems.extend(draft.check_callers(complete));
+        if complete {
+            let policies: Vec<&ComponentPolicy> = manifest.components().iter().collect();
+            let guests = draft.parts.components.iter().flat_map(|component| &component.resources);
+            let guests: Vec<_> = guests.map(|guest| &guest.address).collect();
+            problems.extend(draft.apps.check(&draft.parts.tools, &policies, &guests));
+        }
+        let fails = left_out || problems.iter().any(|problem| problem.severity() == Severity::Error);
+        let BrokenComponents { left_out, problems: mut set_aside } = broken;
+        problems.append(&mut set_aside);
+        if fails {
+            return Built { catalog: None, problems: once(problems), withheld };
+        }
+        let catalog = self.catalog(draft, manifest, folder).map_err(|collisions| {
+            problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
+        });
+        let catalog = catalog.ok().map(|catalog| Catalog { left_out: left_out.into(), ..catalog });
+        Built { catalog, problems, withheld }
+    }
+
+    /// Starts sandbox processes of a catalog, so that its first calls find them. A group that goes
+    /// on has its own already.
+    ///
+    /// # Errors
+    /// One sentence, where a process does not start.
+    pub fn raise_walls(&self, catalog: &Catalog) -> Result<(), String> {
+        self.runtime.block_on(catalog.walled.start()).map(drop)
+    }
+
+    /// No component is held back any more for what its calls did.
+    pub fn forget_ends(&self) {
+        self.sandboxes.iter().for_each(SandboxSetup::forget_ends);
+    }
+
+    /// The generation of a draft. State that belongs to all generations is passed on.
+    fn catalog(&self, draft: CatalogDraft<'_>, manifest: &Manifest, folder: &Path) -> Result<Catalog, CatalogError> {
+        let CatalogDraft { mut parts, basis, callers, texts, skills, apps, .. } = draft;
+        for entry in texts.all.iter().map(|text| &text.entry).chain(skills.entries()) {
+            parts.tools.push(Arc::clone(entry));
+            parts.rules.push(Arc::clone(&callers));
+        }
+        let before = basis.earlier.first();
+        let earlier = before.map(|catalog| &catalog.walled);
+        let walled = WalledComponents::new(self.sandboxes.as_ref(), manifest, &parts, earlier, self.observing);
+        let Parts { tools, targets, rules, components } = parts;
+        let searching = Searching::of(manifest);
+        let tools = ToolList::new(basis.generation, tools)?;
+        let places = FolderPlaces { base: folder.to_owned(), state: manifest.server().state().into() };
+        let tools = Searching::apply(searching.as_ref(), tools, &targets)?;
+        Ok(Catalog {
+            resources: Arc::new(DeclaredResources::of(&targets, &tools, &places).holding(&skills, &apps, &tools)),
+            reads: Arc::clone(&self.reads),
+            news: Arc::clone(&self.news),
+            tools,
+            targets,
+            texts,
+            skills,
+            apps,
+            components,
+            sink: Arc::clone(&self.sink),
+            calls: Arc::clone(&self.calls),
+            tally: Arc::clone(&self.tally),
+            observation: before.and_then(|catalog| catalog.observation.clone()),
+            traces: before.and_then(|catalog| catalog.traces.clone()),
+            alerts: before.and_then(|catalog| catalog.alerts.clone()),
+            activity: before.and_then(|catalog| catalog.activity.clone()),
+            consents: Arc::clone(&self.consents),
+            state: Arc::clone(&self.state),
+            visibility: Visibility::new(callers, rules),
+            searching,
+            caller_queues: Arc::clone(&self.caller_queues),
+            walled,
+            console: ConsoleRights::of(manifest),
+            tells_usage: manifest.server().usage(),
+            left_out: Arc::default(),
+        })
+    }
+
+    /// The tools that the components list: the component's name, the tool's own name, and its name
+    /// for clients. A component that cannot be loaded gives a problem instead.
+    pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
+        let mut names = Vec::new();
+        let mut problems = Vec::new();
+        let basis = Basis::none();
+        let code = CodePlaces::new(manifest, folder);
+        let loading = Loading { folder, code: &code, basis: &basis, ahead: None, steps: &|_| {} };
+        let listed = self.load_all(manifest.components(), &loading);
+        for (policy, listed) in manifest.components().iter().zip(listed) {
+            match listed {
+                // The basis is empty, so nothing is reused and nothing is pinned.
+                Ok(
+                    BuiltComponent::Unchanged(..)
+                    | BuiltComponent::Withheld(_)
+                    | BuiltComponent::Pinned(..)
+                    | BuiltComponent::LeftOut,
+                ) => {}
+                Ok(BuiltComponent::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
+                    let exposed = policy.exposed_name(&tool.name).ok()?;
+                    Some([policy.name().to_owned(), tool.name, exposed])
+                })),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (names, problems)
+    }
+
+    /// Loads the components on as many threads as there are cores; results are in the manifest's
+    /// order.
+    fn load_all<'b>(
+        &self,
+        policies: &[ComponentPolicy],
+        loading: &Loading<'_, 'b>,
+    ) -> Vec<Result<BuiltComponent<'b>, Diagnostic>> {
+        let next = AtomicUsize::new(0);
+        let done = AtomicUsize::new(0);
+        let load_next = || {
+            let mut loaded = Vec::new();
+            while let Some((index, policy)) = take(&next, policies) {
+                loaded.push((index, self.load(policy, loading)));
+                (loading.steps)(LoadStep::Loaded(done.fetch_add(1, Ordering::AcqRel) + 1));
+            }
+            loaded
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(policies.len());
+        let mut loaded: Vec<_> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(load_next)).collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        loaded.sort_by_key(|(index, _)| *index);
+        loaded.into_iter().map(|(_, loaded)| loaded).collect()
+    }
+
+    /// True if the build fails whatever a component turns out to be.
+    fn fails_anyway(&self, loading: &Loading<'_, '_>) -> bool {
+        // As in `build`: what is opened to look at it may close on the runtime.
+        let _io = self.runtime.enter();
+        loading.ahead.is_some_and(Ahead::fails)
+    }
+
+    fn load<'b>(&self, policy: &ComponentPolicy, loading: &Loading<'_, 'b>) -> Result<BuiltComponent<'b>, Diagnostic> {
+        let Loading { folder, code, basis, .. } = *loading;
+        // Taken before they are read, so that no change is missed in between.
+        let side_files = side_files::looks(policy, folder);
+        let read = match basis.approved(policy) {
+            Some(approved) => Code::approved(approved),
+            None => code.read(policy)?,
+        };
+        let digest = Digest::of(&read.bytes).to_string();
+        // Checked before anything is parsed: bytes that nobody approved reach no parser.
+        if !basis.withholds(policy, &digest) {
+            return self.load_code(policy, loading, read, side_files);
+        }
+        let held = Withheld { name: policy.name().to_owned(), digest, bytes: read.bytes, signed: read.signed };
+        let pinned = basis.start_with(policy).and_then(|pin| code.pinned(policy, pin));
+        Ok(match pinned.map(|pinned| self.load_code(policy, loading, pinned, side_files)) {
+            Some(Ok(BuiltComponent::Changed(listed))) => BuiltComponent::Pinned(listed, held),
+            _ => BuiltComponent::Withheld(held),
+        })
+    }
+
+    /// A component of bytes that may be parsed.
+    fn load_code<'b>(
+        &self,
+        policy: &ComponentPolicy,
+        loading: &Loading<'_, 'b>,
+        read: Code,
+        side_files: Stamps,
+    ) -> Result<BuiltComponent<'b>, Diagnostic> {
+        let Loading { folder, code, basis, .. } = *loading;
+        let source_digest = Digest::of(&read.bytes);
+        let digest = source_digest.to_string();
+        let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
+        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files) {
+            return Ok(BuiltComponent::Unchanged(catalog, loaded));
+        }
+        let Code { bytes, signed, dev_source } = read;
+        let began = Instant::now();
+        let (component, lister) = match basis.compiled(policy, &digest) {
+            Some(component) => (component, None),
+            None if self.compiler.takes_long(&bytes, source_digest) && self.fails_anyway(loading) => {
+                return Ok(BuiltComponent::LeftOut);
+            }
+            None => {
+                let source = code.shown(policy);
+                let compilation = Compilation {
+                    digest: source_digest,
+                    component: policy.name(),
+                    source: &source,
+                    time: policy.load().compile_time(),
+                    memory_bytes: (policy.load().compile_memory_bytes(), policy.limits().memory_bytes()),
+                    serves_meanwhile: basis.serves_meanwhile(),
+                    tell: &|compiling| (loading.steps)(LoadStep::Compiling(compiling)),
+                };
+                let compiled = self.compiler.compile(&bytes, &compilation);
+                let (component, lister) = compiled.map_err(|error| refused(policy, &error))?;
+                (Arc::new(component), lister)
+            }
+        };
+        let time = policy.load().compile_time().saturating_sub(began.elapsed());
+        // Checked before they are described, since that takes longer the more there are.
+        typed::check_functions(policy, &component)?;
+        // The manifest's own, before those that the component lists: a look at these may end early.
+        let mut tools = program::tools(policy, &component);
+        let mut schemas = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
+        if component.shape() == ShapeName::Program {
+            return Ok(BuiltComponent::Changed(ListedComponent {
+                component,
+                policy_digest,
+                signed,
+                side_files,
+                dev_source,
+                tools,
+                beside: ListedBeside::default(),
+                schemas,
+            }));
+        }
+        let described = typed::written(policy, folder, dev_source.as_deref())?;
+        let (report, beside, found) = self.list(policy, &described, (&component, lister), (&bytes, time))?;
+        schemas.tools.extend(found.tools);
+        schemas.too_late |= found.too_late;
+        for line in report.captured.text.lines() {
+            tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
+        }
+        match report.outcome {
+            Ok(listed) => {
+                tools.extend(listed);
+                Ok(BuiltComponent::Changed(ListedComponent {
+                    component,
+                    policy_digest,
+                    signed,
+                    side_files,
+                    dev_source,
+                    tools,
+                    beside,
+                    schemas,
+                }))
+            }
+            Err(failure) => {
+                let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
+                Err(Diagnostic::error("components::list", message).at(policy.source_span()))
+            }
+        }
+    }
+}
+
+/// The tools that a component lists, its other entries, and what was found in the tools' schemas.
+type Listed = (CallReport<Vec<contract::Tool>>, ListedBeside, SchemaFindings);
+
+impl Builder {
+    /// Has a component list its tools.
+    fn list(
+        &self,
+        policy: &ComponentPolicy,
+        written: &WrittenDescriptions,
+        (component, lister): (&HeldComponent, Option<OpenLister>),
+        (bytes, time): (&[u8], Duration),
+    ) -> Result<Listed, Diagnostic> {
+        let schemas = SchemaLimits::of(policy.load(), time);
+        let limits = (policy.limits(), policy.load().compile_memory_bytes());
+        match self.compiler.list((component, lister), bytes, limits, (written, schemas)) {
+            Ok(Listing::Report(report, beside, found)) => Ok((*report, beside, found)),
+            Ok(Listing::NotWit(problem)) => Err(typed::no_wit(policy, &sanitize::line(&problem))),
+            Err(error) => Err(refused(policy, &error)),
+        }
+    }
+}
+
+/// The next component that no thread has taken.
+fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
+    let index = next.fetch_add(1, Ordering::AcqRel);
+    policies.get(index).map(|policy| (index, policy))
+}
+
+/// Folder that a manifest's relative paths start from.
+pub fn folder_of(manifest: &Path) -> PathBuf {
+    // A bare file name has an empty parent, which system calls do not take for a folder.
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_path_buf()
+}

@@ -1,0 +1,141 @@
+//! Downloads one file that a person named, within a size and a time. Must not hold: the use of its
+//! bytes, which nobody has checked yet.
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ::http::header::LOCATION;
+use ::http::{Request, Response};
+use hyper::body::Bytes;
+use url::{Host, Url};
+
+use crate::fetching::http_client::{Bounds, HostHttpClient};
+
+/// Time to connect: a slow network's name server answers within five seconds.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Time of the whole download with its redirects: the largest component over four megabits a
+/// second.
+const WHOLE_WITHIN: Duration = Duration::from_secs(300);
+
+/// Advice for an address that is not asked.
+const FORM: &str = "name an address that begins with https://";
+
+/// Advice where no file comes.
+const YOURSELF: &str = "download it yourself, and name the file";
+
+/// Most redirects that are followed: a forge sends to its store, and that to a mirror.
+const REDIRECTS_MAX: usize = 5;
+
+/// Downloads the file at this address, of at most so many bytes. Each redirect is checked as the
+/// address was.
+///
+/// # Errors
+/// One sentence, and advice.
+pub async fn download(address: &str, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
+    let parsed = Url::parse(address).map_err(|error| (format!("{address:?} is no address: {error}"), FORM));
+    within(WHOLE_WITHIN, parsed?, bytes_max).await
+}
+
+async fn within(whole: Duration, address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
+    let late = format!("{} is not downloaded within {whole:?}", shown(&address));
+    tokio::time::timeout(whole, follow(address, bytes_max)).await.unwrap_or(Err((late, YOURSELF)))
+}
+
+async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
+    for _ in 0..=REDIRECTS_MAX {
+        check(&address)?;
+        let response = ask(&address, bytes_max)
+            .await
+            .map_err(|problem| (format!("{} cannot be downloaded: {problem}", shown(&address)), YOURSELF))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response.into_body().into());
+        }
+        let next = response.headers().get(LOCATION).filter(|_| status.is_redirection());
+        let Some(next) = next.and_then(|next| address.join(next.to_str().ok()?).ok()) else {
+            let problem = format!("{} answers with status {}", shown(&address), status.as_u16());
+            return Err((problem, "is the address right, and may anybody read it?"));
+        };
+        if next.scheme() == "http" && address.scheme() != "http" {
+            let problem = format!("{} sends to {}, which is not https", shown(&address), shown(&next));
+            return Err((problem, "name an address that stays with https"));
+        }
+        address = next;
+    }
+    let problem = format!("{} is the end of more than {REDIRECTS_MAX} redirects", shown(&address));
+    Err((problem, "name the address that they lead to"))
+}
+
+async fn ask(address: &Url, bytes_max: usize) -> Result<Response<Bytes>, String> {
+    let bounds = Bounds { connect: CONNECT_WITHIN, whole: WHOLE_WITHIN, body_bytes: bytes_max };
+    let client = HostHttpClient::new([address.as_str()], bounds).map_err(|error| error.to_string())?;
+    let mut plain = address.clone();
+    plain.set_fragment(None);
+    let request = Request::get(plain.as_str()).header("accept", "application/wasm, */*").body(Bytes::new());
+    client.send(request.map_err(|error| error.to_string())?).await.map_err(|error| error.to_string())
+}
+
+/// Checks that nobody on the way can read or change what comes: https, or this machine.
+fn check(address: &Url) -> Result<(), (String, &'static str)> {
+    let is_here = match address.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+        None => false,
+    };
+    if address.host().is_some() && (address.scheme() == "https" || (address.scheme() == "http" && is_here)) {
+        return Ok(());
+    }
+    Err((format!("{} is not reached over https", shown(address)), FORM))
+}
+
+/// The address without a name and a password.
+fn shown(address: &Url) -> String {
+    let mut address = address.clone();
+    // Neither fails for an address with a host.
+    let _ = address.set_username("");
+    let _ = address.set_password(None);
+    address.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// Redirects to itself, each answer a little later than half of the bound.
+    #[tokio::test]
+    async fn one_bound_holds_for_all_redirects() {
+        let whole = Duration::from_millis(400);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Url::parse(&format!("http://{}/a.wasm", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 1024]).await;
+                tokio::time::sleep(whole * 6 / 10).await;
+                let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: /a.wasm\r\ncontent-length: 0\r\n\r\n").await;
+            }
+        });
+        let (problem, _) = within(whole, address.clone(), 1).await.unwrap_err();
+        assert_eq!(problem, format!("{address} is not downloaded within 400ms"));
+    }
+
+    #[test]
+    fn only_https_and_this_machine_are_asked() {
+        for (address, is_asked) in [
+            ("https://example.com/a.wasm", true),
+            ("http://127.0.0.1:8080/a.wasm", true),
+            ("http://[::1]/a.wasm", true),
+            ("http://localhost/a.wasm", true),
+            ("http://example.com/a.wasm", false),
+            ("http://localhost.example.com/a.wasm", false),
+            ("http://10.0.0.1/a.wasm", false),
+            ("ftp://127.0.0.1/a.wasm", false),
+            ("file:///a.wasm", false),
+        ] {
+            assert_eq!(check(&Url::parse(address).unwrap()).is_ok(), is_asked, "{address}");
+        }
+        assert_eq!(shown(&Url::parse("https://a:b@example.com/x").unwrap()), "https://example.com/x");
+    }
+}

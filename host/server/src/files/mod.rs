@@ -1,0 +1,10 @@
+//! Files of the host: read whole, watched for changes, and never waited for without end. Must not
+//! hold: their meaning.
+
+pub mod blocking_files;
+pub mod file;
+pub mod file_stamp;
+mod polling;
+pub mod wit;
+
+pub(crate) use polling::FilePolling;

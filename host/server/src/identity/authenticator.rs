@@ -1,0 +1,88 @@
+//! Authentication over HTTP, by a token of the file or of an issuer. Tokens are never logged and
+//! never given to a guest.
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use toolcell_mcp::http::oauth::TokenFault;
+use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
+
+use super::oauth::Oauth;
+use super::token_file::TOKEN_PREFIX;
+use super::tokens::Tokens;
+use crate::replicas::boards::Boards;
+
+/// Challenge for a caller without a token, if no issuer is configured.
+const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
+
+/// Challenge for a caller with an unknown token.
+const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_token\"";
+
+/// Authenticates callers by their token.
+pub struct Authenticator {
+    tokens: Option<Arc<Tokens>>,
+    oauth: Option<Oauth>,
+}
+
+impl Authenticator {
+    pub fn new(tokens: Option<Arc<Tokens>>, oauth: Option<Oauth>) -> Self {
+        Self { tokens, oauth }
+    }
+
+    /// From now on replicas tell each other of tokens that are revoked.
+    pub fn share(&self, boards: &Arc<Boards>) {
+        self.tokens.iter().for_each(|tokens| tokens.share(boards));
+    }
+
+    /// The tokens of the file, if there is one.
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_deref()
+    }
+
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
+        let token = bearer(headers).ok_or_else(|| self.unknown(None))?;
+        self.find(token).await
+    }
+
+    /// The caller with this token.
+    ///
+    /// # Errors
+    /// The token is not known, lacks a right, or cannot be checked now.
+    pub async fn find(&self, token: &str) -> Result<Admitted, AuthFailure> {
+        if let Some(tokens) = &self.tokens
+            && let Some(admitted) = tokens.find(token).await?
+        {
+            return Ok(admitted);
+        }
+        match &self.oauth {
+            Some(oauth) if !token.starts_with(TOKEN_PREFIX) => oauth.authenticate(token).await,
+            _ => Err(self.unknown(Some(TokenFault::Unknown))),
+        }
+    }
+
+    fn unknown(&self, fault: Option<TokenFault>) -> AuthFailure {
+        match (&self.oauth, fault) {
+            (Some(oauth), fault) => oauth.resource().unknown(fault),
+            (None, None) => AuthFailure::Unknown { challenge: CHALLENGE.to_owned() },
+            (None, Some(_)) => AuthFailure::Unknown { challenge: CHALLENGE_UNKNOWN.to_owned() },
+        }
+    }
+}
+
+impl Gatekeeper for Authenticator {
+    fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h> {
+        Box::pin(self.authenticate(headers))
+    }
+
+    fn metadata(&self, path: &str) -> Option<String> {
+        self.oauth.as_ref()?.resource().metadata_at(path)
+    }
+}
+
+/// The bearer token of a request; `None` unless there is exactly one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    let (scheme, token) = shown.next()?.to_str().ok()?.split_once(' ')?;
+    let is_one = scheme.eq_ignore_ascii_case("bearer") && shown.next().is_none();
+    is_one.then(|| token.trim()).filter(|token| !token.is_empty())
+}

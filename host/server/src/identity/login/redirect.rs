@@ -1,0 +1,280 @@
+//! The listener that the browser returns to: one address of the loopback, for one login, for a
+//! while. Must not hold: requests to the server.
+//!
+//! Any page that the browser shows can send requests to this port. They are answered with a fixed
+//! text and change nothing: only one that knows the state ends the login.
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use toolcell_policy::LoopbackRedirect;
+use url::form_urlencoded;
+use zeroize::Zeroizing;
+
+use super::error::LoginError;
+
+/// Time for a person to agree: to find a password and a second factor.
+const AGREED_WITHIN: Duration = Duration::from_secs(10 * 60);
+
+/// Time for a browser to send a request. It opens connections ahead of need, and leaves them.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// Bytes of a request's head: as many as servers take.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+
+/// Connections at once: a browser has six.
+const CONNECTIONS_MAX: usize = 16;
+
+const DONE: &str = "You can close this window. The terminal says how it went on.";
+const NOTHING: &str = "There is nothing here.";
+
+/// The fields that the browser has to bring.
+#[derive(Clone)]
+pub(super) struct Expected {
+    pub(super) state: Zeroizing<String>,
+    /// The server's name.
+    pub(super) issuer: Option<String>,
+    /// True if the redirect must name the server (RFC 9207).
+    pub(super) must_name: bool,
+}
+
+/// Listens on the loopback.
+pub(super) struct Listener {
+    listener: TcpListener,
+    authority: String,
+    path: String,
+    expected: Expected,
+}
+
+/// The meaning of a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Came {
+    /// It is not the one that is waited for.
+    Other(u16),
+    /// The server's code.
+    Code(Zeroizing<String>),
+    /// The server says no, or is not the one that was asked.
+    Failed(String),
+}
+
+impl Listener {
+    pub(super) async fn bind(redirect: &LoopbackRedirect, expected: Expected) -> Result<Self, LoginError> {
+        let host = redirect.host();
+        let address = if host == "localhost" { "127.0.0.1" } else { host };
+        let listener = TcpListener::bind(format!("{address}:{}", redirect.port().unwrap_or(0))).await;
+        let bound = listener.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
+        let (port, listener) = bound.map_err(|error| {
+            LoginError::Redirect(format!("the browser cannot return to {host}: {}", crate::files::file::plain(&error)))
+        })?;
+        Ok(Self { listener, authority: format!("{host}:{port}"), path: redirect.path().to_owned(), expected })
+    }
+
+    /// The address, as the server is told it.
+    pub(super) fn address(&self) -> String {
+        format!("http://{}{}", self.authority, self.path)
+    }
+
+    /// The code that the browser brings. The listener is gone afterwards.
+    pub(super) async fn code(self) -> Result<Zeroizing<String>, LoginError> {
+        timeout(AGREED_WITHIN, self.wait()).await.map_err(|_| LoginError::Late(AGREED_WITHIN))?
+    }
+
+    async fn wait(self) -> Result<Zeroizing<String>, LoginError> {
+        let mut open = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept(), if open.len() < CONNECTIONS_MAX => {
+                    // A connection that is gone already is nobody's.
+                    if let Ok((stream, _)) = accepted {
+                        let judge = Judge {
+                            authority: self.authority.clone(),
+                            path: self.path.clone(),
+                            expected: self.expected.clone(),
+                        };
+                        open.spawn(async move { timeout(REQUEST_WITHIN, judge.serve(stream)).await.ok().flatten() });
+                    }
+                }
+                Some(ended) = open.join_next() => match ended.ok().flatten() {
+                    Some(Came::Code(code)) => return Ok(code),
+                    Some(Came::Failed(problem)) => return Err(LoginError::Redirect(problem)),
+                    Some(Came::Other(_)) | None => {}
+                },
+            }
+        }
+    }
+}
+
+/// Judges one connection.
+struct Judge {
+    authority: String,
+    path: String,
+    expected: Expected,
+}
+
+impl Judge {
+    async fn serve(&self, mut stream: TcpStream) -> Option<Came> {
+        let head = read_head(&mut stream).await?;
+        let came = self.came(&head);
+        let (status, text) = match &came {
+            Came::Other(status) => (*status, NOTHING),
+            Came::Code(_) | Came::Failed(_) => (200, DONE),
+        };
+        let page = format!("<!doctype html><meta charset=\"utf-8\"><title>toolcell</title><p>{text}</p>\n");
+        let answer = format!(
+            "HTTP/1.1 {status} {}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
+             Cache-Control: no-store\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\
+             Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{page}",
+            if status == 200 { "OK" } else { "Refused" },
+            page.len()
+        );
+        // A browser that does not read its answer has brought the code all the same.
+        let _ = stream.write_all(answer.as_bytes()).await;
+        let _ = stream.shutdown().await;
+        Some(came)
+    }
+
+    fn came(&self, head: &[u8]) -> Came {
+        let Some((target, host)) = parse(head) else { return Came::Other(400) };
+        // Another name for this address is a page's that had it looked up anew.
+        if !host.eq_ignore_ascii_case(&self.authority) {
+            return Came::Other(400);
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if path != self.path {
+            return Came::Other(404);
+        }
+        let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+        let one = |name: &str| {
+            let mut named = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_ref());
+            named.next().filter(|_| named.next().is_none())
+        };
+        if !one("state").is_some_and(|state| is_same(state, &self.expected.state)) {
+            return Came::Other(400);
+        }
+        let named = pairs.iter().any(|(key, _)| key == "iss");
+        let Expected { issuer, must_name, .. } = &self.expected;
+        if let (true, Some(issuer)) = (named || *must_name, issuer)
+            && one("iss") != Some(issuer)
+        {
+            return Came::Failed("the browser came back from another authorization server".to_owned());
+        }
+        if let Some(error) = one("error") {
+            return Came::Failed(LoginError::refused("the server", error, one("error_description"), &[]).to_string());
+        }
+        match one("code").filter(|code| !code.is_empty()) {
+            Some(code) => Came::Code(Zeroizing::new(code.to_owned())),
+            None => Came::Failed("the browser came back without a code".to_owned()),
+        }
+    }
+}
+
+/// The target and the host of a `GET`.
+fn parse(head: &[u8]) -> Option<(&str, &str)> {
+    let mut lines = std::str::from_utf8(head).ok()?.split("\r\n");
+    let mut words = lines.next()?.split(' ');
+    let method = words.next()?;
+    let target = words.next()?;
+    let version = words.next()?;
+    let fields = || lines.clone().filter_map(|line| line.split_once(':'));
+    let mut hosts = fields().filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value.trim());
+    let host = hosts.next()?;
+    let whole = words.next().is_none() && hosts.next().is_none();
+    (method == "GET" && version.starts_with("HTTP/1.") && whole).then_some((target, host))
+}
+
+/// The head of a request, without its empty line.
+async fn read_head(stream: &mut TcpStream) -> Option<Zeroizing<Vec<u8>>> {
+    let mut head = Zeroizing::new(Vec::with_capacity(HEAD_BYTES_MAX));
+    while head.len() < HEAD_BYTES_MAX {
+        let left = (HEAD_BYTES_MAX - head.len()) as u64;
+        // The end may have begun in the piece before.
+        let from = head.len().saturating_sub(3);
+        if (&mut *stream).take(left).read_buf(&mut *head).await.ok()? == 0 {
+            return None;
+        }
+        let new = head.get(from..).unwrap_or_default();
+        if let Some(end) = new.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            head.truncate(from + end);
+            return Some(head);
+        }
+    }
+    None
+}
+
+/// Compares without telling by its time how much is right.
+fn is_same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |all, (one, other)| all | (one ^ other)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ISSUER: &str = "https://a.example";
+
+    fn judge(must_name: bool) -> Judge {
+        let state = Zeroizing::new("right".to_owned());
+        Judge {
+            authority: "127.0.0.1:9".to_owned(),
+            path: "/callback".to_owned(),
+            expected: Expected { state, issuer: Some(ISSUER.to_owned()), must_name },
+        }
+    }
+
+    fn came(must_name: bool, line: &str, host: &str) -> Came {
+        judge(must_name).came(format!("{line} HTTP/1.1\r\nHost: {host}\r\nAccept: */*").as_bytes())
+    }
+
+    #[test]
+    fn only_the_state_of_this_login_ends_it() {
+        let host = "127.0.0.1:9";
+        for (line, status) in [
+            ("GET /callback?code=c", 400),
+            ("GET /callback?code=c&state=wrong", 400),
+            ("GET /callback?code=c&state=righ", 400),
+            ("GET /callback?code=c&state=right&state=right", 400),
+            ("GET /callback/?code=c&state=right", 404),
+            ("GET /other?code=c&state=right", 404),
+            ("GET http://127.0.0.1:9/callback?code=c&state=right", 404),
+            ("GET /favicon.ico", 404),
+            ("POST /callback?code=c&state=right", 400),
+            ("GET", 400),
+            ("", 400),
+        ] {
+            assert_eq!(came(false, line, host), Came::Other(status), "{line}");
+        }
+        for host in ["localhost:9", "127.0.0.1", "127.0.0.1:90", "rebound.example:9", ""] {
+            assert_eq!(came(false, "GET /callback?code=c&state=right", host), Came::Other(400), "{host}");
+        }
+        let twice = "GET /callback?code=c&state=right HTTP/1.1\r\nHost: 127.0.0.1:9\r\nHost: 127.0.0.1:9";
+        assert_eq!(judge(false).came(twice.as_bytes()), Came::Other(400));
+        let code = Came::Code(Zeroizing::new("c d".to_owned()));
+        assert_eq!(came(false, "GET /callback?code=c+d&state=right", host), code);
+    }
+
+    #[test]
+    fn a_redirect_of_another_server_or_with_an_error_fails_the_login() {
+        let failed = |must_name: bool, query: &str| match came(
+            must_name,
+            &format!("GET /callback?state=right&{query}"),
+            "127.0.0.1:9",
+        ) {
+            Came::Failed(problem) => problem,
+            other => panic!("{query}: {other:?}"),
+        };
+        let other = "the browser came back from another authorization server";
+        assert_eq!(failed(false, "code=c&iss=https://b.example"), other);
+        assert_eq!(failed(true, "code=c"), other);
+        assert_eq!(failed(true, "code=c&iss=https://a.example&iss=https://a.example"), other);
+        assert_eq!(failed(true, "error=access_denied&iss=https://b.example"), other);
+        assert_eq!(
+            failed(false, "error=access_denied&error_description=no%1b"),
+            "the server refuses: access_denied: no"
+        );
+        assert_eq!(failed(false, "code="), "the browser came back without a code");
+        let line = "GET /callback?state=right&code=c&iss=https%3A%2F%2Fa.example";
+        assert_eq!(came(true, line, "127.0.0.1:9"), Came::Code(Zeroizing::new("c".to_owned())));
+    }
+}

@@ -1,0 +1,16 @@
+//! Who a caller is, and who the host is to others: tokens, issuers, logins and secrets. Must not
+//! hold: what a caller may do.
+
+mod authenticator;
+pub mod login;
+pub(crate) mod metadata;
+mod oauth;
+pub mod secret_store;
+pub mod secrets;
+mod token_file;
+mod tokens;
+
+pub(crate) use authenticator::Authenticator;
+pub(crate) use oauth::Oauth;
+pub use token_file::{NewToken, TokenEntry, TokenFile, lifetime};
+pub(crate) use tokens::Tokens;

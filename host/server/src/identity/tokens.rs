@@ -1,0 +1,365 @@
+//! Bearer tokens of the file: who is let in with one, until when, and when it was used last. A
+//! token is never given to a guest. Must not hold: the form of the file.
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
+use toolcell_mcp::{Caller, Cancellation};
+
+use super::token_file::{TokenEntry, TokenFile, hash};
+use crate::files::FilePolling;
+use crate::replicas::boards::BoardName::Revoked;
+use crate::replicas::boards::Boards;
+
+/// Time for which a token stays revoked by a replica that saw its line go. A replica that still has
+/// the line makes it longer.
+const REVOKED_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
+
+/// Time that a caller waits until it is known which tokens were revoked: the state's, and a little
+/// more.
+const READ_WITHIN: Duration = Duration::from_secs(2);
+
+/// Longest time from now that a stream may last with its token: clocks do not reach as far as some
+/// lines say.
+const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// The tokens of the file with their callers. Where replicas share state, a token that one of them
+/// saw go is of no use to the others either, whatever their files say.
+pub struct Tokens(Arc<KnownTokens>);
+
+struct KnownTokens {
+    file: TokenFile,
+    /// The lines that the file had when this process began.
+    first: FirstLines,
+    lines: Mutex<Lines>,
+    callers: RwLock<CallersByHash>,
+    boards: OnceLock<Arc<Boards>>,
+}
+
+/// The lines of the file when this process began, and the time when the file was written.
+struct FirstLines {
+    hashes: HashSet<String>,
+    written: Option<SystemTime>,
+    /// Compared once with what was revoked.
+    compared: AtomicBool,
+}
+
+/// Lines of the file.
+struct Lines {
+    /// As they count now: none where the file cannot be read.
+    now: Vec<TokenEntry>,
+    /// Hashes that were in the file when it could be read last, with the uses of their tokens.
+    read: UsesByHash,
+}
+
+/// The time of a token's last use in this process.
+#[derive(Default)]
+struct LastUse {
+    /// Milliseconds since 1970; 0 before the first one.
+    at_ms: AtomicU64,
+}
+
+/// A token that lets its caller in.
+struct KnownToken {
+    caller: Caller,
+    /// The time when it ends.
+    ends: Option<SystemTime>,
+    /// Cancelled once it is revoked.
+    revoked: Cancellation,
+    used: Arc<LastUse>,
+}
+
+type CallersByHash = HashMap<String, KnownToken>;
+type UsesByHash = HashMap<String, Arc<LastUse>>;
+
+impl Tokens {
+    /// Reads the file, now and whenever it changes. `Err` is one sentence.
+    pub fn open(file: TokenFile, polling: &mut FilePolling) -> Result<Self, String> {
+        // First the time: lines that are written meanwhile only look older than they are.
+        let written = file.written();
+        let now = file.read()?;
+        let read = uses(&now, &UsesByHash::new());
+        let first = FirstLines { hashes: hashes(&read), written, compared: false.into() };
+        let callers = RwLock::new(known(&now, &read, &mut CallersByHash::new()));
+        let lines = Mutex::new(Lines { read, now });
+        let known = Arc::new(KnownTokens { file, first, lines, callers, boards: OnceLock::new() });
+        let changed = Arc::clone(&known);
+        polling.files(vec![known.file.path().to_owned()], move || changed.read_again());
+        Ok(Self(known))
+    }
+
+    /// From now on replicas tell each other of tokens that are revoked.
+    pub fn share(&self, boards: &Arc<Boards>) {
+        if self.0.boards.set(Arc::clone(boards)).is_ok() {
+            let known = Arc::downgrade(&self.0);
+            boards.on_read(Revoked, move || {
+                if let Some(known) = known.upgrade() {
+                    known.take_back_restored();
+                    known.renew();
+                    known.count_again();
+                }
+            });
+            // It may have been read before.
+            self.0.count_again();
+        }
+    }
+
+    /// The caller with this token.
+    ///
+    /// # Errors
+    /// [`AuthFailure::NotNow`] while it is not known which tokens other replicas have revoked.
+    pub async fn find(&self, token: &str) -> Result<Option<Admitted>, AuthFailure> {
+        let Some(admitted) = self.0.caller_with(token) else { return Ok(None) };
+        match self.0.boards.get() {
+            Some(boards) if !boards.has_read(Revoked) => match boards.was_read(Revoked, READ_WITHIN).await {
+                true => Ok(self.0.caller_with(token)),
+                false => Err(AuthFailure::NotNow),
+            },
+            _ => Ok(Some(admitted)),
+        }
+    }
+
+    /// The time when the token with this hash was shown last to this process.
+    pub fn last_use(&self, hash: &str) -> Option<SystemTime> {
+        self.0.lines().read.get(hash)?.last()
+    }
+
+    /// True if a replica revoked the token with this hash.
+    pub fn is_revoked(&self, hash: &str) -> bool {
+        self.0.is_revoked(hash)
+    }
+}
+
+impl LastUse {
+    /// Notes a use. Requests do it: it is one store, and readers may see the later of two a little
+    /// late.
+    fn note(&self, now: SystemTime) {
+        let ms = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        self.at_ms.store(u64::try_from(ms).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn last(&self) -> Option<SystemTime> {
+        let ms = Some(self.at_ms.load(Ordering::Relaxed)).filter(|ms| *ms > 0)?;
+        UNIX_EPOCH.checked_add(Duration::from_millis(ms))
+    }
+}
+
+impl KnownToken {
+    /// Its caller; `None` if its time is over.
+    fn admit(&self, now: SystemTime) -> Option<Admitted> {
+        let until = match self.ends {
+            None => None,
+            Some(end) => {
+                let left = end.duration_since(now).ok().filter(|left| !left.is_zero())?;
+                Some(Instant::now().checked_add(left.min(HOLDS_MAX))?)
+            }
+        };
+        self.used.note(now);
+        let validity = CredentialValidity { until, revoked: Some(self.revoked.clone()) };
+        Some(Admitted { caller: self.caller.clone(), validity })
+    }
+}
+
+impl KnownTokens {
+    fn caller_with(&self, token: &str) -> Option<Admitted> {
+        let callers = self.callers.read().unwrap_or_else(PoisonError::into_inner);
+        callers.get(&hash(token))?.admit(SystemTime::now())
+    }
+
+    fn is_revoked(&self, hash: &str) -> bool {
+        self.boards.get().is_some_and(|boards| boards.has(Revoked, &[hash]))
+    }
+
+    /// Reads the file, and tells other replicas of lines that went, or came back.
+    fn read_again(&self) {
+        let read = self.file.read();
+        let mut lines = self.lines();
+        match read {
+            Ok(now) => {
+                let read = uses(&now, &lines.read);
+                let before = hashes(&std::mem::replace(&mut lines.read, read));
+                lines.now = now;
+                if let Some(boards) = self.boards.get() {
+                    let now = hashes(&lines.read);
+                    let gone = before.difference(&now);
+                    let come = now.difference(&before);
+                    gone.for_each(|hash| boards.post_later(Revoked, &[hash], REVOKED_FOR));
+                    come.for_each(|hash| boards.take_down_later(Revoked, &[hash]));
+                }
+            }
+            // Somebody may have removed the file so that nobody gets in. Others have their own.
+            Err(problem) => {
+                tracing::error!("no token is known any more: {problem}");
+                lines.now = Vec::new();
+            }
+        }
+        drop(lines);
+        self.count_again();
+    }
+
+    /// Makes the callers those of all lines that nobody revoked.
+    fn count_again(&self) {
+        let lines = self.lines();
+        let entries: Vec<&TokenEntry> = lines.now.iter().filter(|entry| !self.is_revoked(&entry.hash)).collect();
+        let mut callers = self.callers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *callers);
+        *callers = known(entries, &lines.read, &mut before);
+        drop(callers);
+        before.into_values().for_each(|token| token.revoked.cancel());
+    }
+
+    /// Makes tokens valid again whose lines came back while this process did not run: the file was
+    /// written after they were revoked, and has them. A file with an older time makes none valid. A
+    /// copy that was made or mounted after the revocation has a newer one, and counts as restored.
+    fn take_back_restored(&self) {
+        let Some(boards) = self.boards.get() else { return };
+        let FirstLines { hashes, written, compared } = &self.first;
+        if compared.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let age = written.and_then(|written| SystemTime::now().duration_since(written).ok());
+        let is_younger = |left: Duration| age.is_some_and(|age| age < REVOKED_FOR.saturating_sub(left));
+        let restored = hashes.iter().filter(|hash| boards.left(Revoked, &[hash]).is_some_and(is_younger));
+        restored.for_each(|hash| boards.take_down_later(Revoked, &[hash]));
+    }
+
+    /// Has tokens stay revoked for as long as a line of them stays in this file.
+    fn renew(&self) {
+        let Some(boards) = self.boards.get() else { return };
+        let lines = self.lines();
+        let ends_soon =
+            |entry: &&TokenEntry| boards.left(Revoked, &[&entry.hash]).is_some_and(|left| left < REVOKED_FOR / 2);
+        let ending = lines.now.iter().filter(ends_soon);
+        ending.for_each(|entry| boards.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
+    }
+
+    /// A panic elsewhere leaves whole lines behind.
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hashes(uses: &UsesByHash) -> HashSet<String> {
+    uses.keys().cloned().collect()
+}
+
+/// The uses of the tokens of these lines, those of known ones as before.
+fn uses(entries: &[TokenEntry], before: &UsesByHash) -> UsesByHash {
+    let used = |hash: &str| before.get(hash).map(Arc::clone).unwrap_or_default();
+    entries.iter().map(|entry| (entry.hash.clone(), used(&entry.hash))).collect()
+}
+
+/// The callers of these lines. Unchanged ones are moved over from `before`; the rest stays there.
+fn known<'e>(
+    entries: impl IntoIterator<Item = &'e TokenEntry>,
+    uses: &UsesByHash,
+    before: &mut CallersByHash,
+) -> CallersByHash {
+    let entry = |entry: &TokenEntry| {
+        let caller = Caller::new(&entry.name, entry.scopes.iter().map(String::as_str));
+        let ends = entry.expires();
+        let unchanged = match before.remove(&entry.hash) {
+            Some(known) if known.caller == caller && known.ends == ends => Some(known),
+            Some(known) => {
+                known.revoked.cancel();
+                None
+            }
+            None => None,
+        };
+        let made = || {
+            let used = uses.get(&entry.hash).map(Arc::clone).unwrap_or_default();
+            KnownToken { caller, ends, revoked: Cancellation::new(), used }
+        };
+        (entry.hash.clone(), unchanged.unwrap_or_else(made))
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Handle;
+
+    use std::path::Path;
+
+    use super::super::token_file::NewToken;
+    use super::*;
+    use crate::replicas::boards::tests::{comes_true, replicas};
+
+    fn entry(name: &str, lifetime: Option<Duration>) -> TokenEntry {
+        TokenEntry::new(&NewToken { name, scopes: &[], lifetime }, hash(name), SystemTime::now())
+    }
+
+    fn file(folder: &Path, names: &[&str]) -> TokenFile {
+        let file = TokenFile::at(folder.join("tokens.jsonl"));
+        file.write(&names.iter().map(|name| entry(name, None)).collect::<Vec<_>>()).unwrap();
+        file
+    }
+
+    #[tokio::test]
+    async fn a_token_ends_with_its_time_and_its_last_use_outlives_a_change_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut polling = FilePolling::new(&Handle::current());
+        let file = TokenFile::at(folder.path().join("tokens.jsonl"));
+        let day = Duration::from_secs(24 * 3_600);
+        let ended = "{\"name\":\"old\",\"hash\":\"HASH\",\"expires\":1}\n";
+        file.write(&[entry("ann", None), entry("bob", Some(day))]).unwrap();
+        let lines = std::fs::read_to_string(file.path()).unwrap();
+        std::fs::write(file.path(), lines + &ended.replace("HASH", &hash("old"))).unwrap();
+        let tokens = Tokens::open(file.clone(), &mut polling).unwrap();
+        let before = Instant::now();
+        let found = tokens.find("bob").await.unwrap().unwrap();
+        let left = found.validity.until.unwrap().duration_since(before);
+        assert!(left <= day + Duration::from_secs(60) && left > day - Duration::from_secs(60), "{left:?}");
+        assert!(tokens.find("old").await.unwrap().is_none(), "its time is over");
+        assert!(tokens.last_use(&hash("ann")).is_none() && tokens.last_use(&hash("old")).is_none(), "not used");
+        assert_eq!(tokens.find("ann").await.unwrap().unwrap().validity.until, None);
+        let [ann, bob] = ["ann", "bob"].map(|name| tokens.last_use(&hash(name)).unwrap());
+        assert!(ann >= bob && ann <= SystemTime::now());
+        // The life of bob's token changes, and for a moment the file cannot be read.
+        for _ in 0..2 {
+            std::fs::write(file.path(), "no token's line").unwrap();
+            tokens.0.read_again();
+            assert!(tokens.find("bob").await.unwrap().is_none());
+            file.write(&[entry("ann", None), entry("bob", Some(2 * day))]).unwrap();
+            tokens.0.read_again();
+            assert_eq!(tokens.last_use(&hash("bob")), Some(bob));
+        }
+        assert!(found.validity.revoked.unwrap().is_cancelled(), "what it began ends");
+        file.write(&[entry("ann", None)]).unwrap();
+        tokens.0.read_again();
+        assert_eq!((tokens.last_use(&hash("bob")), tokens.last_use(&hash("ann"))), (None, Some(ann)));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_goes_or_comes_counts_for_all_and_one_that_cannot_be_read_for_itself_alone() {
+        let boards = replicas([1, 1]);
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let mut polling = FilePolling::new(&Handle::current());
+        let [one, other] = [0, 1].map(|place: usize| {
+            let tokens = Tokens::open(file(folders[place].path(), &["ann", "bob"]), &mut polling).unwrap();
+            tokens.share(&boards[place]);
+            tokens
+        });
+        let revoked = other.find("ann").await.unwrap().unwrap().validity.revoked.unwrap();
+        assert!(one.find("bob").await.unwrap().is_some() && one.find("eve").await.unwrap().is_none());
+        let knows = |tokens: &Tokens, name: &str| tokens.0.callers.read().unwrap().contains_key(&hash(name));
+        file(folders[0].path(), &["bob"]);
+        comes_true("it goes", || !knows(&one, "ann") && !knows(&other, "ann")).await;
+        assert!(revoked.is_cancelled(), "what it began ends");
+        assert!(knows(&one, "bob") && knows(&other, "bob"));
+        // A file that cannot be read says nothing of anybody's token.
+        std::fs::write(folders[0].path().join("tokens.jsonl"), "no token's line").unwrap();
+        comes_true("nobody gets in", || !knows(&one, "bob")).await;
+        file(folders[0].path(), &["bob"]);
+        comes_true("it is back", || knows(&one, "bob")).await;
+        assert!(knows(&other, "bob") && !knows(&other, "ann"));
+        // The other's file had both all the time.
+        file(folders[1].path(), &["bob", "ann", "cleo"]);
+        comes_true("it is read", || knows(&other, "cleo")).await;
+        assert!(!knows(&other, "ann"), "a line that was there has not come back");
+        file(folders[0].path(), &["bob", "ann"]);
+        comes_true("it comes back", || knows(&one, "ann") && knows(&other, "ann")).await;
+    }
+}

@@ -1,0 +1,271 @@
+//! Forms of operators: each is a decision. It is recorded before and after it is carried out, and
+//! said on the next page. Must not hold: pages, or how a decision is done (see `decisions`).
+use std::sync::Arc;
+
+use http::StatusCode;
+use toolcell_console::model::{FreshToken, SignInReason};
+use toolcell_console::{page, routes};
+
+use super::decisions::{Came, said};
+use super::form::Fields;
+use super::gather::token_id;
+use super::listen::ConnectionTime;
+use super::reply::{self, Reply};
+use super::service::{Console, Visit, segment};
+use super::trying::CancelledOnDrop;
+use crate::identity::{NewToken, lifetime};
+use crate::lock::{Approval, SeenDigest};
+use crate::observing::activity::OperatorAnswer;
+use crate::reload::{Quarantined, ReloadOutcome};
+
+/// There is no room for another order.
+const MANY_WAIT: &str = "Too many reloads wait already; try again later.";
+
+/// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
+const RELOAD_TIME: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// A decision that a form asks for.
+struct Asked {
+    decision: &'static str,
+    /// The subject for the record.
+    subject: String,
+    /// The page that follows.
+    back: &'static str,
+}
+
+impl Console {
+    /// Does what a form asks for.
+    ///
+    /// What is begun is carried out and recorded, be the browser gone or not. A call that is tried
+    /// ends with the browser's request.
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        visit: Visit,
+        path: String,
+        fields: Fields,
+        time: ConnectionTime,
+    ) -> Reply {
+        if path == routes::SIGN_OUT {
+            self.record(&visit.session, "leave", "the console", Ok(""));
+            self.doorman.sessions.leave(&visit.secret);
+            let reply = self.sign_in(StatusCode::FORBIDDEN, SignInReason::SignedOut);
+            return reply::with_cookie(reply, &self.doorman.set_cookie(None));
+        }
+        // It changes nothing.
+        if path == routes::CHECK_CHAIN {
+            time.extend(RELOAD_TIME);
+            let came = self.check_chain().await;
+            self.tell(&visit, &came);
+            return reply::see_other(routes::AUDIT);
+        }
+        if !self.sources.decides() {
+            let hint = "Write decide = true into [console].";
+            return reply::problem(StatusCode::FORBIDDEN, "This console only shows.", Some(hint));
+        }
+        let gone = CancelledOnDrop::default();
+        let console = Arc::clone(self);
+        let cancellation = gone.cancellation();
+        let carried_out = tokio::spawn(async move {
+            match tried_tool(&path) {
+                Some(Some(name)) => console.try_tool(&visit, &name, fields, (&time, cancellation)).await,
+                Some(None) => nowhere(),
+                None => console.carry_out(&visit, &path, &fields, &time).await,
+            }
+        });
+        carried_out.await.unwrap_or_else(|_| {
+            let text = "The decision ended before its time.";
+            reply::problem(StatusCode::INTERNAL_SERVER_ERROR, text, Some("The log says more."))
+        })
+    }
+
+    /// Carries out a decision, once it is recorded that this begins, and records the outcome.
+    async fn carry_out(self: &Arc<Self>, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Reply {
+        let Some(Asked { decision, subject, back }) = self.asked(path, fields) else { return nowhere() };
+        let who = (visit.session.name.as_str(), visit.session.operator.as_deref());
+        if let Err(refused) = self.sources.begin(who, decision, &subject) {
+            self.tell(visit, &Err(refused));
+            return reply::see_other(back);
+        }
+        if path == routes::NEW_TOKEN {
+            return self.make_token(visit, fields).await;
+        }
+        let came = self.done(visit, path, fields, time).await;
+        self.record(&visit.session, decision, &subject, came.as_deref().map_err(String::as_str).map(|_| ""));
+        self.tell(visit, &came);
+        reply::see_other(back)
+    }
+
+    /// The decision that is sent to this path; `None` if none is.
+    fn asked(&self, path: &str, fields: &Fields) -> Option<Asked> {
+        let version = || format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
+        let (decision, subject, back) = match path {
+            routes::STOP => ("stop", fields.get(routes::CALL).to_owned(), routes::NOW),
+            routes::MUTE => ("mute", self.group(fields), routes::DENIALS),
+            routes::UNMUTE => ("unmute", self.group(fields), routes::DENIALS),
+            routes::APPLY => ("grant", self.group(fields), routes::DENIALS),
+            routes::READ => ("read", version(), routes::CHANGES),
+            routes::APPROVE if self.takes_other_signers(fields) => {
+                ("approve", format!("{}, with other signers", version()), routes::CHANGES)
+            }
+            routes::APPROVE => ("approve", version(), routes::CHANGES),
+            routes::ANSWER_APPROVAL => {
+                let waiting = self.sources.waiting_in_words(fields.number(routes::KEY));
+                let subject = waiting.unwrap_or_else(|| fields.get(routes::KEY).to_owned());
+                (answer(fields).0, subject, routes::APPROVALS)
+            }
+            routes::NEW_TOKEN => ("token", fields.get(routes::NAME).to_owned(), routes::CALLERS),
+            routes::REVOKE_TOKEN => ("revoke", format!("token {}", fields.get(routes::ID)), routes::CALLERS),
+            _ => return None,
+        };
+        Some(Asked { decision, subject, back })
+    }
+
+    async fn done(&self, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Came {
+        if [routes::APPLY, routes::READ, routes::APPROVE].contains(&path) {
+            time.extend(RELOAD_TIME);
+        }
+        match path {
+            routes::STOP => self.sources.stop(fields.number(routes::CALL), &named(visit)),
+            routes::MUTE => self.sources.mute(fields.number(routes::KEY), true),
+            routes::UNMUTE => self.sources.mute(fields.number(routes::KEY), false),
+            routes::APPLY => self.sources.allow(fields.number(routes::KEY), &self.orders).await,
+            routes::READ => self.read(fields).await,
+            routes::APPROVE => self.approve(fields).await,
+            routes::ANSWER_APPROVAL => self.answer(visit, fields),
+            _ => self.revoke(fields).await,
+        }
+    }
+
+    async fn read(&self, fields: &Fields) -> Came {
+        let name = fields.get(routes::COMPONENT);
+        let digest = Some(SeenDigest::try_from(fields.get(routes::DIGEST).to_owned())?);
+        let asked = self.orders.read(Approval { name: name.to_owned(), digest, allow_signer_change: false });
+        match asked.ok_or(MANY_WAIT)?.await {
+            Ok(ReloadOutcome::Failed(failed)) => Err(format!("It cannot be read: {}", failed.summary)),
+            Ok(_) => Ok(format!("{name} is read: it differs as shown, and stays in quarantine.")),
+            Err(_) => said("", None),
+        }
+    }
+
+    async fn approve(&self, fields: &Fields) -> Came {
+        let asked = self.orders.approve(self.approval(fields)?).ok_or(MANY_WAIT)?;
+        match asked.await.ok() {
+            Some(ReloadOutcome::Failed(failed)) => Err(format!("It is not served: {}", failed.summary)),
+            outcome => said("Approved. ", outcome),
+        }
+    }
+
+    fn approval(&self, fields: &Fields) -> Result<Approval, String> {
+        let digest = SeenDigest::try_from(fields.get(routes::DIGEST).to_owned())?;
+        let name = fields.get(routes::COMPONENT).to_owned();
+        let quarantined = self.sources.journal.quarantined();
+        let Some(held) = quarantined.iter().find(|held| held.component == name) else {
+            return Err("This component is not in quarantine.".to_owned());
+        };
+        let allow_signer_change = self.takes_other_signers(fields);
+        if held.other_signers && !allow_signer_change {
+            return Err("It is not signed as the lock pins it: tick the box that pins its signers as well.".to_owned());
+        }
+        Ok(Approval { name, digest: Some(digest), allow_signer_change })
+    }
+
+    /// True if the version that is approved is signed by others, and the box for that is ticked.
+    /// Nobody allows what the page did not say.
+    fn takes_other_signers(&self, fields: &Fields) -> bool {
+        let is_it = |held: &Quarantined| held.component == fields.get(routes::COMPONENT) && held.other_signers;
+        fields.get(routes::SIGNERS) == routes::OTHER_SIGNERS && self.sources.journal.quarantined().iter().any(is_it)
+    }
+
+    fn answer(&self, visit: &Visit, fields: &Fields) -> Came {
+        let (_, allows, remembers) = answer(fields);
+        let answer = OperatorAnswer { allows, remembers, by: named(visit) };
+        self.sources.answer(fields.number(routes::KEY), answer)
+    }
+
+    async fn revoke(&self, fields: &Fields) -> Came {
+        let file = self.sources.tokens.clone().ok_or("There is no file of tokens.")?;
+        let id = fields.get(routes::ID).to_owned();
+        let written = tokio::task::spawn_blocking(move || {
+            file.change(|entries| {
+                let before = entries.len();
+                entries.retain(|entry| token_id(entry) != id);
+                if entries.len() < before { Ok(()) } else { Err("There is no such token.".to_owned()) }
+            })
+        });
+        written.await.map_err(|_| "The file of tokens was not written.")??;
+        Ok("Revoked: the server turns it away within some seconds.".to_owned())
+    }
+
+    /// Makes a token, and shows it on this page alone.
+    async fn make_token(self: &Arc<Self>, visit: &Visit, fields: &Fields) -> Reply {
+        let made = self.new_token(fields).await;
+        let name = fields.get(routes::NAME).to_owned();
+        let came = made.as_ref().map(|_| "").map_err(String::as_str);
+        self.record(&visit.session, "token", &name, came);
+        let frame = self.frame(visit, true);
+        let shown = made.map(|secret| FreshToken { name, secret });
+        let shown = self.aside(move |console| {
+            let fresh = shown?;
+            let mut view = console.sources.callers()?;
+            view.fresh = Some(fresh);
+            Ok::<_, String>(page::callers(&frame, &view))
+        });
+        match shown.await {
+            Ok(Ok(page)) => reply::page(StatusCode::OK, page),
+            Ok(Err(problem)) => {
+                self.tell(visit, &Err(problem));
+                reply::see_other(routes::CALLERS)
+            }
+            Err(reply) => reply,
+        }
+    }
+
+    async fn new_token(&self, fields: &Fields) -> Came {
+        let file = self.sources.tokens.clone().ok_or("There is no file of tokens.")?;
+        let lifetime = match fields.get(routes::EXPIRES).trim() {
+            "" | "never" => None,
+            text => Some(lifetime(text).map_err(|problem| format!("{problem}, or never."))?),
+        };
+        let name = fields.get(routes::NAME).trim().to_owned();
+        let scopes: Vec<String> = fields.get(routes::SCOPES).split_whitespace().map(str::to_owned).collect();
+        let made = tokio::task::spawn_blocking(move || {
+            let new = NewToken { name: &name, scopes: &scopes, lifetime };
+            file.add(&new)
+        });
+        let made = made.await;
+        made.map_err(|_| "The file of tokens was not written.")?
+    }
+
+    /// A group of denials in words.
+    fn group(&self, fields: &Fields) -> String {
+        let found = self.sources.group_in_words(fields.number(routes::KEY));
+        found.unwrap_or_else(|| fields.get(routes::KEY).to_owned())
+    }
+}
+
+/// The decision about a call that waits: its name, and if it allows and remembers.
+fn answer(fields: &Fields) -> (&'static str, bool, bool) {
+    match fields.get(routes::ANSWER) {
+        "allow" => ("allow", true, false),
+        "remember" => ("remember", true, true),
+        _ => ("decline", false, false),
+    }
+}
+
+/// The operator of a visit, for those who read of a decision.
+fn named(visit: &Visit) -> String {
+    match &visit.session.operator {
+        Some(name) => format!("{name} in the console"),
+        None => format!("the console's session {}", visit.session.name),
+    }
+}
+
+/// The tool that a form of this path tries: `None` if it tries none, `Some(None)` if there is none.
+fn tried_tool(path: &str) -> Option<Option<String>> {
+    let name = path.strip_prefix(routes::TOOLS)?.strip_prefix('/')?.strip_suffix("/try")?;
+    Some(segment(name))
+}
+
+fn nowhere() -> Reply {
+    reply::problem(StatusCode::NOT_FOUND, "There is no such form.", None)
+}

@@ -1,0 +1,88 @@
+//! The number of wrong tokens that may be tried. Must not hold: tokens, or who may sign in.
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::observing::refusals::Range;
+
+/// Time after which attempts count anew: short enough to wait for.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Most attempts of one range of addresses in a [`WINDOW`] that did not sign in. A person copies
+/// the wrong token a few times, not ten.
+pub const ATTEMPTS_PER_RANGE_MAX: u32 = 10;
+
+/// Most attempts of all together in a [`WINDOW`] that did not sign in. Checking ten signatures a
+/// second is little work, and sixty ranges have to be at it to reach this.
+pub const ATTEMPTS_MAX: u32 = 600;
+
+/// Attempts of the current window.
+#[derive(Default)]
+pub struct Attempts(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    began: Option<Instant>,
+    all: u32,
+    /// Each counts at least one attempt of [`Counts::all`], which bounds their number.
+    ranges: HashMap<Range, u32>,
+}
+
+impl Attempts {
+    /// Counts an attempt before it is looked at. `false`: there were too many.
+    pub fn begin(&self, from: IpAddr, now: Instant) -> bool {
+        let mut counts = self.counts();
+        if counts.began.is_none_or(|began| now.saturating_duration_since(began) >= WINDOW) {
+            *counts = Counts { began: Some(now), ..Counts::default() };
+        }
+        let range = Range::of(Some(from));
+        let of_range = counts.ranges.get(&range).copied().unwrap_or(0);
+        if counts.all >= ATTEMPTS_MAX || of_range >= ATTEMPTS_PER_RANGE_MAX {
+            return false;
+        }
+        counts.all += 1;
+        counts.ranges.insert(range, of_range + 1);
+        true
+    }
+
+    /// Takes back an attempt that signed in.
+    pub fn succeeded(&self, from: IpAddr) {
+        let mut counts = self.counts();
+        // A window that began meanwhile does not know of it.
+        if let Some(of_range) = counts.ranges.get_mut(&Range::of(Some(from))).filter(|count| **count > 0) {
+            *of_range -= 1;
+            counts.all = counts.all.saturating_sub(1);
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_bounded_for_a_range_and_in_all_and_count_anew_after_a_while() {
+        let attempts = Attempts::default();
+        let now = Instant::now();
+        let one = IpAddr::from([203, 0, 113, 7]);
+        for _ in 0..1_000 {
+            assert!(attempts.begin(one, now));
+            attempts.succeeded(one);
+        }
+        assert!((0..ATTEMPTS_PER_RANGE_MAX).all(|_| attempts.begin(one, now)));
+        assert!(!attempts.begin(one, now) && !attempts.begin(IpAddr::from([203, 0, 113, 8]), now), "its neighbour");
+        let begun = (0..2_000_u32).filter(|number| {
+            let [_, a, b, c] = number.to_be_bytes();
+            attempts.begin(IpAddr::from([a, b, c, 1]), now)
+        });
+        assert_eq!(begun.count(), (ATTEMPTS_MAX - ATTEMPTS_PER_RANGE_MAX) as usize);
+        assert!(attempts.counts().ranges.len() <= ATTEMPTS_MAX as usize);
+        assert!(!attempts.begin(IpAddr::from([198, 51, 100, 1]), now + WINDOW - Duration::from_millis(1)));
+        assert!(attempts.begin(one, now + WINDOW));
+    }
+}

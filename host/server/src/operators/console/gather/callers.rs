@@ -1,0 +1,160 @@
+//! The views of callers and of calls that wait for a person.
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use serde_json::{Map, Value};
+use toolcell_console::model::{
+    Approvals, CallerRule, Callers, DecidedApproval, Moment, RefusedCaller, TokenRow, WaitingApproval,
+};
+use toolcell_policy as policy;
+
+use super::tools::reach;
+use super::written::WrittenManifest;
+use super::{Sources, link};
+use crate::catalog::Catalog;
+use crate::identity::TokenEntry;
+use crate::observing::activity::PendingApproval;
+use crate::observing::refusals::{Reason, RecentRefusal, RecentRefusals, Refusal};
+
+/// Characters of a token's hash by which forms name it: 64 bits, behind `sha256:`.
+const ID_CHARS: usize = 16;
+
+impl Sources {
+    /// The view "Callers". `Err` is one sentence: the file of tokens cannot be read.
+    pub fn callers(&self) -> Result<Callers, String> {
+        let catalog = self.catalog();
+        // The canonical form has all of a rule.
+        let rules: Map<String, Value> = serde_json::from_str(&catalog.callers().canonical()).unwrap_or_default();
+        let tokens = self.tokens.as_ref().map(|file| file.read()).transpose()?;
+        let written = self.written();
+        let ordered = catalog.callers().rules().iter().filter_map(|rule| Some((rule, rules.get(rule.name())?)));
+        let place = |name: &str| written.as_ref()?.place_of_caller_rule(catalog.callers(), name);
+        let offers: Vec<_> = catalog.offers().filter(|offer| offer.tool().is_tool()).collect();
+        let rule = |(rule, canonical): (&policy::CallerRule, _)| {
+            // Callers of its scopes may have further rules.
+            let matching = offers.iter().filter(|offer| rule.takes(&offer.called())).count() as u64;
+            CallerRule { place: place(rule.name()), matching, ..caller_rule(rule.name(), canonical) }
+        };
+        let RecentRefusals { rows, beyond } = self.refusals.recent();
+        Ok(Callers {
+            rules: ordered.map(rule).collect(),
+            tokens: tokens.map(|entries| entries.iter().map(|entry| self.token(entry)).collect()),
+            fresh: None,
+            refused: rows.into_iter().map(refused).collect(),
+            refused_beyond: beyond,
+        })
+    }
+
+    fn token(&self, entry: &TokenEntry) -> TokenRow {
+        let known = self.authenticator.as_ref().and_then(|authenticator| authenticator.tokens());
+        TokenRow {
+            id: token_id(entry),
+            name: entry.name.clone(),
+            scopes: entry.scopes.clone(),
+            made: entry.made().map(Moment::from),
+            expires: entry.expires().map(Moment::from),
+            last_used: known.and_then(|tokens| tokens.last_use(&entry.hash)).map(Moment::from),
+            revoked: known.is_some_and(|tokens| tokens.is_revoked(&entry.hash)),
+            ended: entry.has_ended(SystemTime::now()),
+        }
+    }
+
+    /// The view "Approvals".
+    pub fn approvals(&self) -> Approvals {
+        let (waiting, decided) = self.activity.approvals.list();
+        // Read once for all of them, and not where nothing waits.
+        let written = if waiting.is_empty() { None } else { self.written() };
+        let from = (self.catalog(), written.as_ref());
+        Approvals {
+            waiting: waiting.into_iter().map(|(number, pending)| waits(&from, number, pending)).collect(),
+            decided: decided
+                .into_iter()
+                .map(|decided| DecidedApproval {
+                    at: decided.at.into(),
+                    call: Some(link(decided.call)),
+                    tool: decided.tool,
+                    caller: decided.caller,
+                    answer: decided.answer.to_owned(),
+                    by: decided.by,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A call that waits, with what it may reach and where that is granted.
+fn waits(
+    (catalog, written): &(Arc<Catalog>, Option<&WrittenManifest>),
+    number: u64,
+    pending: PendingApproval,
+) -> WaitingApproval {
+    let offer = catalog.offers().find(|offer| offer.tool().definition().name == pending.tool);
+    let reach = offer.map(|offer| {
+        let granted = written.and_then(|written| Some((written, written.grants(&offer)?)));
+        reach(offer.grants(), granted.as_ref().map(|(written, grants)| (*written, grants.as_ref())))
+    });
+    WaitingApproval {
+        key: number.to_string(),
+        call: pending.call,
+        tool: pending.tool,
+        component: pending.component,
+        caller: pending.caller,
+        question: pending.question,
+        arguments: pending.arguments.text,
+        arguments_left_out: pending.arguments.left_out as u64,
+        reach: reach.unwrap_or_default(),
+        since: pending.since.into(),
+        left: Some(pending.until.saturating_duration_since(Instant::now())),
+        remember: pending.remember,
+    }
+}
+
+/// The name of a token in forms. It lets nobody in.
+pub fn token_id(entry: &TokenEntry) -> String {
+    entry.hash.rsplit(':').next().unwrap_or_default().chars().take(ID_CHARS).collect()
+}
+
+/// Refusals that are alike, in words.
+fn refused(row: RecentRefusal) -> RefusedCaller {
+    let Refusal { reason, status, is_at_console } = row.refusal;
+    let words = match reason {
+        Reason::UnknownCredential if is_at_console => "a token, link or session that lets nobody in here",
+        Reason::MissingRight if is_at_console => "a token of no operator",
+        Reason::Host if is_at_console => "a host that the console does not go by",
+        Reason::Origin if is_at_console => "another page, or a form of no page of the session",
+        Reason::NoCredential => "no token",
+        Reason::UnknownCredential => "a token that is not known",
+        Reason::MissingRight => "a token that lacks a right",
+        Reason::Host => "a host that the server does not go by",
+        Reason::Origin => "a web page that is not allowed",
+        Reason::HiddenTool => "may not call it",
+        Reason::UnknownTool => "a tool or prompt that nobody has",
+    };
+    let tool = row.tool.map(|tool| format!(" {tool:?}")).unwrap_or_default();
+    let reason = format!("{}{tool}: {words}", reason.name());
+    RefusedCaller { who: row.who, reason, status, count: row.count, last: row.last.into() }
+}
+
+fn caller_rule(name: &str, rule: &Value) -> CallerRule {
+    let list = |key: &str| -> Vec<String> {
+        let texts = rule.get(key).and_then(Value::as_array).into_iter().flatten();
+        texts.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let names = list("names");
+    let scopes = list("scopes");
+    let who =
+        names.iter().map(|name| format!("the caller {name}")).chain(scopes.iter().map(|it| format!("scope {it}")));
+    let who: Vec<String> = who.collect();
+    let rate = rule.get("rate").and_then(Value::as_str).map(str::to_owned);
+    let at_once = rule.get("concurrency").and_then(Value::as_u64).map(|count| format!("{count} at once"));
+    CallerRule {
+        name: name.to_owned(),
+        who: if who.is_empty() { vec!["everybody else".to_owned()] } else { who },
+        tools: list("tools"),
+        matching: 0,
+        prompts: list("prompts"),
+        skills: list("skills"),
+        bounds: [rate, at_once].into_iter().flatten().collect::<Vec<_>>().join(", "),
+        place: None,
+    }
+}

@@ -1,0 +1,83 @@
+//! The content of views, as values: read from the server's own state, and bounded. Must not hold:
+//! pages, requests, or decisions.
+mod audit;
+mod call;
+mod callers;
+mod changes;
+mod denials;
+mod export;
+mod limits;
+mod now;
+mod records;
+mod tools;
+mod written;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use toolcell_audit::Sink;
+use toolcell_console::model::{Badges, CallLink};
+use toolcell_mcp::Host as _;
+
+use crate::catalog::Catalog;
+use crate::identity::{Authenticator, TokenFile};
+use crate::observing::activity::Activity;
+use crate::observing::health::Health;
+use crate::observing::refusals::Refusals;
+use crate::reload::{Current, Journal};
+
+pub use audit::{Search, check_chain};
+pub use callers::token_id;
+pub use denials::Offers;
+pub use export::{ExportForm, export};
+pub use records::chains_to_read;
+pub use tools::as_content;
+
+/// Where views come from.
+pub struct Sources {
+    pub current: Arc<Current>,
+    pub journal: Arc<Journal>,
+    pub sink: Arc<Sink>,
+    pub activity: Arc<Activity>,
+    pub refusals: Arc<Refusals>,
+    pub health: Arc<Health>,
+    /// The tokens of callers, where there is a file of them.
+    pub tokens: Option<TokenFile>,
+    /// Knows when tokens were used last; `None` where nobody shows one.
+    pub authenticator: Option<Arc<Authenticator>>,
+    /// The manifest.
+    pub manifest: PathBuf,
+    /// True if the manifest's file may be written.
+    pub is_written: bool,
+    /// True if only what the lock pins is served.
+    pub locked: bool,
+}
+
+impl Sources {
+    /// Counts beside the names of views.
+    pub fn badges(&self) -> Badges {
+        Badges {
+            denials: self.open_denials().len() as u64,
+            changes: self.journal.quarantined().len() as u64,
+            approvals: self.activity.approvals.count() as u64,
+        }
+    }
+
+    /// True if operators may decide: what serves says so.
+    pub fn decides(&self) -> bool {
+        self.catalog().console.decide
+    }
+
+    /// The serving catalog.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.current.snapshot()
+    }
+}
+
+/// The name of a call of this process: that of the run that goes on.
+pub fn link(call: u64) -> CallLink {
+    CallLink { id: format!("{THIS_RUN}.{call}"), number: call }
+}
+
+/// The run of this process in names of calls.
+const THIS_RUN: &str = "now";

@@ -1,0 +1,103 @@
+//! Callers who sign in at the console with their tokens. Must not hold: sessions, pages.
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use toolcell_mcp::Host as _;
+use toolcell_mcp::http::{Admitted, AuthFailure, RefusalReason};
+
+use super::attempts::Attempts;
+use super::session::Operator;
+use crate::identity::Authenticator;
+use crate::observing::refusals::Refusals;
+use crate::reload::Current;
+
+/// The callers that the manifest of the serving generation names in `operators`.
+pub struct Operators {
+    current: Arc<Current>,
+    authenticator: Arc<Authenticator>,
+    attempts: Attempts,
+    refusals: Arc<Refusals>,
+}
+
+/// The reason why a token does not sign in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// It is not known, has expired, or is of a caller who is no operator. Which one is not said.
+    Wrong,
+    /// Too many were tried.
+    TooMany,
+    /// It cannot be checked now.
+    NotNow,
+}
+
+impl NotAdmitted {
+    /// The status of the answer.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Wrong => 403,
+            Self::TooMany => 429,
+            Self::NotNow => 503,
+        }
+    }
+}
+
+impl Operators {
+    /// Those of what serves, whose tokens are checked like those of the server's clients. Whoever
+    /// is turned away counts as refused.
+    pub fn new(current: Arc<Current>, authenticator: Arc<Authenticator>, refusals: Arc<Refusals>) -> Self {
+        Self { current, authenticator, attempts: Attempts::default(), refusals }
+    }
+
+    /// True if anybody is named.
+    pub fn are_there(&self) -> bool {
+        !self.current.snapshot().console.names_nobody()
+    }
+
+    /// True if callers of this name are operators.
+    pub fn has(&self, name: &str) -> bool {
+        self.current.snapshot().console.names(name)
+    }
+
+    /// Checks their tokens.
+    pub fn authenticator(&self) -> &Arc<Authenticator> {
+        &self.authenticator
+    }
+
+    /// The operator with this token, which came from this address.
+    ///
+    /// # Errors
+    /// See [`NotAdmitted`]. It is counted.
+    pub async fn admit(&self, token: &str, from: IpAddr) -> Result<Operator, NotAdmitted> {
+        // Looking up random bytes is little work and nobody guesses them: an operator's token of
+        // the file enters whatever others try.
+        if let Some(tokens) = self.authenticator.tokens()
+            && let Ok(Some(admitted)) = tokens.find(token).await
+            && let Some(operator) = self.operator(admitted)
+        {
+            return Ok(operator);
+        }
+        if !self.attempts.begin(from, Instant::now()) {
+            self.refusals.at_console(from, RefusalReason::UnknownCredential, NotAdmitted::TooMany.status());
+            return Err(NotAdmitted::TooMany);
+        }
+        let refused = |reason| {
+            self.refusals.at_console(from, reason, NotAdmitted::Wrong.status());
+            NotAdmitted::Wrong
+        };
+        let admitted = self.authenticator.find(token).await.map_err(|failure| match failure {
+            AuthFailure::Unknown { .. } => refused(RefusalReason::UnknownCredential),
+            AuthFailure::NotAllowed { .. } => refused(RefusalReason::MissingRight),
+            AuthFailure::NotNow => NotAdmitted::NotNow,
+        })?;
+        let operator = self.operator(admitted).ok_or_else(|| refused(RefusalReason::MissingRight))?;
+        self.attempts.succeeded(from);
+        Ok(operator)
+    }
+
+    /// This caller, if it is an operator.
+    fn operator(&self, admitted: Admitted) -> Option<Operator> {
+        let name = admitted.caller.name();
+        self.has(name).then(|| Operator { name: name.to_owned(), validity: admitted.validity.clone() })
+    }
+}

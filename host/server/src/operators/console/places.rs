@@ -1,0 +1,187 @@
+//! The places of connections: strangers never keep operators out. Must not hold: sockets, or who is
+//! an operator.
+//!
+//! A connection is a stranger's until a request shows the cookie of a session. Where strangers hold
+//! all their places, a further one takes that of a connection of the range of addresses that holds
+//! most of them. So whoever comes is heard, and one network gives way to others.
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use crate::observing::refusals::Range;
+
+/// Most connections of strangers at a time. A browser opens six for a page.
+pub const STRANGERS_MAX: usize = 64;
+
+/// Most connections of sessions at a time. Sixteen viewers have a stream each, and open pages. A
+/// further one stays among those of strangers.
+const KNOWN_MAX: usize = 64;
+
+/// The places of a console.
+#[derive(Default)]
+pub struct Places(Mutex<Taken>);
+
+#[derive(Default)]
+struct Taken {
+    last: u64,
+    known: usize,
+    /// By number: the oldest first.
+    strangers: BTreeMap<u64, Stranger>,
+}
+
+struct Stranger {
+    range: Range,
+    /// Ends the connection. `None` until it has begun.
+    connection: Option<AbortHandle>,
+}
+
+/// The place of one connection. Dropping it gives it back.
+pub struct Place {
+    places: Arc<Places>,
+    number: u64,
+    is_known: Mutex<bool>,
+}
+
+impl Places {
+    /// Begins a connection from this address on its place. Another one may end for it.
+    pub fn begin(self: &Arc<Self>, from: IpAddr, begin: impl FnOnce(Arc<Place>) -> AbortHandle) {
+        let number = {
+            let mut taken = self.taken();
+            taken.last += 1;
+            let number = taken.last;
+            taken.strangers.insert(number, Stranger { range: Range::of(Some(from)), connection: None });
+            taken.end_one();
+            number
+        };
+        let place = Place { places: Arc::clone(self), number, is_known: Mutex::new(false) };
+        let connection = begin(Arc::new(place));
+        // It may have ended already.
+        if let Some(stranger) = self.taken().strangers.get_mut(&number) {
+            stranger.connection = Some(connection);
+        }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    /// Ends a connection of a stranger, where there are too many.
+    fn end_one(&mut self) {
+        if self.strangers.len() <= STRANGERS_MAX {
+            return;
+        }
+        let mut shares: HashMap<Range, usize> = HashMap::new();
+        for stranger in self.strangers.values() {
+            *shares.entry(stranger.range).or_default() += 1;
+        }
+        let most = shares.values().max().copied().unwrap_or_default();
+        let oldest = self.strangers.iter().find(|(_, stranger)| shares.get(&stranger.range) == Some(&most));
+        if let Some(stranger) = oldest.map(|(number, _)| *number).and_then(|number| self.strangers.remove(&number)) {
+            stranger.connection.inspect(AbortHandle::abort);
+        }
+    }
+}
+
+impl Place {
+    /// From now on it is of a session, and nothing ends it for others.
+    pub fn is_of_session(&self) {
+        let mut is_known = self.is_known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.places.taken();
+        if !*is_known && taken.known < KNOWN_MAX && taken.strangers.remove(&self.number).is_some() {
+            taken.known += 1;
+            *is_known = true;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let is_known = *self.is_known.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.places.taken();
+        if is_known {
+            taken.known -= 1;
+        } else {
+            taken.strangers.remove(&self.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    impl Places {
+        /// Places of sessions and of strangers.
+        fn taken_places(&self) -> (usize, usize) {
+            let taken = self.taken();
+            (taken.known, taken.strangers.len())
+        }
+    }
+
+    /// A connection from this address that never ends by itself.
+    fn connect(places: &Arc<Places>, from: [u8; 4]) -> (JoinHandle<()>, Arc<Place>) {
+        let mut begun = None;
+        places.begin(IpAddr::from(from), |place| {
+            let own = Arc::clone(&place);
+            let task = tokio::spawn(async move {
+                let _own = own;
+                pending::<()>().await;
+            });
+            let abort = task.abort_handle();
+            begun = Some((task, place));
+            abort
+        });
+        begun.unwrap()
+    }
+
+    #[tokio::test]
+    async fn strangers_give_way_to_whoever_comes_and_keep_no_operator_out() {
+        let places = Arc::new(Places::default());
+        let (operator, place) = connect(&places, [203, 0, 113, 1]);
+        place.is_of_session();
+        place.is_of_session();
+        let flood: Vec<_> = (0..STRANGERS_MAX).map(|_| connect(&places, [198, 51, 100, 7])).collect();
+        let (newcomer, _place) = connect(&places, [192, 0, 2, 1]);
+        let further: Vec<_> = (0..10 * STRANGERS_MAX).map(|_| connect(&places, [198, 51, 100, 9])).collect();
+        // The oldest of the largest range end.
+        let (oldest, newest) = further.split_at(further.len() - (STRANGERS_MAX - 1));
+        let is_running = |(task, _): &(JoinHandle<()>, Arc<Place>)| !task.is_finished();
+        while flood.iter().chain(oldest).any(is_running) {
+            tokio::task::yield_now().await;
+        }
+        assert!(newest.iter().all(is_running) && !newcomer.is_finished() && !operator.is_finished());
+        assert_eq!(places.taken_places(), (1, STRANGERS_MAX));
+        drop((flood, further));
+        operator.abort();
+        assert!(operator.await.unwrap_err().is_cancelled());
+        drop(place);
+        assert_eq!(places.taken_places().0, 0);
+    }
+
+    #[tokio::test]
+    async fn sessions_have_a_bound_too() {
+        let places = Arc::new(Places::default());
+        let all: Vec<_> = (0..KNOWN_MAX + 5)
+            .map(|_| {
+                let connection = connect(&places, [203, 0, 113, 1]);
+                connection.1.is_of_session();
+                connection
+            })
+            .collect();
+        assert_eq!(places.taken_places(), (KNOWN_MAX, 5));
+        all.iter().for_each(|(task, _)| task.abort());
+        for (task, place) in all {
+            assert!(task.await.unwrap_err().is_cancelled());
+            drop(place);
+        }
+        assert_eq!(places.taken_places(), (0, 0));
+    }
+}

@@ -1,0 +1,242 @@
+//! Operators on a terminal: what `toolcell top` shows, and what they decide there. Must not hold:
+//! how a decision is done (see `console`), or the terminal.
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+use toolcell_console::model;
+
+use super::activity::{
+    ActivitySnapshot, ApprovalShown, CallShown, CallState, Decision, DecisionRequest, DenialShown, MinuteShown,
+    RuleShown,
+};
+use crate::observing::activity::{DenialGroup, OperatorAnswer, PendingApproval, PendingArguments};
+use crate::operators::console::{Came, Offers, Sources};
+use crate::reload::Orders;
+
+/// Most groups of denials in a snapshot: more than a person looks through.
+const GROUPS_MAX: usize = 250;
+
+/// Most bytes of a name. Names of tools have at most 128.
+const NAME_BYTES_MAX: usize = 160;
+
+/// Most bytes of a text of one line: a few sentences.
+const LINE_BYTES_MAX: usize = 1_024;
+
+/// Most bytes of arguments. A terminal shows about as much at once.
+const ARGUMENTS_BYTES_MAX: usize = 4 * 1_024;
+
+/// The operators of this process who are at a terminal.
+pub struct Operators {
+    views: Arc<Sources>,
+    orders: Orders,
+    run: String,
+}
+
+impl Operators {
+    /// Of these views; decisions that reload give these orders.
+    pub fn new(views: Arc<Sources>, orders: Orders) -> Self {
+        let started = views.activity.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let run = format!("{}.{}", std::process::id(), millis(started));
+        Self { views, orders, run }
+    }
+
+    /// The activity now. Making it takes milliseconds, which are not those of calls.
+    pub async fn activity(&self) -> Value {
+        let views = Arc::clone(&self.views);
+        let run = self.run.clone();
+        let made = tokio::task::spawn_blocking(move || serde_json::to_value(snapshot(&views, run))).await;
+        match made {
+            Ok(Ok(value)) => value,
+            Ok(Err(_)) | Err(_) => json!({"error": "the activity could not be gathered"}),
+        }
+    }
+
+    /// Does what an operator decided, where operators may decide, and records it.
+    pub async fn decide(&self, request: DecisionRequest, who: &str) -> Value {
+        let pid = std::process::id();
+        if !self.views.decides() {
+            let hint = "write decide = true into [console]";
+            return json!({"pid": pid, "error": "operators of this server may not decide", "hint": hint});
+        }
+        if request.run != self.run {
+            return json!({"pid": pid, "error": "this process is another than the one that was shown"});
+        }
+        let decision = request.decision;
+        let subject = self.subject(request.decision);
+        let came = match self.views.begin((who, None), decision.name(), &subject) {
+            Ok(()) => {
+                let came = self.done(decision, who).await;
+                let recorded = came.as_deref().map_err(String::as_str).map(|_| "");
+                self.views.record((who, None), decision.name(), &subject, recorded);
+                came
+            }
+            Err(refused) => Err(refused),
+        };
+        let (Ok(text) | Err(text)) = &came;
+        json!({"pid": pid, "done": came.is_ok(), "text": text})
+    }
+
+    /// The subject for the record.
+    fn subject(&self, decision: Decision) -> String {
+        let number = decision.number();
+        let found = match decision {
+            Decision::Stop(_) => None,
+            Decision::Mute(_) | Decision::Unmute(_) | Decision::Grant(_) => self.views.group_in_words(Some(number)),
+            Decision::Allow(_) | Decision::Remember(_) | Decision::Decline(_) => {
+                self.views.waiting_in_words(Some(number))
+            }
+        };
+        found.unwrap_or_else(|| number.to_string())
+    }
+
+    async fn done(&self, decision: Decision, who: &str) -> Came {
+        let views = &self.views;
+        let number = Some(decision.number());
+        let answer = |allows, remembers| {
+            let waiting = number.and_then(|number| views.activity.approvals.find(number));
+            if allows && waiting.is_some_and(|pending| is_cut(&pending.arguments)) {
+                return Err("A terminal does not show all of its arguments: decide in the console.".to_owned());
+            }
+            let answer = OperatorAnswer { allows, remembers, by: format!("the {who}") };
+            views.answer(number, answer)
+        };
+        match decision {
+            Decision::Stop(_) => views.stop(number, &format!("the {who}")),
+            Decision::Mute(_) => views.mute(number, true),
+            Decision::Unmute(_) => views.mute(number, false),
+            Decision::Grant(_) => views.allow(number, &self.orders).await,
+            Decision::Allow(_) => answer(true, false),
+            Decision::Remember(_) => answer(true, true),
+            Decision::Decline(_) => answer(false, false),
+        }
+    }
+}
+
+fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
+    let now = views.now();
+    let mut groups = views.open_denials();
+    groups.extend(views.activity.denials.list().into_iter().filter(|group| group.is_muted()));
+    let running = now.running.len() as u64;
+    let catalog = views.catalog();
+    let offers = views.offers(&catalog);
+    ActivitySnapshot {
+        pid: std::process::id(),
+        run,
+        manifest: std::path::absolute(&views.manifest).unwrap_or_else(|_| views.manifest.clone()).display().to_string(),
+        uptime_s: views.activity.started.elapsed().unwrap_or_default().as_secs(),
+        generation: views.current.generation(),
+        decide: catalog.console.decide,
+        minute: minute(&now.totals),
+        calls_beyond: (now.totals.running + now.totals.waiting).saturating_sub(running),
+        calls: now.running.iter().map(call).collect(),
+        denials: groups.iter().take(GROUPS_MAX).map(|group| denial(&offers, group)).collect(),
+        denials_beyond: groups.len().saturating_sub(GROUPS_MAX) as u64,
+        denials_ungrouped: views.activity.denials.ungrouped(),
+        approvals: views.activity.approvals.list().0.iter().map(approval).collect(),
+    }
+}
+
+fn minute(totals: &model::Totals) -> MinuteShown {
+    MinuteShown {
+        running: totals.running,
+        waiting: totals.waiting,
+        calls_per_second: totals.calls_per_second,
+        p50_us: totals.p50.map(micros),
+        p99_us: totals.p99.map(micros),
+        errors: totals.errors,
+        denials: totals.denials,
+    }
+}
+
+fn call(call: &model::RunningCall) -> CallShown {
+    CallShown {
+        call: call.call,
+        tool: clipped(&call.tool, NAME_BYTES_MAX),
+        component: clipped(&call.component, NAME_BYTES_MAX),
+        caller: clipped(&call.caller, NAME_BYTES_MAX),
+        state: match call.phase {
+            model::Phase::Waiting => CallState::Waiting,
+            model::Phase::Starting | model::Phase::Running => CallState::Running,
+            model::Phase::Asking => CallState::Asking,
+            model::Phase::Stopping => CallState::Stopping,
+        },
+        age_ms: millis(call.age),
+        deadline_ms: call.deadline.map_or(0, millis),
+        fuel_max: call.fuel.map_or(0, |fuel| fuel.limit),
+        fuel_used: call.fuel.and_then(|fuel| fuel.used),
+        memory_bytes_used: call.memory.and_then(|memory| memory.used),
+        memory_bytes_max: call.memory.map_or(0, |memory| memory.limit),
+    }
+}
+
+fn denial(offers: &Offers<'_>, group: &DenialGroup) -> DenialShown {
+    let shown = offers.group(group);
+    DenialShown {
+        group: group.number,
+        component: clipped(&shown.component, NAME_BYTES_MAX),
+        tools: shown.tools.iter().map(|tool| clipped(tool, NAME_BYTES_MAX)).collect(),
+        callers: shown.callers.iter().map(|caller| clipped(caller, NAME_BYTES_MAX)).collect(),
+        capability: shown.capability,
+        asked: clipped(&shown.asked, LINE_BYTES_MAX),
+        reason: clipped(&shown.reason, LINE_BYTES_MAX),
+        count: shown.count,
+        age_s: group.last().elapsed().unwrap_or_default().as_secs(),
+        muted: group.is_muted(),
+        rule: shown.rule.map(|rule| RuleShown {
+            section: clipped(&rule.section, NAME_BYTES_MAX),
+            line: clipped(&rule.line, LINE_BYTES_MAX),
+            can_apply: rule.can_apply && rule.line.len() <= LINE_BYTES_MAX,
+        }),
+    }
+}
+
+fn approval((question_id, pending): &(u64, PendingApproval)) -> ApprovalShown {
+    ApprovalShown {
+        question_id: *question_id,
+        call: pending.call,
+        tool: clipped(&pending.tool, NAME_BYTES_MAX),
+        component: clipped(&pending.component, NAME_BYTES_MAX),
+        caller: clipped(&pending.caller, NAME_BYTES_MAX),
+        question: clipped(&pending.question, LINE_BYTES_MAX),
+        arguments: clipped(&pending.arguments.text, ARGUMENTS_BYTES_MAX),
+        arguments_cut: is_cut(&pending.arguments),
+        age_ms: millis(pending.since.elapsed().unwrap_or_default()),
+        left_ms: millis(pending.until.saturating_duration_since(Instant::now())),
+        remember_s: pending.remember.map(|time| time.as_secs()),
+    }
+}
+
+/// True if a terminal is not shown all of these arguments.
+const fn is_cut(arguments: &PendingArguments) -> bool {
+    arguments.left_out > 0 || arguments.text.len() > ARGUMENTS_BYTES_MAX
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The text, or as much of it as fits and how much is missing.
+fn clipped(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let (shown, rest) = text.split_at(text.floor_char_boundary(bytes_max));
+    format!("{shown}… {} more bytes", rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clipped;
+
+    #[test]
+    fn a_long_text_says_how_much_of_it_is_missing() {
+        assert_eq!(clipped("short", 5), "short");
+        assert_eq!(clipped("größer", 3), "gr… 6 more bytes");
+        assert!(clipped(&"x".repeat(10_000_000), 1_024).len() < 1_100);
+    }
+}

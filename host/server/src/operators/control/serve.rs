@@ -1,0 +1,307 @@
+//! Server side of the control socket: reads one line of each connection, and answers it.
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::sockopt::socket_peercred;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+
+use super::activity::DecisionRequest;
+use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
+use super::operators::Operators;
+use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
+use super::status::StatusSources;
+use crate::http::listener_process::listens_on;
+use crate::observing::log::LogLevel;
+use crate::reload::{Journal, Orders, ReloadOutcome};
+
+/// Most connections at a time, from commands of one user; more wait.
+const CONNECTIONS_MAX: usize = 8;
+
+/// Time of a connection to send its request, and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Answer of a process without views. One with a control socket has them.
+const NO_ACTIVITY: &str = "this process keeps no activity";
+
+/// The socket; it is closed and removed when dropped.
+pub struct Control {
+    path: PathBuf,
+    inode: u64,
+    accepting: JoinHandle<()>,
+}
+
+/// State that answers come from.
+struct Responder {
+    subject: StatusSources,
+    operators: Option<Operators>,
+    orders: Orders,
+    is_open_to_group: bool,
+}
+
+impl Control {
+    /// Listens at this socket; `Ok(None)` if it is off. `Err` is one sentence.
+    pub fn start(
+        runtime: &Handle,
+        socket: &ControlSocket,
+        subject: StatusSources,
+        orders: Orders,
+    ) -> Result<Option<Self>, String> {
+        let path = match socket {
+            ControlSocket::Off => return Ok(None),
+            ControlSocket::At(path) => path.clone(),
+            ControlSocket::Usual => {
+                let place =
+                    SocketPaths::of(&subject.manifest).ok_or("this user has neither a runtime folder nor a home")?;
+                place.running();
+                place.own()?
+            }
+        };
+        if path.as_os_str().len() > PATH_BYTES_MAX {
+            return Err(format!("the path {} is longer than a socket's may be", path.display()));
+        }
+        let listener = bind(runtime, &path)?;
+        let inode = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.ino();
+        let operators = subject.views.clone().map(|views| Operators::new(views, orders.clone()));
+        let is_open_to_group = fs::metadata(&path).is_ok_and(|metadata| metadata.mode() & 0o060 != 0);
+        let answering = Arc::new(Responder { subject, operators, orders, is_open_to_group });
+        let accepting = runtime.spawn(accept(listener, answering));
+        Ok(Some(Self { path, inode, accepting }))
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        // Another process may have put its own socket there meanwhile; that one stays.
+        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
+    let shown = path.display();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = check_folder(folder)?;
+    let _inside = runtime.enter();
+    let cannot = |error: io::Error| format!("{shown}: {error}");
+    let draft = draft_of(path)?;
+    let _ = fs::remove_file(&draft);
+    let listener = UnixListener::bind(&draft).map_err(cannot)?;
+    let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).and_then(|()| place(&draft, path));
+    let _ = fs::remove_file(&draft);
+    placed.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{shown}: {}", listens_on(path)),
+        _ => cannot(error),
+    })?;
+    Ok(listener)
+}
+
+/// Gives the socket its name once it listens: before, it would look like one of an ended process.
+/// Replaces nothing but a socket that nobody listens on.
+fn place(draft: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && remove_if_dead(path) => {
+            fs::hard_link(draft, path)
+        }
+        placed => placed,
+    }
+}
+
+/// Path at which a socket is bound first. No other process uses it.
+fn draft_of(path: &Path) -> Result<PathBuf, String> {
+    let draft = path.with_file_name(format!("{}.new", std::process::id()));
+    if draft.as_os_str().len() > PATH_BYTES_MAX {
+        return Err(format!("the path {} is longer than a socket's may be", draft.display()));
+    }
+    Ok(draft)
+}
+
+async fn accept(listener: UnixListener, answering: Arc<Responder>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let answering = Arc::clone(&answering);
+                drop(tokio::spawn(async move {
+                    answering.converse(stream).await;
+                    drop(place);
+                }));
+            }
+            // Most likely there are no free descriptors; later there may be.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+impl Responder {
+    /// One request, one answer. A malformed request gets an error or no answer.
+    async fn converse(&self, stream: UnixStream) {
+        // Where the socket's mode lets a group connect, the kernel has checked that already.
+        let Ok(peer) = socket_peercred(&stream).map(|credentials| credentials.uid) else { return };
+        if !self.is_open_to_group && !peer.is_root() && peer != rustix::process::geteuid() {
+            tracing::warn!("the control socket refused another user, {}", peer.as_raw());
+            return;
+        }
+        let (reader, mut writer) = stream.into_split();
+        let mut line = Vec::new();
+        let mut reader = BufReader::new(reader.take(REQUEST_BYTES_MAX as u64));
+        let Ok(Ok(1..)) = tokio::time::timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await else { return };
+        let mut answer = self.answer(&line, &format!("terminal of uid {}", peer.as_raw())).await.to_string();
+        answer.push('\n');
+        let _ = tokio::time::timeout(PATIENCE, writer.write_all(answer.as_bytes())).await;
+    }
+
+    async fn answer(&self, line: &[u8], who: &str) -> Value {
+        let envelope: Envelope = match serde_json::from_slice(line) {
+            Ok(envelope) => envelope,
+            Err(error) => return json!({"error": format!("not a request: {error}")}),
+        };
+        if envelope.toolcell != VERSION {
+            let text = format!("this process speaks version {VERSION} of the control protocol");
+            return json!({"error": text});
+        }
+        match envelope.request {
+            Request::Status => self.subject.status().await,
+            Request::Activity => self.activity().await,
+            Request::Decide(request) => self.decide(request, who).await,
+            Request::Reload => {
+                let order = Order { who, name: "reload", subject: "the manifest".to_owned() };
+                self.carried_out(order, || self.orders.ask()).await
+            }
+            Request::Approve(approval) => {
+                let order = Order { who, name: "approve", subject: approval.name.clone() };
+                self.carried_out(order, || self.orders.approve(approval)).await
+            }
+            Request::LogLevel(wanted) => {
+                let order = wanted.map(|wanted| Order { who, name: "log-level", subject: wanted.to_string() });
+                self.recorded(order, || self.log_level(wanted))
+            }
+            Request::Console => {
+                let order = Order { who, name: "console-link", subject: "the console".to_owned() };
+                self.recorded(Some(order), || self.link())
+            }
+        }
+    }
+}
+
+/// An order that somebody at a terminal gave, for the audit.
+struct Order<'a> {
+    who: &'a str,
+    name: &'static str,
+    subject: String,
+}
+
+impl Responder {
+    /// Has an order carried out that is followed by a reload. It is recorded before, with who gave
+    /// it, and after.
+    async fn carried_out(
+        &self,
+        order: Order<'_>,
+        ask: impl FnOnce() -> Option<oneshot::Receiver<ReloadOutcome>>,
+    ) -> Value {
+        if let Err(refused) = self.begin(&order) {
+            return refused;
+        }
+        let answer = match ask() {
+            None => json!({"error": "busy: too many reloads wait already"}),
+            Some(asked) => match asked.await {
+                Ok(outcome) => shown(&outcome, &self.subject.journal),
+                Err(_) => json!({"error": "the process ends"}),
+            },
+        };
+        self.ended(&order, &answer);
+        answer
+    }
+
+    /// Does something that nobody waits for, and records it as above; an order that only asks is
+    /// not recorded.
+    fn recorded(&self, order: Option<Order<'_>>, act: impl FnOnce() -> Value) -> Value {
+        let Some(order) = order else { return act() };
+        if let Err(refused) = self.begin(&order) {
+            return refused;
+        }
+        let answer = act();
+        self.ended(&order, &answer);
+        answer
+    }
+
+    fn begin(&self, order: &Order<'_>) -> Result<(), Value> {
+        let Some(views) = &self.subject.views else { return Ok(()) };
+        let begun = views.begin((order.who, None), order.name, &order.subject);
+        begun.map_err(|problem| json!({"pid": std::process::id(), "error": problem}))
+    }
+
+    fn ended(&self, order: &Order<'_>, answer: &Value) {
+        let Some(views) = &self.subject.views else { return };
+        let problem = answer["error"].as_str().or_else(|| answer["summary"].as_str());
+        let is_done = answer["error"].is_null() && answer["outcome"] != "failed";
+        let came = if is_done { Ok("") } else { Err(problem.unwrap_or_default()) };
+        views.record((order.who, None), order.name, &order.subject, came);
+    }
+
+    fn link(&self) -> Value {
+        let Some(doorman) = &self.subject.doorman else {
+            return json!({"pid": std::process::id(), "error": "this process serves no console"});
+        };
+        match doorman.link() {
+            Ok(link) => json!({"pid": std::process::id(), "link": link}),
+            Err(problem) => json!({"error": problem}),
+        }
+    }
+
+    async fn activity(&self) -> Value {
+        match &self.operators {
+            Some(operators) => operators.activity().await,
+            None => json!({"error": NO_ACTIVITY}),
+        }
+    }
+
+    async fn decide(&self, request: DecisionRequest, who: &str) -> Value {
+        match &self.operators {
+            Some(operators) => operators.decide(request, who).await,
+            None => json!({"error": NO_ACTIVITY}),
+        }
+    }
+
+    fn log_level(&self, wanted: Option<LogLevel>) -> Value {
+        let log = &self.subject.log;
+        let before = log.level();
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != before) {
+            if !log.set_level(wanted) {
+                return json!({"error": "the level of the log cannot be changed"});
+            }
+            tracing::info!("the log is changed from {before} to {wanted}");
+        }
+        json!({"pid": std::process::id(), "level": log.level(), "before": before})
+    }
+}
+
+/// The outcome of a reload, with the components that are held back since they are not as the lock
+/// has them.
+fn shown(outcome: &ReloadOutcome, journal: &Journal) -> Value {
+    let mut answer = match outcome {
+        ReloadOutcome::Unchanged => json!({"outcome": "unchanged"}),
+        ReloadOutcome::Replaced { generation, announced, summary } => json!({
+            "outcome": "replaced", "generation": generation, "announced": announced, "summary": summary,
+        }),
+        ReloadOutcome::Failed(failed) => json!({
+            "outcome": "failed", "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
+        }),
+    };
+    let quarantined: Vec<String> = journal.quarantined().into_iter().map(|held| held.component).collect();
+    if let Some(answer) = answer.as_object_mut().filter(|_| !quarantined.is_empty()) {
+        answer.insert("quarantined".to_owned(), json!(quarantined));
+    }
+    answer
+}

@@ -1,0 +1,502 @@
+//! News of a changed list where several replicas answer the same clients: each listener is told
+//! once, when all replicas list the same. Must not hold: how a listener is told.
+//!
+//! A client that is told asks any replica. One that still has the old list would answer with it,
+//! and nothing would tell the client again. So each replica says which list it has, and waits for
+//! the others before it tells its own listeners. Nobody waits for longer than [`AGREED_WITHIN`]. A
+//! replica that comes later is another change: listeners are told of it again.
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use toolcell_mcp::{Catalog as _, Host as _, Server};
+use toolcell_shared::{Bus, News, Subscription};
+
+use crate::catalog::Catalog;
+use crate::reload::Current;
+
+/// Longest wait for other replicas. Replicas see a change of their files within a second or two.
+const AGREED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Most replicas that are waited for.
+const OTHERS_MAX: usize = 256;
+
+/// Longest message, in bytes. They have about 100.
+const MESSAGE_BYTES_MAX: usize = 256;
+
+const CHANNEL: &str = "lists";
+
+/// Tells listeners of changed lists, together with other replicas.
+pub struct Announcements {
+    voice: Arc<Voice>,
+    changed: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+/// This replica, as others hear it.
+struct Voice {
+    name: String,
+    bus: Arc<dyn Bus>,
+}
+
+/// A message to all replicas.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    #[serde(rename = "f")]
+    from: String,
+    #[serde(rename = "n")]
+    news: ListNews,
+}
+
+/// Lists are told apart by digests in hexadecimal digits.
+#[derive(Serialize, Deserialize)]
+enum ListNews {
+    /// The sender has this list.
+    Is(String),
+    /// The sender has this list, and asks for those of others.
+    Asks(String),
+    /// The sender ends.
+    Left,
+}
+
+impl Announcements {
+    /// Begins. `None` if the machine has no randomness.
+    pub fn start(
+        server: &Arc<Server<Current>>,
+        current: &Arc<Current>,
+        bus: Arc<dyn Bus>,
+        runtime: &Handle,
+    ) -> Option<Self> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        let _inside = runtime.enter();
+        let heard = bus.subscribe(&[CHANNEL]);
+        let voice = Arc::new(Voice { name: format!("{:032x}", u128::from_ne_bytes(random)), bus });
+        let changed = Arc::<Notify>::default();
+        let told = current.snapshot();
+        let announcer = Announcer {
+            server: Arc::clone(server),
+            current: Arc::clone(current),
+            voice: Arc::clone(&voice),
+            changed: Arc::clone(&changed),
+            known: KnownLists { agreement: Agreement::new(digest(&told)), told },
+        };
+        let task = runtime.spawn(announcer.run(heard));
+        Some(Self { voice, changed, task })
+    }
+
+    /// Notes that this replica has another catalog. Returns true if listeners will be told.
+    pub fn changed(&self, old: &Catalog, new: &Catalog) -> bool {
+        self.changed.notify_one();
+        digest(old) != digest(new)
+    }
+
+    /// Tells others that this replica ends.
+    pub async fn leave(&self) {
+        self.task.abort();
+        self.voice.say(ListNews::Left).await;
+    }
+}
+
+impl Drop for Announcements {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Voice {
+    /// Says this to all. What is lost is asked for once replicas hear each other again.
+    async fn say(&self, news: ListNews) {
+        let note = Note { from: self.name.clone(), news };
+        if let Ok(message) = serde_json::to_vec(&note)
+            && let Err(error) = self.bus.publish(CHANNEL, &message).await
+        {
+            tracing::debug!("other replicas do not hear of the list: {error}");
+        }
+    }
+}
+
+/// The work behind the announcements.
+struct Announcer {
+    server: Arc<Server<Current>>,
+    current: Arc<Current>,
+    voice: Arc<Voice>,
+    changed: Arc<Notify>,
+    known: KnownLists<Catalog>,
+}
+
+impl Announcer {
+    async fn run(mut self, mut heard: Subscription) {
+        loop {
+            let due = self.known.agreement.due;
+            let at_due = async move {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                news = heard.next() => self.hear(news).await,
+                () = self.changed.notified() => self.look().await,
+                () = at_due => {}
+            }
+            if self.known.agreement.is_due(Instant::now()) {
+                self.tell();
+            }
+        }
+    }
+
+    async fn hear(&mut self, news: News) {
+        // Its own list first: others may have it already.
+        self.look().await;
+        let agreement = &mut self.known.agreement;
+        match news {
+            News::Listening => self.voice.say(ListNews::Asks(agreement.own_text())).await,
+            News::Message(message) => {
+                let Some(note) = read(&message).filter(|note| note.from != self.voice.name) else { return };
+                let now = Instant::now();
+                match note.news {
+                    ListNews::Is(list) => agreement.heard(&note.from, &list, now),
+                    ListNews::Asks(list) => {
+                        agreement.heard(&note.from, &list, now);
+                        self.voice.say(ListNews::Is(agreement.own_text())).await;
+                    }
+                    ListNews::Left => agreement.left(&note.from, now),
+                }
+            }
+        }
+    }
+
+    /// Looks at this replica's own list.
+    async fn look(&mut self) {
+        if self.known.look(self.current.snapshot(), Instant::now()) {
+            self.voice.say(ListNews::Is(self.known.agreement.own_text())).await;
+        }
+    }
+
+    fn tell(&mut self) {
+        let new = self.current.snapshot();
+        let lists = Some(self.known.agreement.lists());
+        let old = self.known.tell(&new);
+        if digest(&new) == digest(&old) {
+            // The list of another replica has changed. It is not known here in what.
+            self.server.catalog_changed_to(lists);
+        } else {
+            self.server.catalog_replaced_by(&old, &new, lists);
+        }
+    }
+}
+
+/// A catalog, as far as news of its lists go.
+trait Listed {
+    /// A digest of its lists, equal across replicas.
+    fn lists(&self) -> u64;
+
+    /// True if callers see less than these lists, until the next generation serves.
+    fn is_narrowed(&self) -> bool;
+}
+
+impl Listed for Catalog {
+    fn lists(&self) -> u64 {
+        digest(self)
+    }
+
+    fn is_narrowed(&self) -> bool {
+        Self::is_narrowed(self)
+    }
+}
+
+/// The lists that listeners know, and those of other replicas.
+struct KnownLists<C> {
+    /// The catalog that listeners know.
+    told: Arc<C>,
+    agreement: Agreement,
+}
+
+impl<C: Listed> KnownLists<C> {
+    /// Takes note of the catalog that this replica serves. Returns true if its lists are others
+    /// than before: the other replicas hear of that.
+    fn look(&mut self, new: Arc<C>, now: Instant) -> bool {
+        // Listeners hear of what is narrowed with the generation that brings the new rules.
+        if Arc::ptr_eq(&new, &self.told) || new.is_narrowed() {
+            return false;
+        }
+        let differs = self.agreement.own_is(new.lists(), now);
+        if !differs && self.agreement.due.is_none() {
+            self.told = new;
+        }
+        differs
+    }
+
+    /// Listeners are told of this catalog. Returns the one that they knew before.
+    fn tell(&mut self, new: &Arc<C>) -> Arc<C> {
+        if new.is_narrowed() {
+            return Arc::clone(&self.told);
+        }
+        std::mem::replace(&mut self.told, Arc::clone(new))
+    }
+}
+
+/// The lists of all replicas.
+struct Agreement {
+    own: u64,
+    others: BTreeMap<Box<str>, OtherList>,
+    /// The time at which listeners are told of a change, agreed or not.
+    due: Option<Instant>,
+    /// They are told then, and not before.
+    waits: bool,
+}
+
+struct OtherList {
+    list: Box<str>,
+    /// It had not followed when listeners were told. It may be gone: nobody waits for it.
+    lags: bool,
+}
+
+impl Agreement {
+    const fn new(own: u64) -> Self {
+        Self { own, others: BTreeMap::new(), due: None, waits: false }
+    }
+
+    fn own_text(&self) -> String {
+        format!("{:016x}", self.own)
+    }
+
+    /// A digest of the lists that a client may get, equal on all replicas that know of each other.
+    fn lists(&self) -> u64 {
+        let own = self.own_text();
+        let mut lists: Vec<&str> = self.others.values().map(|other| &*other.list).collect();
+        lists.push(&own);
+        // One that follows the others makes another set, though no list is new.
+        lists.sort_unstable();
+        // Where all agree it does not matter how many they are: some may not know of all yet.
+        if lists.iter().all(|list| *list == own) {
+            lists.truncate(1);
+        }
+        let mut hasher = DefaultHasher::new();
+        lists.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// This replica has this list. Returns true if it is another one.
+    fn own_is(&mut self, list: u64, now: Instant) -> bool {
+        let differs = std::mem::replace(&mut self.own, list) != list;
+        if differs {
+            self.change(now);
+        }
+        differs
+    }
+
+    /// Another replica has this list.
+    fn heard(&mut self, from: &str, list: &str, now: Instant) {
+        let differs = match self.others.get(from) {
+            Some(known) => *known.list != *list,
+            None if self.others.len() >= OTHERS_MAX => return,
+            None => *list != *self.own_text(),
+        };
+        self.others.insert(from.into(), OtherList { list: list.into(), lags: false });
+        if differs {
+            self.change(now);
+        }
+    }
+
+    /// Another replica has ended. Its clients come to others, where they are told that the list may
+    /// be another. They need a moment to come.
+    fn left(&mut self, from: &str, now: Instant) {
+        let left = self.others.remove(from);
+        if left.is_some_and(|left| *left.list != *self.own_text()) {
+            self.change(now);
+            self.waits = true;
+        }
+    }
+
+    fn change(&mut self, now: Instant) {
+        self.due.get_or_insert(now + AGREED_WITHIN);
+    }
+
+    /// True if listeners are to be told now.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let Some(due) = self.due else { return false };
+        let own = self.own_text();
+        let agreed = self.others.values().all(|other| other.lags || *other.list == *own);
+        if now < due && (self.waits || !agreed) {
+            return false;
+        }
+        for other in self.others.values_mut().filter(|other| *other.list != *own) {
+            other.lags = true;
+        }
+        (self.due, self.waits) = (None, false);
+        true
+    }
+}
+
+fn read(message: &[u8]) -> Option<Note> {
+    let note: Note = serde_json::from_slice(message.get(..MESSAGE_BYTES_MAX.min(message.len()))?).ok()?;
+    (note.from.len() <= 64).then_some(note)
+}
+
+/// A digest of the list with the rules for who sees which part, equal across replicas.
+fn digest(catalog: &Catalog) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    catalog.tools().fingerprint().hash(&mut hasher);
+    for offer in catalog.offers() {
+        offer.called_by().hash(&mut hasher);
+    }
+    catalog.texts().for_each(|(_, called_by)| called_by.hash(&mut hasher));
+    catalog.skills().for_each(|(_, called_by)| called_by.hash(&mut hasher));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A_WHILE: Duration = Duration::from_secs(1);
+
+    fn text(list: u64) -> String {
+        format!("{list:016x}")
+    }
+
+    /// A replica with list 1, as two others have it.
+    fn agreed() -> (Agreement, Instant) {
+        let mut agreement = Agreement::new(1);
+        let now = Instant::now();
+        for other in ["b", "c"] {
+            agreement.heard(other, &text(1), now);
+        }
+        assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "nothing has changed");
+        (agreement, now)
+    }
+
+    /// A generation with these lists.
+    struct Generation {
+        lists: u64,
+        narrowed: bool,
+    }
+
+    impl Listed for Generation {
+        fn lists(&self) -> u64 {
+            self.lists
+        }
+
+        fn is_narrowed(&self) -> bool {
+            self.narrowed
+        }
+    }
+
+    /// Listeners are told of the difference between two catalogs. Between the narrowed one and the
+    /// one that follows there is none.
+    #[test]
+    fn a_replica_that_hears_another_one_while_rights_are_narrowed_still_tells_its_listeners() {
+        let now = Instant::now();
+        let old = Arc::new(Generation { lists: 1, narrowed: false });
+        let narrowed = Arc::new(Generation { lists: 1, narrowed: true });
+        let new = Arc::new(Generation { lists: 2, narrowed: false });
+        for is_due_meanwhile in [false, true] {
+            let mut known = KnownLists { told: Arc::clone(&old), agreement: Agreement::new(1) };
+            assert!(!known.look(Arc::clone(&narrowed), now));
+            if is_due_meanwhile {
+                known.agreement.heard("b", &text(2), now);
+                assert!(known.agreement.is_due(now + AGREED_WITHIN));
+                assert!(Arc::ptr_eq(&known.tell(&narrowed), &old));
+            }
+            assert!(known.look(Arc::clone(&new), now), "the others hear of it");
+            assert!(known.agreement.is_due(now + AGREED_WITHIN));
+            assert!(Arc::ptr_eq(&known.tell(&new), &old), "so the difference is told");
+            assert!(!known.look(Arc::clone(&new), now) && known.agreement.due.is_none(), "once");
+            assert!(Arc::ptr_eq(&known.told, &new));
+        }
+    }
+
+    #[test]
+    fn listeners_are_told_once_when_all_agree() {
+        for order in [["a", "b", "c"], ["b", "a", "c"], ["c", "b", "a"]] {
+            let (mut agreement, now) = agreed();
+            for (number, replica) in order.into_iter().enumerate() {
+                match replica {
+                    "a" => assert!(agreement.own_is(2, now)),
+                    other => agreement.heard(other, &text(2), now),
+                }
+                assert_eq!(agreement.is_due(now), number == 2, "{order:?} {replica}");
+            }
+            for replica in ["b", "c"] {
+                agreement.heard(replica, &text(2), now);
+            }
+            assert!(!agreement.own_is(2, now));
+            assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_long_and_one_that_comes_later_is_another_change() {
+        let (mut agreement, now) = agreed();
+        assert!(agreement.own_is(2, now));
+        agreement.heard("b", &text(2), now);
+        assert!(!agreement.is_due(now + AGREED_WITHIN - A_WHILE));
+        assert!(agreement.is_due(now + AGREED_WITHIN));
+        assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "once");
+        let later = now + 10 * AGREED_WITHIN;
+        agreement.heard("c", &text(2), later);
+        assert!(agreement.is_due(later), "all agree now, so a client that was told before is told again");
+    }
+
+    #[test]
+    fn a_replica_that_is_gone_is_waited_for_once() {
+        let (mut agreement, now) = agreed();
+        assert!(agreement.own_is(2, now));
+        agreement.heard("b", &text(2), now);
+        assert!(agreement.is_due(now + AGREED_WITHIN));
+        agreement.heard("b", &text(3), now);
+        assert!(!agreement.is_due(now));
+        assert!(agreement.own_is(3, now));
+        assert!(agreement.is_due(now), "c is waited for no more");
+    }
+
+    #[test]
+    fn a_change_elsewhere_alone_reaches_listeners() {
+        let (mut agreement, now) = agreed();
+        agreement.heard("b", &text(2), now);
+        assert!(!agreement.is_due(now));
+        assert!(agreement.is_due(now + AGREED_WITHIN));
+        let mut joined = Agreement::new(1);
+        joined.heard("new", &text(1), now);
+        assert!(!joined.is_due(now + AGREED_WITHIN), "the list of one that joins is known");
+        joined.heard("newer", &text(2), now);
+        assert!(joined.is_due(now + AGREED_WITHIN));
+    }
+
+    #[test]
+    fn clients_of_one_that_left_are_told_once_they_have_come() {
+        let (mut agreement, now) = agreed();
+        agreement.left("b", now);
+        agreement.left("unknown", now);
+        assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "it had the same list");
+        agreement.heard("b", &text(2), now);
+        assert!(agreement.is_due(now + AGREED_WITHIN));
+        agreement.left("b", now);
+        assert!(!agreement.is_due(now + A_WHILE), "all agree, and its clients are on their way");
+        assert!(agreement.is_due(now + AGREED_WITHIN));
+    }
+
+    #[test]
+    fn messages_and_replicas_are_bounded() {
+        let (mut agreement, now) = agreed();
+        for number in 0..10 * OTHERS_MAX {
+            agreement.heard(&number.to_string(), &text(1), now);
+        }
+        assert_eq!(agreement.others.len(), OTHERS_MAX);
+        let long = serde_json::to_vec(&Note { from: "a".to_owned(), news: ListNews::Is("b".repeat(1_000)) }).unwrap();
+        assert!(read(&long).is_none());
+        for strange in ["", "{}", "null", "[1]", r#"{"f":"a","n":"Unknown"}"#] {
+            assert!(read(strange.as_bytes()).is_none(), "{strange}");
+        }
+        let note = serde_json::to_vec(&Note { from: "a".repeat(32), news: ListNews::Asks(text(7)) }).unwrap();
+        assert!(matches!(read(&note), Some(Note { news: ListNews::Asks(list), .. }) if list == text(7)));
+    }
+}

@@ -1,0 +1,579 @@
+//! Short entries on boards of the state that replicas share. Each replica has a copy of them, so
+//! looking one up asks nobody. Must not hold: what an entry is good for.
+//!
+//! An entry is a tag under `state_key`. Who can write to the state's server can take entries away,
+//! and put none there.
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use toolcell_mcp::StateKey;
+use toolcell_shared::{Away, Bus, News, SharedState, Subscription};
+
+use crate::replicas::bus::publish;
+
+/// Each board is read again after this long, whatever was heard: news of a change may be lost.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// Pause before the state is asked again that was away.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// Most changes that wait for the state to come back: a full board's, twice.
+const WAITING_MAX: usize = 8_192;
+
+/// The channel on which replicas say which board has changed.
+const CHANNEL: &str = "boards";
+
+/// Separates a tag from what tells entries of the same parts apart, and an owner's from an entry's.
+const SEPARATOR: char = ':';
+
+/// Digits of an owner's tag, so that an entry with both fits its limit: 128 bits.
+const OWNER_DIGITS: usize = 32;
+
+/// A board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BoardName {
+    /// Tokens that were revoked.
+    Revoked,
+    /// Requests that no rule allows, and a person did, for more than one call.
+    Consents,
+    /// Components that a person approved.
+    Approvals,
+    /// Sandbox processes that were ended by calls of a component.
+    Ends,
+}
+
+impl BoardName {
+    /// All of them.
+    const ALL: [Self; 4] = [Self::Revoked, Self::Consents, Self::Approvals, Self::Ends];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Revoked => "revoked",
+            Self::Consents => "consents",
+            Self::Approvals => "approvals",
+            Self::Ends => "ends",
+        }
+    }
+
+    const fn place(self) -> usize {
+        match self {
+            Self::Revoked => 0,
+            Self::Consents => 1,
+            Self::Approvals => 2,
+            Self::Ends => 3,
+        }
+    }
+}
+
+/// Is called after each reading of a board.
+type Reader = Box<dyn Fn() + Send + Sync>;
+
+/// The boards, as this replica knows them.
+pub struct Boards {
+    inner: Arc<Inner>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Inner {
+    key: StateKey,
+    state: Arc<dyn SharedState>,
+    bus: Arc<dyn Bus>,
+    runtime: Handle,
+    copies: [BoardCopy; BoardName::ALL.len()],
+    /// A board is to be read.
+    stale: Notify,
+    /// Changes that are made once the state can be asked: the end of each entry, or nothing to take
+    /// it down.
+    waiting: Mutex<BTreeMap<(BoardName, String), Option<Instant>>>,
+    has_waiting: Notify,
+    /// Number of entries that were told apart.
+    numbers: AtomicU64,
+    random: u64,
+}
+
+/// A copy of one board.
+#[derive(Default)]
+struct BoardCopy {
+    /// Entries, by the time at which each ends.
+    entries: RwLock<BTreeMap<String, Instant>>,
+    count: AtomicUsize,
+    /// Changes made here. A reading that one came in between is not what the board says now.
+    changes: AtomicU64,
+    /// Changes of the entries, wherever they were made.
+    version: AtomicU64,
+    is_stale: AtomicBool,
+    is_read: AtomicBool,
+    first_read: Notify,
+    readers: Mutex<Vec<Reader>>,
+}
+
+impl Boards {
+    /// Begins to follow the boards. `None` if the machine has no randomness.
+    pub fn start(key: StateKey, state: Arc<dyn SharedState>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Arc<Self>> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).ok()?;
+        key.tag(&[])?;
+        let _inside = runtime.enter();
+        let heard = bus.subscribe(&[CHANNEL]);
+        let inner = Arc::new(Inner {
+            key,
+            state,
+            bus,
+            runtime: runtime.clone(),
+            copies: Default::default(),
+            stale: Notify::new(),
+            waiting: Mutex::default(),
+            has_waiting: Notify::new(),
+            numbers: AtomicU64::new(0),
+            random: u64::from_ne_bytes(random),
+        });
+        BoardName::ALL.into_iter().for_each(|board| inner.make_stale(board));
+        let tasks = vec![
+            runtime.spawn(Arc::clone(&inner).hear(heard)),
+            runtime.spawn(Arc::clone(&inner).read_stale()),
+            runtime.spawn(Arc::clone(&inner).change_waiting()),
+        ];
+        Some(Arc::new(Self { inner, tasks }))
+    }
+
+    /// True if these parts are on the board, as far as this replica knows.
+    pub fn has(&self, board: BoardName, parts: &[&str]) -> bool {
+        self.count(board, parts, 1) > 0
+    }
+
+    /// Entries of these parts, counted up to `most`.
+    pub fn count(&self, board: BoardName, parts: &[&str], most: usize) -> usize {
+        let copy = self.inner.copy(board);
+        if copy.count.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
+        self.inner.tag(board, parts).map_or(0, |tag| copy.count_under(&tag, most))
+    }
+
+    /// True if these parts are on the board under this owner.
+    pub fn has_of(&self, board: BoardName, owner: &str, parts: &[&str]) -> bool {
+        let copy = self.inner.copy(board);
+        if copy.count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let entry = self.inner.owner_tag(board, owner).zip(self.inner.tag(board, parts));
+        entry.is_some_and(|(owner, tag)| copy.count_under(&(owner + &tag), 1) > 0)
+    }
+
+    /// The time after which these parts end that are on the board.
+    pub fn left(&self, board: BoardName, parts: &[&str]) -> Option<Duration> {
+        let tag = self.inner.tag(board, parts)?;
+        let entries = self.inner.copy(board).entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(&tag).map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// A number that is another one whenever entries of this board have changed.
+    pub fn version(&self, board: BoardName) -> u64 {
+        self.inner.copy(board).version.load(Ordering::Acquire)
+    }
+
+    /// True if the board was read once, and its readers know.
+    pub fn has_read(&self, board: BoardName) -> bool {
+        self.inner.copy(board).is_read.load(Ordering::Acquire)
+    }
+
+    /// Waits until the board was read once. False if that takes longer.
+    pub async fn was_read(&self, board: BoardName, within: Duration) -> bool {
+        let copy = self.inner.copy(board);
+        let is_read = async {
+            loop {
+                let read = copy.first_read.notified();
+                if copy.is_read.load(Ordering::Acquire) {
+                    return;
+                }
+                read.await;
+            }
+        };
+        timeout(within, is_read).await.is_ok()
+    }
+
+    /// Calls this after each reading of the board, on the thread that drives connections.
+    pub fn on_read(&self, board: BoardName, reader: impl Fn() + Send + Sync + 'static) {
+        self.inner.copy(board).readers().push(Box::new(reader));
+        self.inner.make_stale(board);
+    }
+
+    /// Posts these parts for a time, to be known by all replicas a moment later. False where there
+    /// is no room.
+    ///
+    /// # Errors
+    /// [`Away`]. They may be posted.
+    pub async fn post(&self, board: BoardName, parts: &[&str], time: Duration) -> Result<bool, Away> {
+        let Some(tag) = self.inner.tag(board, parts) else { return Ok(false) };
+        self.inner.post(board, &tag, time).await
+    }
+
+    /// As [`post`](Self::post), under an owner who has at most `most` entries. Replicas that post
+    /// for one at the same moment may pass that by what they post.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub async fn post_of(
+        &self,
+        board: BoardName,
+        owner: &str,
+        most: usize,
+        parts: &[&str],
+        time: Duration,
+    ) -> Result<bool, Away> {
+        let Some((owner, tag)) = self.inner.owner_tag(board, owner).zip(self.inner.tag(board, parts)) else {
+            return Ok(false);
+        };
+        if self.inner.copy(board).count_under(&owner, most) >= most {
+            return Ok(false);
+        }
+        self.inner.post(board, &(owner + &tag), time).await
+    }
+
+    /// As [`post`](Self::post), from a thread that drives nothing.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub fn post_waiting(&self, board: BoardName, parts: &[&str], time: Duration) -> Result<bool, Away> {
+        self.inner.runtime.block_on(self.post(board, parts, time))
+    }
+
+    /// Posts these parts once the state can be asked.
+    pub fn post_later(&self, board: BoardName, parts: &[&str], time: Duration) {
+        if let Some(tag) = self.inner.tag(board, parts) {
+            self.inner.change_later(board, tag, Some(Instant::now() + time));
+        }
+    }
+
+    /// As [`post_later`](Self::post_later), beside others of the same parts.
+    pub fn post_one_more(&self, board: BoardName, parts: &[&str], time: Duration) {
+        if let Some(tag) = self.inner.tag(board, parts) {
+            let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed);
+            let entry = format!("{tag}{SEPARATOR}{:016x}-{number:x}", self.inner.random);
+            self.inner.change_later(board, entry, Some(Instant::now() + time));
+        }
+    }
+
+    /// Takes down all that is known of a board, once the state can be asked.
+    pub fn clear_later(&self, board: BoardName) {
+        let copy = self.inner.copy(board);
+        let entries: Vec<String> =
+            copy.entries.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        for entry in entries {
+            copy.change(&entry, None);
+            self.inner.change_later(board, entry, None);
+        }
+    }
+
+    /// Takes these parts down once the state can be asked.
+    pub fn take_down_later(&self, board: BoardName, parts: &[&str]) {
+        if let Some(tag) = self.inner.tag(board, parts) {
+            self.inner.change_later(board, tag, None);
+        }
+    }
+}
+
+impl Drop for Boards {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Inner {
+    fn copy(&self, board: BoardName) -> &BoardCopy {
+        let [revoked, consents, approvals, ends] = &self.copies;
+        [revoked, consents, approvals, ends].get(board.place()).copied().unwrap_or(revoked)
+    }
+
+    fn tag(&self, board: BoardName, parts: &[&str]) -> Option<String> {
+        let mut all = vec!["board", board.name()];
+        all.extend(parts);
+        self.key.tag(&all)
+    }
+
+    /// The beginning of each entry under an owner.
+    fn owner_tag(&self, board: BoardName, owner: &str) -> Option<String> {
+        let mut tag = self.tag(board, &["owner", owner])?;
+        tag.truncate(OWNER_DIGITS);
+        tag.push(SEPARATOR);
+        Some(tag)
+    }
+
+    async fn post(&self, board: BoardName, entry: &str, time: Duration) -> Result<bool, Away> {
+        let is_posted = self.state.post(board.name(), entry, time).await?;
+        if is_posted {
+            self.copy(board).change(entry, Some(Instant::now() + time));
+            self.tell(board);
+        }
+        Ok(is_posted)
+    }
+
+    async fn take_down(&self, board: BoardName, entry: &str) -> Result<(), Away> {
+        self.state.take_down(board.name(), entry).await?;
+        self.copy(board).change(entry, None);
+        self.tell(board);
+        Ok(())
+    }
+
+    /// Says that a board has changed. Nobody waits for that.
+    fn tell(&self, board: BoardName) {
+        let bus = Arc::clone(&self.bus);
+        drop(self.runtime.spawn(async move {
+            if let Err(error) = publish(&*bus, CHANNEL, board.name().as_bytes()).await {
+                tracing::debug!("other replicas read a board again in a minute, and not now: {error}");
+            }
+        }));
+    }
+
+    fn make_stale(&self, board: BoardName) {
+        self.copy(board).is_stale.store(true, Ordering::Release);
+        self.stale.notify_one();
+    }
+
+    fn change_later(&self, board: BoardName, entry: String, until: Option<Instant>) {
+        let mut waiting = self.waiting();
+        if waiting.len() >= WAITING_MAX && !waiting.contains_key(&(board, entry.clone())) {
+            drop(waiting);
+            tracing::warn!("other replicas are not told of everything: too much waits ({})", board.name());
+            return;
+        }
+        waiting.insert((board, entry), until);
+        drop(waiting);
+        self.has_waiting.notify_one();
+    }
+
+    /// Hears which boards have changed, without end.
+    async fn hear(self: Arc<Self>, mut heard: Subscription) {
+        loop {
+            let changed = match timeout(READ_AGAIN_AFTER, heard.next()).await {
+                Ok(News::Message(name)) => {
+                    BoardName::ALL.iter().filter(|board| board.name().as_bytes() == name).copied().collect()
+                }
+                // It may have missed some.
+                Ok(News::Listening) | Err(_) => BoardName::ALL.to_vec(),
+            };
+            changed.into_iter().for_each(|board| self.make_stale(board));
+        }
+    }
+
+    /// Reads boards that may have changed, without end. However often one changes meanwhile, it is
+    /// read once more.
+    async fn read_stale(self: Arc<Self>) {
+        loop {
+            self.stale.notified().await;
+            for board in BoardName::ALL {
+                while self.copy(board).is_stale.swap(false, Ordering::AcqRel) {
+                    if let Err(away) = self.read(board).await {
+                        tracing::debug!("a board is not read: {}", away.internal());
+                        self.make_stale(board);
+                        sleep(TRY_AGAIN_AFTER).await;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn read(&self, board: BoardName) -> Result<(), Away> {
+        let copy = self.copy(board);
+        let changes = copy.changes.load(Ordering::Acquire);
+        let now = Instant::now();
+        let posted = self.state.posted(board.name()).await?;
+        let posted = posted.into_iter().map(|posted| (posted.entry, now + posted.left)).collect();
+        if !copy.take_over(posted, changes) {
+            self.make_stale(board);
+            return Ok(());
+        }
+        copy.readers().iter().for_each(|reader| reader());
+        copy.is_read.store(true, Ordering::Release);
+        copy.first_read.notify_waiters();
+        Ok(())
+    }
+
+    /// Makes the changes that wait, without end.
+    async fn change_waiting(self: Arc<Self>) {
+        loop {
+            let next = self.waiting().first_key_value().map(|(change, until)| (change.clone(), *until));
+            let Some(((board, entry), until)) = next else {
+                self.has_waiting.notified().await;
+                continue;
+            };
+            let done = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                Some(left) if left.is_zero() => Ok(()),
+                Some(left) => self.post(board, &entry, left).await.map(|is_posted| {
+                    if !is_posted {
+                        tracing::warn!("other replicas are not told of everything: no room ({})", board.name());
+                    }
+                }),
+                None => self.take_down(board, &entry).await,
+            };
+            if done.is_err() {
+                sleep(TRY_AGAIN_AFTER).await;
+                continue;
+            }
+            let mut waiting = self.waiting();
+            // A later change of the same entry waits on.
+            if waiting.get(&(board, entry.clone())) == Some(&until) {
+                waiting.remove(&(board, entry));
+            }
+        }
+    }
+
+    /// A panic elsewhere leaves whole entries behind.
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(BoardName, String), Option<Instant>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BoardCopy {
+    /// Entries that begin with this and have not ended, counted up to `most`.
+    fn count_under(&self, beginning: &str, most: usize) -> usize {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let own = entries.range(beginning.to_owned()..).take_while(|(entry, _)| entry.starts_with(beginning));
+        own.filter(|(_, until)| **until > now).take(most).count()
+    }
+
+    /// Changes the entries as the board was changed from here: the end of one, or nothing if it was
+    /// taken down.
+    fn change(&self, entry: &str, until: Option<Instant>) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        match until {
+            Some(until) => _ = entries.insert(entry.to_owned(), until),
+            None => _ = entries.remove(entry),
+        }
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.version.fetch_add(1, Ordering::AcqRel);
+        self.count.store(entries.len(), Ordering::Release);
+    }
+
+    /// Makes these the entries. False if they were read before a change that was made here.
+    fn take_over(&self, posted: BTreeMap<String, Instant>, changes: u64) -> bool {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if self.changes.load(Ordering::Acquire) != changes {
+            return false;
+        }
+        if !posted.keys().eq(entries.keys()) {
+            self.version.fetch_add(1, Ordering::AcqRel);
+        }
+        self.count.store(posted.len(), Ordering::Release);
+        *entries = posted;
+        true
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use toolcell_shared::{Embedded, EmbeddedBus};
+
+    use super::BoardName::{Consents, Ends, Revoked};
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    /// Two replicas with a key each.
+    pub fn replicas(keys: [u8; 2]) -> [Arc<Boards>; 2] {
+        let state = Arc::<Embedded>::default();
+        let bus = Arc::<EmbeddedBus>::default();
+        keys.map(|key| {
+            let state: Arc<dyn SharedState> = Arc::<Embedded>::clone(&state);
+            let bus: Arc<dyn Bus> = Arc::<EmbeddedBus>::clone(&bus);
+            Boards::start(StateKey::of(&[key; 32]).unwrap(), state, bus, &Handle::current()).unwrap()
+        })
+    }
+
+    pub async fn comes_true(what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < until, "not in time: {what}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_one_posts_all_know_until_it_is_taken_down_or_ends() {
+        let [one, other] = replicas([1, 1]);
+        assert!(other.was_read(Revoked, HOUR).await && !other.has(Revoked, &["a"]));
+        assert_eq!(one.post(Revoked, &["a"], HOUR).await, Ok(true));
+        assert!(one.has(Revoked, &["a"]), "at once where it was posted");
+        comes_true("it is known", || other.has(Revoked, &["a"])).await;
+        assert!(!other.has(Consents, &["a"]) && !other.has(Revoked, &["a", ""]) && !other.has(Revoked, &[]));
+        other.take_down_later(Revoked, &["a"]);
+        comes_true("it is down", || !one.has(Revoked, &["a"]) && !other.has(Revoked, &["a"])).await;
+        other.post_later(Revoked, &["b"], Duration::from_secs(3));
+        comes_true("it is known", || one.has(Revoked, &["b"])).await;
+        comes_true("it ends without a word", || !one.has(Revoked, &["b"])).await;
+    }
+
+    #[tokio::test]
+    async fn entries_of_the_same_parts_are_counted() {
+        let [one, other] = replicas([1, 1]);
+        for replica in [&one, &one, &other] {
+            replica.post_one_more(Ends, &["a"], HOUR);
+        }
+        other.post_one_more(Ends, &["b"], HOUR);
+        comes_true("both count", || [&one, &other].iter().all(|replica| replica.count(Ends, &["a"], 9) == 3)).await;
+        assert_eq!(one.count(Ends, &["a"], 2), 2);
+        one.clear_later(Ends);
+        assert_eq!([one.count(Ends, &["a"], 9), one.count(Ends, &["b"], 9)], [0, 0]);
+        comes_true("all know", || other.count(Ends, &["a"], 9) + other.count(Ends, &["b"], 9) == 0).await;
+    }
+
+    #[tokio::test]
+    async fn an_owner_has_a_share_of_the_board() {
+        let [one, other] = replicas([1, 1]);
+        for number in 0..4 {
+            let posted = one.post_of(Consents, "ann", 3, &[&number.to_string()], HOUR).await;
+            assert_eq!(posted, Ok(number < 3));
+        }
+        assert_eq!(one.post_of(Consents, "bob", 3, &["0"], HOUR).await, Ok(true));
+        comes_true("it is known", || other.has_of(Consents, "bob", &["0"])).await;
+        assert_eq!(other.post_of(Consents, "ann", 3, &["3"], HOUR).await, Ok(false), "wherever they were posted");
+        assert!(other.has_of(Consents, "ann", &["2"]) && !other.has_of(Consents, "bob", &["1"]));
+        assert!(!other.has_of(Consents, "ann", &["3"]) && !other.has(Consents, &["0"]));
+    }
+
+    #[tokio::test]
+    async fn who_has_another_key_posts_nothing_that_counts() {
+        let [one, other] = replicas([1, 2]);
+        assert_eq!(one.post(Consents, &["a"], HOUR).await, Ok(true));
+        let copy = other.inner.copy(Consents);
+        comes_true("it was heard", || copy.count.load(Ordering::Acquire) > 0).await;
+        assert!(one.has(Consents, &["a"]) && !other.has(Consents, &["a"]));
+    }
+
+    #[tokio::test]
+    async fn readers_hear_of_each_reading() {
+        let [one, other] = replicas([1, 1]);
+        let times = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&times);
+        other.on_read(Revoked, move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        comes_true("at first", || times.load(Ordering::Relaxed) > 0).await;
+        let before = times.load(Ordering::Relaxed);
+        assert_eq!(one.post(Revoked, &["a"], HOUR).await, Ok(true));
+        comes_true("after a change", || times.load(Ordering::Relaxed) > before).await;
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        // Nothing is driven, so all of it waits.
+        let [one, _] = runtime.block_on(async { replicas([1, 1]) });
+        for number in 0..WAITING_MAX + 10 {
+            one.post_one_more(Ends, &["a"], HOUR);
+            assert!(one.inner.waiting().len() <= WAITING_MAX, "{number}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What the replicas of one server share, and what they tell each other. Must not hold: what a
+//! shared entry is good for.
+
+pub(crate) mod announcements;
+pub(crate) mod boards;
+pub(crate) mod bus;
+pub(crate) mod readiness;
+pub(crate) mod resources;
+pub(crate) mod shared;
+pub(crate) mod tasks;
+pub(crate) mod updates;

@@ -1,0 +1,128 @@
+//! Opens the state that replicas share, as the manifest says. Must not hold: what is kept there.
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use tokio::runtime::Handle;
+use toolcell_policy::{RatesWhileAway, SecretSource, SharedServer, StatePolicy};
+use toolcell_shared::{
+    Arrangement, Bus, Kept, LostTask, RatesHereWhileAway, SharedState, SharedTasks, Shelf, TaskBounds, Tasks, Valkey,
+    ValkeyOptions,
+};
+
+use crate::error::StartError;
+use crate::files::file::read_bounded;
+use crate::identity::secrets;
+use crate::replicas::resources::SharedResources;
+
+/// Most bytes of certificate authorities: what a system has fits a few times.
+const AUTHORITIES_BYTES_MAX: u64 = 2 << 20;
+
+/// The state that replicas share, and the way between them.
+pub struct Shared {
+    pub state: Arc<dyn SharedState>,
+    pub bus: Arc<dyn Bus>,
+    /// Resources that tools embedded in results.
+    pub resources: Arc<SharedResources>,
+}
+
+/// The shared state. Its server need not answer yet. Relative paths start from `folder`.
+pub fn open(policy: &StatePolicy, folder: &Path) -> Result<Option<Shared>, StartError> {
+    let Some(server) = policy.shared() else { return Ok(None) };
+    let options = options(policy, server, folder)?;
+    let shelf = Shelf::new(options.clone()).map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
+    let resources = Arc::new(SharedResources::new(shelf));
+    let valkey = Valkey::new(options).map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
+    let valkey = Arc::new(valkey);
+    let bus: Arc<dyn Bus> = Arc::<Valkey>::clone(&valkey);
+    let state: Arc<dyn SharedState> = match policy.rates_while_away() {
+        RatesWhileAway::Closed => valkey,
+        RatesWhileAway::Local => Arc::new(RatesHereWhileAway::new(valkey)),
+    };
+    Ok(Some(Shared { state, bus, resources }))
+}
+
+/// Tasks on the server that replicas share; `None` where each process keeps its own. Relative paths
+/// start from `folder`.
+pub fn tasks(
+    policy: Option<&StatePolicy>,
+    folder: &Path,
+    (bounds, lost): (TaskBounds, LostTask),
+    runtime: &Handle,
+) -> Result<Option<Arc<dyn Tasks>>, StartError> {
+    let Some((policy, server)) = policy.and_then(|policy| Some((policy, policy.shared()?))) else { return Ok(None) };
+    let tasks = SharedTasks::new(options(policy, server, folder)?, bounds, lost, runtime);
+    let tasks = tasks.map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
+    Ok(Some(Arc::new(tasks)))
+}
+
+/// State of tools on the server that replicas share. It is opened for the first component that is
+/// granted any: where none is, nothing here needs the server's password.
+pub struct SharedKept {
+    policy: Option<StatePolicy>,
+    folder: PathBuf,
+    opened: OnceLock<Result<Option<Arc<Kept>>, StartError>>,
+}
+
+impl SharedKept {
+    /// Relative paths start from `folder`.
+    pub fn new(policy: Option<&StatePolicy>, folder: &Path) -> Self {
+        Self { policy: policy.cloned(), folder: folder.to_owned(), opened: OnceLock::new() }
+    }
+
+    /// The state; `None` where each process keeps its own.
+    pub fn get(&self) -> Result<Option<&Arc<Kept>>, &StartError> {
+        self.opened.get_or_init(|| self.open()).as_ref().map(Option::as_ref)
+    }
+
+    fn open(&self) -> Result<Option<Arc<Kept>>, StartError> {
+        let Some(policy) = &self.policy else { return Ok(None) };
+        let Some(server) = policy.shared() else { return Ok(None) };
+        let kept = Kept::new(options(policy, server, &self.folder)?);
+        kept.map(Some).map_err(|problem| StartError::refused(format!("[state]: {problem}")))
+    }
+}
+
+fn options(policy: &StatePolicy, server: &SharedServer, folder: &Path) -> Result<ValkeyOptions, StartError> {
+    let mut places = policy.places().into_iter().map(|(host, port)| (host.to_owned(), port));
+    let (host, port) = places.next().unwrap_or_default();
+    Ok(ValkeyOptions {
+        host,
+        port,
+        arrangement: arrangement(policy, places.collect(), folder)?,
+        tls: server.tls(),
+        authorities_pem: policy.authorities().map(|path| authorities(path, folder)).transpose()?,
+        user: policy.user().map(str::to_owned),
+        password: password("password", policy.password(), folder)?,
+        database: server.database(),
+        prefix: policy.prefix().to_owned(),
+        within: policy.within(),
+        copies: u16::try_from(policy.copies()).unwrap_or(u16::MAX),
+    })
+}
+
+/// The kind of servers that are named.
+fn arrangement(policy: &StatePolicy, others: Vec<(String, u16)>, folder: &Path) -> Result<Arrangement, StartError> {
+    Ok(match policy.sentinel() {
+        Some(main) => Arrangement::Sentinels {
+            main: main.to_owned(),
+            others,
+            user: policy.sentinel_user().map(str::to_owned),
+            password: password("sentinel_password", policy.sentinel_password(), folder)?,
+        },
+        None if policy.cluster() => Arrangement::Cluster { others },
+        None => Arrangement::Alone,
+    })
+}
+
+/// The password of this key. The client keeps a copy of its own for connecting again.
+fn password(key: &str, source: Option<&SecretSource>, folder: &Path) -> Result<Option<String>, StartError> {
+    let found = source.map(|source| secrets::text(source, folder)).transpose();
+    let found = found
+        .map_err(|(problem, hint)| StartError::refused(format!("[state] {key}: {problem}")).hint_if(Some(hint)))?;
+    Ok(found.map(|(password, _)| password.as_str().to_owned()))
+}
+
+fn authorities(path: &str, folder: &Path) -> Result<Vec<u8>, StartError> {
+    read_bounded(&folder.join(path), AUTHORITIES_BYTES_MAX)
+        .map_err(|problem| StartError::refused(format!("[state] authorities: {path} {problem}")))
+}

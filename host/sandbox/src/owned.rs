@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
+use rustix::fs::{CWD, Gid, Mode, OFlags, RawMode, Uid};
 use rustix::io::Errno;
 
 /// A folder that more is found in. It need not be readable.
@@ -38,7 +38,7 @@ fn entered(at: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<OwnedFd> {
         Err(Errno::NOENT) => {}
         opened => return Ok(opened?),
     }
-    match rustix::fs::mkdirat(at, name, Mode::from_raw_mode(mode)) {
+    match rustix::fs::mkdirat(at, name, Mode::from_raw_mode(mode as RawMode)) {
         // Another process was faster.
         Err(Errno::EXIST) => return Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?),
         made => made?,

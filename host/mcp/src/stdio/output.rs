@@ -46,6 +46,12 @@ pub(super) fn hold<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// How to write to a socket: without waiting, and without a signal where its other end is gone.
+/// Systems without `MSG_NOSIGNAL` rely on Rust, which ignores SIGPIPE in every program.
+#[cfg(not(target_vendor = "apple"))]
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+#[cfg(target_vendor = "apple")]
+const SEND: SendFlags = SendFlags::DONTWAIT;
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The output and its writer thread, which is joined on stop and on drop.
@@ -285,7 +291,7 @@ impl Shared {
     /// Writes once without blocking; `AGAIN` if it would block.
     fn write_some(&self, rest: &[u8]) -> Result<usize, Errno> {
         match self.kind {
-            OutputKind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+            OutputKind::Socket => rustix::net::send(&self.fd, rest, SEND),
             OutputKind::Terminal => Err(Errno::AGAIN),
             OutputKind::Pipe => {
                 let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
@@ -330,7 +336,7 @@ impl Shared {
     /// Writes once to an output that polled as writable.
     fn write_polled(&self, rest: &[u8]) -> Result<usize, Errno> {
         match self.kind {
-            OutputKind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+            OutputKind::Socket => rustix::net::send(&self.fd, rest, SEND),
             OutputKind::Pipe | OutputKind::Terminal => rustix::io::write(&self.fd, first_page(rest)),
         }
     }

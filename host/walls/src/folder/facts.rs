@@ -1,7 +1,7 @@
 //! The facts about a file or folder that need no opening for more: kind, size, links, times,
 //! identity.
 use cap_std::fs::{Metadata, MetadataExt};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, RawMode};
 
 /// A device and a number on it: two names are of one file where these are equal.
 pub type Identity = (u64, u64);
@@ -28,7 +28,7 @@ pub struct Facts {
 impl From<&Metadata> for Facts {
     fn from(data: &Metadata) -> Self {
         Self {
-            kind: FileType::from_raw_mode(data.mode()),
+            kind: FileType::from_raw_mode(data.mode() as RawMode),
             size: data.size(),
             links: data.nlink(),
             identity: (data.dev(), data.ino()),

@@ -2,6 +2,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use socket2::{Domain, Socket, Type};
 use tokio::net::UdpSocket;
 use toolcell_policy::Capability;
 use toolcell_wall::doors::blob::Blob;
@@ -73,12 +74,10 @@ async fn bind(six: bool) -> io::Result<UdpSocket> {
         return UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await;
     }
     // Of IPv6 alone, which must be said before it is bound.
-    let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
-    let domain = rustix::net::AddressFamily::INET6;
-    let kind = rustix::net::SocketType::DGRAM;
-    let socket = rustix::net::socket_with(domain, kind, flags, None)?;
-    rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
-    rustix::net::bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))?;
+    let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
+    socket.set_only_v6(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)).into())?;
     UdpSocket::from_std(socket.into())
 }
 

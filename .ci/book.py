@@ -4,7 +4,7 @@
     .ci/book.py
 
 The contents are the links of host/docs/README.md, in its order; the examples stand below their own page. mdBook is
-compiled once, into ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}. A link to a file that is no page is
+compiled once, into ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}. A link to a file that is not a page is
 plain text in the book. It ends with 1 where a page is missing in the book, or a link in it leads nowhere.
 """
 

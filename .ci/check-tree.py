@@ -30,7 +30,7 @@ MACHINE_PATH = re.compile(rf"(?<![\w.~)\]}}>/*-])/(?:{HOMES})/[\w.-]+")
 WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\+Users\\+\w")
 # What these hold is made by package clients, or is a text of a licence.
 UNREAD = re.compile(r"(^|/)(Cargo\.lock|package-lock\.json|requirements\.txt|LICENSE)$")
-# Paths that a guest sees inside its sandbox are no machine's.
+# Paths that a guest sees inside its sandbox name no machine.
 GUEST_PATHS = {"host/guest/src/wasi/files/tests/mounts.rs": {"/" + "work/deep"}}
 # Inputs that the fuzzer begins with: some are components by their first bytes.
 SEEDS = "tests/fuzz/seeds/"

@@ -216,8 +216,8 @@ class Server:
             try:
                 message = json.loads(line)
             except ValueError:
-                raise Wrong(f"this is no JSON: {line[:200]!r}") from None
-            expect(message.get("jsonrpc") == "2.0", f"this is no JSON-RPC message: {line[:200]!r}")
+                raise Wrong(f"this is not JSON: {line[:200]!r}") from None
+            expect(message.get("jsonrpc") == "2.0", f"this is not a JSON-RPC message: {line[:200]!r}")
             yield message
 
     def notify(self, method, params=None):
@@ -345,7 +345,7 @@ def modern_client(server):
     result = call(server, "units_convert", {"value": 26.2, "from": "mile", "to": "kilometre"})
     expect(result["structuredContent"] == {"value": 42.1648, "unit": "kilometre"}, "a marathon has 42 km")
     result = call(server, "units_convert", {"value": 1, "from": "mile", "to": "hour"})
-    expect(result["isError"] is True, "a mile is no time")
+    expect(result["isError"] is True, "a mile is not a time")
     problem = {"incompatible": {"from": "length", "to": "time"}}
     expect(result["structuredContent"] == {"error": problem}, "the error is a value, too")
 

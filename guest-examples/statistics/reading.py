@@ -8,7 +8,7 @@ from dataclasses import dataclass
 # What may stand between cells; where several are in the header, the one that is there most often is taken.
 DELIMITERS = ",;\t|"
 
-# Digits, with "," or "_" between groups of three or none at all; a currency or a percent sign is no part of a number.
+# Digits, with "," or "_" between groups of three or none at all; a currency or a percent sign is not part of a number.
 NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}([,_]\d{3})+)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 

@@ -18,7 +18,7 @@ NAMES = re.compile(r"^(licen[cs]e|copying|notice|copyright|unlicense|authors)", 
 # Texts of the licences that crates name without holding them.
 TEXTS = {"Apache-2.0": HERE.parent.parent / "LICENSE", "MIT": HERE / "licences" / "MIT.txt", "LLVM-exception": HERE / "licences" / "LLVM-exception.txt"}
 LICENCE_BYTES_MAX = 1 << 20
-# Files of other projects that are no crates: name, version, licence, purl, the text of the licence, the files.
+# Files of other projects that are not crates: name, version, licence, purl, the text of the licence, the files.
 ASSETS = HERE.parent / "console" / "src" / "assets"
 EMBEDDED = [("uPlot", "1.6.32", "MIT", "pkg:npm/uplot@1.6.32", ASSETS / "uplot.LICENSE", [ASSETS / "uplot.js", ASSETS / "uplot.css"])]
 # The flags of the kinds of dependencies in cargo's metadata; those of tests are left out.

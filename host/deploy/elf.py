@@ -15,7 +15,7 @@ def said(tool, *words):
 
 
 def machine(content):
-    """The number of the processor that a file of these bytes is for; None where it is no program or library."""
+    """The number of the processor that a file of these bytes is for; None if it is not a program or library."""
     return int.from_bytes(content[18:20], "little") if content[:4] == b"\x7fELF" else None
 
 

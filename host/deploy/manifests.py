@@ -363,7 +363,7 @@ def rolls_out(scratch):
 
     first, again, other = (template(name, lock) for name, lock in (("first", "a"), ("again", "a"), ("other", "b")))
     if first != again or first == other:
-        yield "a changed lock is no rollout, or an unchanged one is"
+        yield "a changed lock does not roll out, or an unchanged one does"
 
 
 def seccomp():

@@ -71,7 +71,7 @@ class Listening(ThreadingHTTPServer):
         self.thread.start()
 
     def handle_error(self, *client: object) -> None:
-        """A client that hangs up is no error: this is what clients of a bad registry do."""
+        """A client that hangs up is not an error: clients of a bad registry do so."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(*client)
 

@@ -83,7 +83,7 @@ def manifest(stage: Stage, change: dict[str, object]) -> Image:
     return Image(repository, "1", digest, layer["digest"], size)
 
 
-# Manifests that docker-registry takes and that are no component's, and the words of the refusal.
+# Manifests that docker-registry takes but that do not describe a component, and the words of the refusal.
 MANIFESTS = {
     "two-layers": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer}] * 2}, "holds 2 components, and one is expected"),
     "no-wasm": ({"layers": lambda layer, config: [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", **layer}],
@@ -100,7 +100,7 @@ MANIFESTS = {
 
 @conversation(each=list(MANIFESTS))
 def manifests(stage: Stage, name: str) -> None:
-    """An image that is no component is refused."""
+    """An image that is not a component is refused."""
     change, words = MANIFESTS[name]
     image = manifest(stage, change)
     stage.toolcell_for(stage.plain).refuses_to_add(source(stage.plain.host, image), f"{name} is refused", words)

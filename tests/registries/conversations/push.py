@@ -50,7 +50,7 @@ def annotations(stage: Stage) -> None:
 
 @conversation()
 def no_component(stage: Stage) -> None:
-    """What is no component is not pushed."""
+    """A file that is not a component is not pushed."""
     toolcell, repository = stage.toolcell_for(stage.plain), stage.repository()
     (toolcell.folder / "own.wasm").write_bytes(b"no component")
     toolcell.do("push", f"oci://{stage.plain.host}/{repository}:1", "own.wasm").refuses("a text is refused", "own.wasm")

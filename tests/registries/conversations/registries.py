@@ -118,7 +118,7 @@ def credential_helper(stage: Stage, key: str) -> None:
     check(set(asked.read_text().splitlines()) == {registry.host}, "it is asked for this registry only", asked.read_text())
     says_no_password(toolcell, said.out, said.error)
     docker(toolcell, {"credHelpers": {registry.host: "../check"}})
-    toolcell.refuses_to_add(source(registry.host, image), "a helper's name is no path")
+    toolcell.refuses_to_add(source(registry.host, image), "a helper's name is not a path")
 
 
 @conversation()

@@ -75,12 +75,14 @@ def place(path, is_for_tests):
 
 def page(found, reasons):
     """The whole page."""
-    text = HEAD
+    text, told = HEAD, set()
     for group in GROUPS:
         text += f"\n## {group}\n\n| crate | in | why |\n|---|---|---|\n"
         for name in sorted(name for name, groups in found.items() if group in groups):
             versions, users = found[name][group]
-            text += f"| `{name}` {', '.join(sorted(versions))} | {', '.join(sorted(users))} | {reasons[name]} |\n"
+            reason = "as above" if name in told else reasons[name]
+            text += f"| `{name}` {', '.join(sorted(versions))} | {', '.join(sorted(users))} | {reason} |\n"
+            told.add(name)
     return text
 
 

@@ -76,7 +76,8 @@ class Reference:
         shown = ", required" if required else "" if default is None else f", default `{written(default)}`"
         words = one_line(node.get("description", ""))
         examples = ", ".join(f"`{written(example)}`" for example in node.get("examples", []))
-        if examples:
+        # A default shows the form of a value as well.
+        if examples and default is None:
             words += f" Such as {examples}."
         if name in self.told and self.told[name] != path + [key]:
             words += f" As `[{'.'.join(self.told[name])}]`."

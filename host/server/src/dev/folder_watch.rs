@@ -1,51 +1,33 @@
-//! inotify on the folders of a project. Must not hold: which changes count.
-use std::collections::{BTreeMap, BTreeSet};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+//! inotify on the folders of a project.
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
-use rustix::io::Errno;
-
-/// Buffer for events of one read: about a hundred.
-const EVENT_BYTES: usize = 16 * 1024;
+use crate::files::inotify::{Inotify, Watching};
 
 /// One inotify instance.
 pub struct FolderWatch {
-    fd: OwnedFd,
-    watched: BTreeMap<i32, PathBuf>,
+    inotify: Inotify,
+    watched: BTreeSet<i32>,
 }
 
 impl FolderWatch {
     pub fn new() -> rustix::io::Result<Self> {
-        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        Ok(Self { fd, watched: BTreeMap::new() })
+        Ok(Self { inotify: Inotify::new()?, watched: BTreeSet::new() })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.inotify.fd()
     }
 
     /// Watches these folders and no others.
     pub fn follow(&mut self, folders: &BTreeSet<PathBuf>) -> rustix::io::Result<()> {
-        let what = WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVE
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::ONLYDIR;
-        let mut watched = BTreeMap::new();
+        let mut watched = BTreeSet::new();
         for folder in folders {
-            match inotify::add_watch(&self.fd, folder, what) {
-                Ok(number) => drop(watched.insert(number, folder.clone())),
-                // It was removed meanwhile: an event of the folder above it follows.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
-                Err(error) => return Err(error),
-            }
+            watched.extend(self.inotify.add(folder, Watching::Entries)?);
         }
-        for number in self.watched.keys().filter(|number| !watched.contains_key(number)) {
-            // The kernel may have removed the watch with its folder.
-            let _ = inotify::remove_watch(&self.fd, *number);
+        for watch in self.watched.difference(&watched) {
+            self.inotify.remove(*watch);
         }
         self.watched = watched;
         Ok(())
@@ -53,8 +35,6 @@ impl FolderWatch {
 
     /// Discards the events. The caller then examines the project.
     pub fn take(&self) {
-        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
-        let mut reader = Reader::new(&self.fd, &mut buffer);
-        while reader.next().is_ok() {}
+        self.inotify.take(|_| {});
     }
 }

@@ -4,6 +4,7 @@
 pub mod blocking_files;
 pub mod file;
 pub mod file_stamp;
+pub mod inotify;
 mod polling;
 pub mod wit;
 

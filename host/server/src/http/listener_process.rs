@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use rustix::net::sockopt::socket_peercred;
+use crate::machine::peer::peer;
 
 /// The tables of sockets of TCP, one for each version of IP (Linux, `proc_pid_net(5)`).
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -29,9 +29,8 @@ pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 /// The process that listens on this socket.
 pub(crate) fn listens_on(socket: &Path) -> String {
     let connected = UnixStream::connect(socket).ok();
-    let peer = connected.and_then(|stream| socket_peercred(&stream).ok());
-    let process = peer.and_then(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()).ok());
-    process.map_or_else(|| "something is there already".to_owned(), sentence)
+    let listens = connected.and_then(|stream| peer(&stream).ok());
+    listens.map_or_else(|| "something is there already".to_owned(), |listens| sentence(listens.pid))
 }
 
 fn sentence(process: u32) -> String {

@@ -2,6 +2,7 @@
 //! Beside it: what the host takes from the system it runs on.
 pub(crate) mod descriptors;
 pub(crate) mod memory;
+pub(crate) mod peer;
 pub(crate) mod service_manager;
 pub mod shell;
 

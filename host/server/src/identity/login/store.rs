@@ -94,7 +94,8 @@ impl Store {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = rustix::fs::open(&path, flags, Mode::empty())?;
         let metadata = rustix::fs::fstat(&folder)?;
-        let own = metadata.st_uid == rustix::process::geteuid().as_raw() && metadata.st_mode & OTHERS == 0;
+        let own = metadata.st_uid == rustix::process::geteuid().as_raw()
+            && !Mode::from_raw_mode(metadata.st_mode).intersects(Mode::RWXG | Mode::RWXO);
         Ok(own.then(|| Self { folder, path, name: login.to_owned() }))
     }
 

@@ -4,11 +4,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::sockopt::socket_peercred;
 use serde_json::Value;
 
 use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
 use super::socket_paths::{ControlSocket, SocketPaths, owner_of};
+use crate::machine::peer::peer;
 
 /// The manifest of the packaged service.
 const SERVICE_MANIFEST: &str = "/etc/toolcell/toolcell.toml";
@@ -99,7 +99,7 @@ pub fn ask(path: &Path, request: &Request, within: Duration) -> Result<Value, Un
 
 fn converse(path: &Path, request: &Request, within: Duration) -> std::io::Result<Value> {
     let mut stream = UnixStream::connect(path)?;
-    let listens = socket_peercred(&stream)?.uid;
+    let listens = peer(&stream)?.uid;
     let is_owner = || path.parent().and_then(owner_of) == Some(listens.as_raw());
     if listens != rustix::process::geteuid() && !is_owner() {
         return Err(std::io::Error::other("another user's process listens there"));

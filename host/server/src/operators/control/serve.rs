@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::net::sockopt::socket_peercred;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -20,6 +19,7 @@ use super::operators::Operators;
 use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use super::status::StatusSources;
 use crate::http::listener_process::listens_on;
+use crate::machine::peer::peer;
 use crate::observing::log::LogLevel;
 use crate::reload::{Journal, Orders, ReloadOutcome};
 
@@ -148,7 +148,7 @@ impl Responder {
     /// One request, one answer. A malformed request gets an error or no answer.
     async fn converse(&self, stream: UnixStream) {
         // Where the socket's mode lets a group connect, the kernel has checked that already.
-        let Ok(peer) = socket_peercred(&stream).map(|credentials| credentials.uid) else { return };
+        let Ok(peer) = peer(&stream).map(|peer| peer.uid) else { return };
         if !self.is_open_to_group && !peer.is_root() && peer != rustix::process::geteuid() {
             tracing::warn!("the control socket refused another user, {}", peer.as_raw());
             return;

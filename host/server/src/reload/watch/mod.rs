@@ -20,7 +20,7 @@ use super::files::WatchedFiles;
 use super::path_entries;
 use crate::files::blocking_files;
 use crate::files::file_stamp::Stamps;
-use native::Inotify;
+use native::Entries;
 pub use network::holds as on_network;
 
 /// Quiet time after a change before files are examined. Changes that belong together (a build that
@@ -119,7 +119,7 @@ struct Wakeup {
 impl WatchThread {
     fn watch(mut self) {
         if self.watch != Watch::Poll {
-            match Inotify::new() {
+            match Entries::new() {
                 Ok(native) => {
                     let Some(why) = self.watch_natively(native) else { return };
                     tracing::warn!("files are polled twice a second from now on: {why}");
@@ -131,7 +131,7 @@ impl WatchThread {
     }
 
     /// Watches until it is stopped (`None`) or cannot continue (the reason).
-    fn watch_natively(&mut self, mut native: Inotify) -> Option<String> {
+    fn watch_natively(&mut self, mut native: Entries) -> Option<String> {
         let mut noticed = Some(PendingChange { first: Instant::now(), last: Instant::now() });
         loop {
             let now = Instant::now();
@@ -158,7 +158,7 @@ impl WatchThread {
     }
 
     /// Watches the entries that the paths lead through now.
-    fn follow(&self, native: &mut Inotify) -> Result<(), String> {
+    fn follow(&self, native: &mut Entries) -> Result<(), String> {
         let base = self.base.clone();
         // A path that hangs is watched once it answers, the set_changed from now on.
         let looked = blocking_files::each(self.files.paths(), move |path| path_entries::of(path, &base));

@@ -1,35 +1,27 @@
 //! inotify: watched folders, and their entries that matter.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
-use rustix::io::Errno;
-
 use super::super::path_entries::PathEntry;
+use crate::files::inotify::{Event, Inotify, Watching};
 
-/// Buffer for events of one read: about a hundred.
-const EVENT_BYTES: usize = 16 * 1024;
-
-/// One inotify instance.
-pub struct Inotify {
-    fd: OwnedFd,
-    /// By the kernel's watch descriptor: the folder, and its entries that matter.
+/// The watched folders, and their entries that matter.
+pub struct Entries {
+    inotify: Inotify,
+    /// By the kernel's watch descriptor.
     watched: BTreeMap<i32, (PathBuf, BTreeSet<OsString>)>,
 }
 
-impl Inotify {
+impl Entries {
     pub fn new() -> rustix::io::Result<Self> {
-        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        Ok(Self { fd, watched: BTreeMap::new() })
+        Ok(Self { inotify: Inotify::new()?, watched: BTreeMap::new() })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.inotify.fd()
     }
 
     /// Watches these entries and no others. Returns the folders.
@@ -38,28 +30,14 @@ impl Inotify {
         for step in steps {
             wanted.entry(step.folder).or_default().insert(step.name);
         }
-        // Reports a file when it is closed after writing, not at each write: it stays unseen until
-        // it is whole.
-        let mask = WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVE
-            | WatchFlags::ATTRIB
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE_SELF
-            | WatchFlags::ONLYDIR;
         let mut watched = BTreeMap::new();
         for (folder, names) in wanted {
-            match inotify::add_watch(&self.fd, &folder, mask) {
-                Ok(number) => drop(watched.insert(number, (folder, names))),
-                // It was removed meanwhile: an event of the entry above it follows.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
-                Err(error) => return Err(error),
+            if let Some(watch) = self.inotify.add(&folder, Watching::Attributes)? {
+                watched.insert(watch, (folder, names));
             }
         }
-        for number in self.watched.keys().filter(|number| !watched.contains_key(number)) {
-            // The kernel may have removed the watch with its folder.
-            let _ = inotify::remove_watch(&self.fd, *number);
+        for watch in self.watched.keys().filter(|watch| !watched.contains_key(watch)) {
+            self.inotify.remove(*watch);
         }
         self.watched = watched;
         Ok(self.watched.values().map(|(folder, _)| folder.clone()).collect())
@@ -67,24 +45,19 @@ impl Inotify {
 
     /// Reads events; true if any matters.
     pub fn noticed(&self) -> bool {
-        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
-        let mut reader = Reader::new(&self.fd, &mut buffer);
         let mut noticed = false;
-        while let Ok(event) = reader.next() {
-            let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
-            noticed = self.matters(event.wd(), event.events(), name) || noticed;
-        }
+        self.inotify.take(|event| noticed = self.matters(&event) || noticed);
         noticed
     }
 
-    fn matters(&self, number: i32, events: ReadFlags, name: Option<&OsStr>) -> bool {
-        if events.contains(ReadFlags::QUEUE_OVERFLOW) {
+    fn matters(&self, event: &Event<'_>) -> bool {
+        if event.overflowed {
             return true;
         }
-        let Some((folder, names)) = self.watched.get(&number) else { return false };
-        let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
+        let Some((folder, names)) = self.watched.get(&event.watch) else { return false };
+        let Some(name) = event.name else { return !event.ended };
         (names.contains(name) || names.contains(OsStr::new("")))
-            && !(events.contains(ReadFlags::CREATE) && is_being_written(&folder.join(name)))
+            && !(event.created && is_being_written(&folder.join(name)))
     }
 }
 

@@ -2,20 +2,18 @@
 //! who is told.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
-use rustix::io::Errno;
 use toolcell_mcp::ResourceNews;
 
 use super::Folder;
+use crate::files::inotify::{self, Inotify};
 use crate::reload::{Watch, on_network};
 
 /// Quiet time after a change before the files are looked at.
@@ -37,9 +35,6 @@ const FOLDERS_MAX: usize = 4_096;
 
 /// Looks at once until no new folder is found.
 const ROUNDS_MAX: usize = 4;
-
-/// Buffer for events of one read: about a hundred.
-const EVENT_BYTES: usize = 16 * 1024;
 
 /// The source of the folders, and the receiver of news.
 pub struct FolderChanges {
@@ -193,7 +188,7 @@ impl Watching {
     /// Waits for a change, at most so long.
     fn wait(&mut self, timeout: Option<Duration>) -> bool {
         let mut fds = vec![PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
-        fds.extend(self.tree.as_ref().map(|tree| PollFd::from_borrowed_fd(tree.fd.as_fd(), PollFlags::IN)));
+        fds.extend(self.tree.as_ref().map(|tree| PollFd::from_borrowed_fd(tree.inotify.fd(), PollFlags::IN)));
         // One more millisecond, so that the poll does not end just before the time and spin.
         let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
         // An interrupted poll is a spurious wake-up.
@@ -214,68 +209,46 @@ impl Watching {
 
 /// inotify over whole folders.
 struct Tree {
-    fd: OwnedFd,
+    inotify: Inotify,
     watched: BTreeMap<PathBuf, i32>,
 }
 
 impl Tree {
     fn new() -> rustix::io::Result<Self> {
-        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        Ok(Self { fd, watched: BTreeMap::new() })
+        Ok(Self { inotify: Inotify::new()?, watched: BTreeMap::new() })
     }
 
     /// Watches these folders and no others. Returns those that were not watched before.
     fn follow(&mut self, wanted: BTreeSet<PathBuf>) -> rustix::io::Result<Vec<PathBuf>> {
         let others: Vec<PathBuf> = self.watched.keys().filter(|known| !wanted.contains(*known)).cloned().collect();
         for folder in others {
-            if let Some(number) = self.watched.remove(&folder) {
-                // The kernel may have removed it with its folder.
-                let _ = inotify::remove_watch(&self.fd, number);
+            if let Some(watch) = self.watched.remove(&folder) {
+                self.inotify.remove(watch);
             }
         }
         let mut new = Vec::new();
         for folder in wanted {
             if !self.watched.contains_key(&folder)
-                && let Some(number) = self.add(&folder)?
+                && let Some(watch) = self.inotify.add(&folder, inotify::Watching::Writes)?
             {
-                self.watched.insert(folder.clone(), number);
+                self.watched.insert(folder.clone(), watch);
                 new.push(folder);
             }
         }
         Ok(new)
     }
 
-    /// `None` if the folder is gone.
-    fn add(&self, folder: &Path) -> rustix::io::Result<Option<i32>> {
-        let mask = WatchFlags::CLOSE_WRITE
-            | WatchFlags::MODIFY
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVE
-            | WatchFlags::ATTRIB
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE_SELF
-            | WatchFlags::ONLYDIR;
-        match inotify::add_watch(&self.fd, folder, mask) {
-            Ok(number) => Ok(Some(number)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Reads the events. Folders that moved or are gone are to be watched anew.
     fn drain(&mut self) {
-        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
-        let mut reader = Reader::new(&self.fd, &mut buffer);
         let mut gone = BTreeSet::new();
-        while let Ok(event) = reader.next() {
-            if event.events().intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED) {
-                gone.insert(event.wd());
+        self.inotify.take(|event| {
+            if event.gone || event.ended {
+                gone.insert(event.watch);
             }
+        });
+        for watch in &gone {
+            self.inotify.remove(*watch);
         }
-        for number in &gone {
-            let _ = inotify::remove_watch(&self.fd, *number);
-        }
-        self.watched.retain(|_, number| !gone.contains(number));
+        self.watched.retain(|_, watch| !gone.contains(watch));
     }
 }

@@ -1,6 +1,5 @@
 //! A conversation over stdio that is carried on over HTTP, as programs do that connect a client
-//! without HTTP: each line is a request of its own, and each frame that comes back a line. Must not
-//! hold: anything of a host.
+//! without HTTP: each line is a request of its own, and each frame that comes back a line.
 
 use std::collections::HashMap;
 use std::error::Error;

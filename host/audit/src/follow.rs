@@ -1,5 +1,4 @@
-//! An audit as somebody reads it while it is written: record after record, from file to file. Must
-//! not hold: how to wait for the next one.
+//! An audit as somebody reads it while it is written: record after record, from file to file.
 
 use std::collections::VecDeque;
 use std::io;

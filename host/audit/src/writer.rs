@@ -1,5 +1,4 @@
-//! Writing of records into the file, one after the other, and from one file into the next. Must not
-//! hold: which records.
+//! Writing of records into the file, one after the other, and from one file into the next.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

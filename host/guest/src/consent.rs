@@ -14,11 +14,11 @@ use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::caller::Outside;
 
 impl CallState {
-    /// Asks about a request that no rule allows, before it is decided on. What is denied then is
-    /// denied as ever.
+    /// Asks the person behind the caller about a request that no rule allows. If they refuse, the
+    /// usual decision denies it.
     ///
     /// # Errors
-    /// The call ends where it asks.
+    /// The call ends while it asks.
     pub(crate) async fn ask_before_request(&mut self, request: &Resource<HostOutgoingRequest>) -> wasmtime::Result<()> {
         if !self.capabilities().may_ask() {
             return Ok(());
@@ -28,11 +28,12 @@ impl CallState {
         self.ask_outside(&*outside, Wish::Request(wish)).await.map(drop)
     }
 
-    /// The address to connect to: as the guest named it, or one of the name that its address stands
-    /// in for. Asks about a target that no rule allows. What is denied then is denied as ever.
+    /// Asks about a target that no rule allows. Returns the address to connect to: as the guest
+    /// named it, or one of the name that its address stands in for. If the person refuses, the
+    /// usual decision denies it.
     ///
     /// # Errors
-    /// The call ends where it asks.
+    /// The call ends while it asks.
     pub(crate) async fn ask_before_socket(
         &mut self,
         capability: Capability,
@@ -46,7 +47,7 @@ impl CallState {
         Ok(self.ask_outside(&*outside, wish).await?.unwrap_or(to))
     }
 
-    /// Has the host ask, where it must, with the call's deadline stopped while a person thinks.
+    /// Lets the host ask if it must. The call's deadline stands still meanwhile.
     async fn ask_outside(&mut self, outside: &dyn Outside, wish: Wish) -> wasmtime::Result<Option<SocketAddr>> {
         if !self.net().wish() {
             return Ok(None);
@@ -73,7 +74,6 @@ impl CallState {
     }
 }
 
-/// The request that a guest is about to send.
 fn wished(request: &HostOutgoingRequest) -> WishedRequest {
     let method = match &request.method {
         Method::Get => "GET",

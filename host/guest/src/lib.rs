@@ -1,11 +1,11 @@
 //! Guests: loads WebAssembly components and runs each call in a fresh store and instance of its
 //! own, with fuel, memory, output and time limits. It is the main of sandbox processes and loaders.
 //!
-//! This is the only crate that names wasmtime. It does not know the host: what it is told and what
-//! it asks for is in [`toolcell_wall`]. It knows nothing of MCP or JSON-RPC.
+//! This is the only crate that names wasmtime. It does not know the host: [`toolcell_wall`] has the
+//! messages of both directions. It knows nothing of MCP or JSON-RPC.
 //!
 //! - [`run_sandbox_process`] is a sandbox process or a loader, from its first message to its last;
-//!   [`sandbox_threads`] does the same on a thread, where a manifest wants no walls.
+//!   [`sandbox_threads`] does the same on a thread, if the manifest says `walls = "none"`.
 //! - [`Sandbox`] holds the engine; one per process.
 //! - [`ToolComponent`] is one loaded component, ready to be instantiated.
 //! - [`ToolComponent::call_tool`] runs one call and returns its report, never an error. A guest's

@@ -17,27 +17,27 @@ use toolcell_wall::caller::{Caller, Consent, LogLevel, NoCaller, Trace};
 #[path = "../../sandbox/src/wasi/net/testing.rs"]
 pub(crate) mod name_server;
 
-/// The doors of one call, with the caller on either side.
+/// The doors of one call, with the caller on both sides.
 pub(crate) struct TestDoors {
     pub(crate) calls: Arc<CallDoors>,
-    /// The caller as the host has it.
+    /// The caller, as the host sees it.
     pub(crate) caller: Arc<TestCaller>,
 }
 
-/// A caller that notes what it is told.
+/// A caller that records everything.
 #[derive(Default)]
 pub(crate) struct TestCaller {
     pub(crate) misuse: Mutex<Vec<String>>,
     pub(crate) denied: Mutex<Vec<String>>,
     pub(crate) away: Mutex<Vec<String>>,
-    /// Answers of a person, the last one first.
+    /// Answers of a person, last one first.
     pub(crate) consent: Mutex<Vec<Consent>>,
 }
 
 /// A way out whose other side is in this process.
 struct Hatch(Arc<CallDoors>);
 
-/// The caller as a sandbox process has it.
+/// The caller, as a sandbox process sees it.
 struct InSandbox(Arc<Hatch>);
 
 impl TestDoors {
@@ -52,12 +52,12 @@ impl TestDoors {
         Arc::new(InSandbox(Arc::new(Hatch(Arc::clone(&self.calls)))))
     }
 
-    /// One end of a door, for a test that is no honest process.
+    /// One end of a door, for a test that acts as a dishonest process.
     pub(crate) fn knock(&self) -> tokio::net::UnixStream {
         tokio::net::UnixStream::from_std(self.knock_plainly()).unwrap()
     }
 
-    /// As [`TestDoors::knock`]; reading never waits.
+    /// Like [`TestDoors::knock`], but reading never waits.
     pub(crate) fn knock_plainly(&self) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
         self.calls.place().into_iter().for_each(|place| self.calls.serve(place, theirs.try_clone().unwrap().into()));
@@ -65,7 +65,7 @@ impl TestDoors {
         ours
     }
 
-    /// The misuse that the host told of.
+    /// The misuse that the host reported.
     pub(crate) fn misuse(&self) -> Vec<String> {
         self.caller.misuse.lock().unwrap().clone()
     }

@@ -1,5 +1,4 @@
-//! Packages by their names: a registry's own word on where they are, as `wkg` reads it. Must not
-//! hold: which registry has a namespace.
+//! Packages by their names: a registry's own word on where they are, as `wkg` reads it.
 use ::http::Method;
 use serde::Deserialize;
 use toolcell_policy::{PackageName, Reference};

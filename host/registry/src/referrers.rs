@@ -1,5 +1,4 @@
-//! Artifacts that are attached to a component: signatures, attestations, lists of parts. Must not
-//! hold: what they say.
+//! Artifacts that are attached to a component: signatures, attestations, lists of parts.
 //!
 //! They are found in three places: the registry's list of referrers (distribution specification
 //! 1.1, "Listing Referrers"), the tag `sha256-<hex>` where it has none ("Referrers Tag Schema"),

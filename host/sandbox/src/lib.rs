@@ -1,8 +1,8 @@
-//! The host's side of sandbox processes: starts them, hands calls and components to them, and
-//! serves what their guests ask for, by the policy.
+//! The host's side of sandbox processes: starts them, sends them calls and components, and serves
+//! what their guests ask for, as the policy decides.
 //!
-//! It names no engine of WebAssembly: guests run in `toolcell_guest`, in other processes. It knows
-//! nothing of MCP or JSON-RPC, of manifest text, or of command lines.
+//! It uses no engine of WebAssembly: guests run in `toolcell_guest`, in other processes. It knows
+//! nothing of MCP or JSON-RPC, manifest text, or command lines.
 //!
 //! - [`SandboxGroup`] runs calls of components that share processes.
 //! - [`Loader`] compiles and lists a component, in processes of its own.

@@ -1,5 +1,5 @@
-//! Folders that a process makes where they are missing. What root makes belongs to the owner of the
-//! folder that it lies in: a command of root's takes nothing away from a service of another user.
+//! Folders that a process makes if they are missing. What root makes belongs to the owner of the
+//! folder around it, so that a command of root's does not lock out a service of another user.
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,17 +8,17 @@ use std::path::{Component, Path};
 use rustix::fs::{CWD, Gid, Mode, OFlags, RawMode, Uid};
 use rustix::io::Errno;
 
-/// A folder that more is found in. It need not be readable.
+/// A folder on a path. It need not be readable.
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::PATH);
 #[cfg(not(target_os = "linux"))]
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// Makes a folder, and those on its path, where they are missing. New ones have this mode, without
-/// what the umask takes.
+/// Makes a folder, and those on its path, if they are missing. New ones have this mode, minus the
+/// umask.
 ///
 /// # Errors
-/// As the system says.
+/// An error of the system.
 pub fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
     let path = std::path::absolute(path)?;
     let mut at = rustix::fs::openat(CWD, "/", FOLDER, Mode::empty())?;
@@ -32,7 +32,7 @@ pub fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder of this name in another one, made where it is missing.
+/// Opens the folder with this name in another one, and makes it if it is missing.
 fn entered(at: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<OwnedFd> {
     match rustix::fs::openat(at, name, FOLDER, Mode::empty()) {
         Err(Errno::NOENT) => {}
@@ -43,18 +43,18 @@ fn entered(at: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<OwnedFd> {
         Err(Errno::EXIST) => return Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?),
         made => made?,
     }
-    // By its descriptor: whoever owns the folder around could put something else in its place.
+    // By its descriptor: the owner of the folder around it could replace it by something else.
     let new = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let made = rustix::fs::openat(at, name, new, Mode::empty())?;
     adopt(&made, at)?;
     Ok(made)
 }
 
-/// Gives what this process has just made in a folder to the folder's owner, if this process is
+/// Gives what this process has just made to the owner of the folder around it, if this process is
 /// root's.
 ///
 /// # Errors
-/// As the system says.
+/// An error of the system.
 pub fn adopt(made: impl AsFd, folder: impl AsFd) -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());

@@ -1,5 +1,4 @@
-//! Regular expressions: their memory, their cost per byte, and the keyword `pattern`. Must not
-//! hold: their places in a schema.
+//! Regular expressions: their memory, their cost per byte, and the keyword `pattern`.
 //!
 //! In general, matching takes time in proportion to bytes × states of the automaton. Most patterns
 //! make a small deterministic automaton, and then a byte costs one step, whatever the text. Walking

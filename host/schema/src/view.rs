@@ -1,5 +1,4 @@
-//! A JSON value as the validator sees it: every look at it is paid for ([`super::meter`]). Must not
-//! hold: limits of a check, or schemas.
+//! A JSON value as the validator sees it: every look at it is paid for ([`super::meter`]).
 //!
 //! Once the steps are used up, objects and arrays have no members, texts no characters, and nothing
 //! equals anything. The type of a value stays the same, so the validator meets nothing unexpected.

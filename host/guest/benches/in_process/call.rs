@@ -1,5 +1,5 @@
 //! A whole call as the host makes it: slot, fresh store and instance under every limit, export,
-//! answer, all given back.
+//! answer, and the release of all of them.
 use std::sync::Arc;
 
 use criterion::Criterion;

@@ -1,4 +1,4 @@
-//! Engines that differ only in their metering of guests, set up as the sandbox sets up its own.
+//! Engines that differ only in how they meter guests, set up as the sandbox sets up its own.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,7 +12,6 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 /// The export that every tool component has.
 const TOOLS: &str = "toolcell:mcp/tools@1.0.0";
 
-/// The package of the contract.
 const CONTRACT: &str = "toolcell:mcp/";
 
 /// Fuel of one run: a call's default.
@@ -28,15 +27,14 @@ const KEEP_TABLE_BYTES: usize = 64 * 1024;
 /// The metering of guests.
 #[derive(Clone, Copy)]
 pub struct Metering {
-    /// Its name in the results.
     pub name: &'static str,
     fuel: bool,
     epochs: bool,
-    /// Fuel after which a guest yields; never, where fuel is only the budget.
+    /// Fuel after which a guest yields. `None` where fuel is only a budget and never yields.
     yields_after: Option<u64>,
 }
 
-/// All ways of metering. A budget needs fuel; running other guests beside it needs epochs or a
+/// All ways of metering. A budget needs fuel. Sharing a thread with other guests needs epochs or a
 /// yield by fuel.
 pub const METERINGS: [Metering; 5] = [
     Metering { name: "no metering", fuel: false, epochs: false, yields_after: None },
@@ -46,7 +44,7 @@ pub const METERINGS: [Metering; 5] = [
     Metering { name: "fuel, yields by fuel", fuel: true, epochs: false, yields_after: Some(1_000_000) },
 ];
 
-/// An engine, and the thread that advances its epoch where it has one.
+/// An engine, with the thread that advances its epoch if it has one.
 pub struct Metered {
     metering: Metering,
     engine: Engine,
@@ -67,7 +65,6 @@ impl WasiView for State {
 }
 
 impl Metered {
-    /// An engine that meters so.
     pub fn new(metering: Metering) -> Self {
         let mut config = Config::new();
         config
@@ -91,12 +88,10 @@ impl Metered {
         Self { metering, engine, open, clock }
     }
 
-    /// The engine.
     pub const fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// A store that is metered so.
     pub fn store(&self) -> Store<State> {
         let state = State { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
         let mut store = Store::new(&self.engine, state);
@@ -111,8 +106,8 @@ impl Metered {
         store
     }
 
-    /// A component, ready to be instantiated. Its imports from the contract trap: none of them is
-    /// called here.
+    /// A component, ready to be instantiated. Its imports from the contract trap, since nothing
+    /// here calls them.
     pub fn prepare(&self, component: &[u8]) -> InstancePre<State> {
         let component = Component::from_binary(&self.engine, component).unwrap();
         let mut linker = Linker::new(&self.engine);
@@ -125,7 +120,7 @@ impl Metered {
 impl Drop for Metered {
     fn drop(&mut self) {
         self.open.store(false, Ordering::Relaxed);
-        // A clock that panicked has said so.
+        // A panic of the clock has already been printed.
         let _ = self.clock.take().map(JoinHandle::join);
     }
 }
@@ -136,7 +131,7 @@ fn pool() -> PoolingAllocationConfig {
     pool
 }
 
-/// Defines each function of the contract that the component imports.
+/// Defines a trap for each function of the contract that the component imports.
 fn trap_contract(linker: &mut Linker<State>, component: &Component) {
     let engine = component.engine();
     for (name, item) in component.component_type().imports(engine) {

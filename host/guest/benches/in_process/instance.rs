@@ -32,7 +32,7 @@ pub fn measure(criterion: &mut Criterion) {
         group.bench_function(format!("call of a waiting one, {}", metering.name), |bencher| {
             let answer = |(mut store, instance)| {
                 runtime.block_on(call(&mut store, &instance, TOOL, ARGUMENTS));
-                // Taking it down belongs to the fresh one.
+                // Dropping it is part of the cost of a fresh one.
                 store
             };
             bencher.iter_batched(wait, answer, BatchSize::NumIterations(WAITING));

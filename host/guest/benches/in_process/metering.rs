@@ -53,7 +53,7 @@ fn run(runtime: &Runtime, metered: &Metered, module: &Module, export: &str, turn
     })
 }
 
-/// The arguments of `text_diff`: two texts of a few hundred lines, of which every seventh differs.
+/// The arguments of `text_diff`: two texts of a few hundred lines. Every seventh line differs.
 fn texts() -> String {
     let text = |changed: &str| -> String {
         let line = |number: usize| {

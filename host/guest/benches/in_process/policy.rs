@@ -9,7 +9,7 @@ use toolcell_policy::{Grants, Source, parse};
 /// Rules of the tool.
 const RULES: usize = 100;
 
-/// Requests as the guest gives them, and true where the last rule allows them.
+/// Requests as the guest makes them; true if the last rule allows them.
 const ASKED: [(&str, [&str; 4], bool); 3] = [
     ("allowed by the last rule", ["GET", "https", "api99.example.com", "/v1/berlin/now"], true),
     ("denied for its path", ["GET", "https", "api99.example.com", "/v2/berlin/now"], false),

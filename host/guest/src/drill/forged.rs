@@ -21,7 +21,7 @@ const LONG_BYTES: usize = 4 << 20;
 /// The text of a forged answer.
 const FORGED: &str = "a forged answer";
 
-/// The bytes of a message that goes by this name, about this call.
+/// The bytes of the forged message with this name, for this call.
 pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
     let long = || "x".repeat(LONG_BYTES);
     let said = match name {
@@ -42,7 +42,7 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
             return Some(whole);
         }
         "a list longer than its bytes" => {
-            // A list of questions, 2^56 by its own words.
+            // A list of questions that claims to have 2^56 entries.
             let begun = rest(&FromSandbox::Ask(call, Vec::new()))?;
             let before = begun.get(..begun.len().checked_sub(1)?)?;
             return Some([&[version()?], before, &[0xff; 8], &[0x01]].concat());
@@ -101,7 +101,7 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
     encode(&said).ok()
 }
 
-/// The first frame of a door, by name and what it names.
+/// The first frame of a door. `name` is its kind, `of` what it asks for.
 pub(super) fn opening(name: &str, of: &str) -> Option<Vec<u8>> {
     let address = || of.parse::<SocketAddr>().ok();
     let opening = match name {

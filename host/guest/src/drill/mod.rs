@@ -31,27 +31,27 @@ static LINK: OnceLock<(Sender, RawFd)> = OnceLock::new();
 /// The call that began last.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 
-/// True if the first wall of guests is taken away in this process.
+/// True once a guest of this process has removed the first wall of guests.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// This is a sandbox process with this link.
+/// Notes the link of this sandbox process.
 pub(crate) fn serves(link: &Sender, socket: BorrowedFd<'_>) {
     // A process has one link.
     let _ = LINK.set((link.clone(), socket.as_raw_fd()));
 }
 
-/// A call has begun in this process.
+/// Notes that a call has begun in this process.
 pub(crate) fn begins(call: CallId) {
     LATEST.store(call, Ordering::Relaxed);
 }
 
-/// True if a guest of this process took the first wall away.
+/// True if a guest of this process has removed the first wall.
 pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// The limits of a call: those of its tool, or the widest there are where a guest of this process
-/// took the first wall away. The host has its own.
+/// The limits of a call: those of its tool, or the widest possible ones once a guest of this
+/// process has removed the first wall. The host's own limits still hold.
 pub(crate) fn limits(limits: &Limits) -> Limits {
     if !is_open() {
         return *limits;
@@ -60,31 +60,30 @@ pub(crate) fn limits(limits: &Limits) -> Limits {
     Limit::ALL.into_iter().fold(*limits, widest)
 }
 
-/// The variable of the host that names walls to be left away, as on machines that do not give them.
+/// The host's variable that names walls to leave out, as on machines that lack them.
 const WITHOUT: &str = "TOOLCELL_DRILL_WITHOUT";
 
-/// The variable of the host that has the bounds of what is loaded taken away.
+/// The host's variable that lifts the bounds on what is loaded.
 const LOADS: &str = "TOOLCELL_DRILL_LOADS";
 
-/// True if the bounds of what is loaded are to be taken away: in no process but one behind walls.
+/// True if the bounds on what is loaded are lifted. Only processes behind walls lift them.
 pub(crate) fn loads_are_open() -> bool {
     static OPEN: OnceLock<bool> = OnceLock::new();
     LINK.get().is_some() && *OPEN.get_or_init(|| std::env::var_os(LOADS).is_some())
 }
 
-/// The walls to leave away.
+/// The walls to leave out.
 pub(crate) fn without() -> Vec<Wall> {
     let names = std::env::var(WITHOUT).unwrap_or_default();
     names.split(',').filter_map(Wall::from_name).collect()
 }
 
-/// Adds the interface.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     let mut native = linker.instance(DRILL)?;
     native.func_wrap_async("run", |mut store: StoreContextMut<'_, CallState>, (script,): (String,)| {
         let outside = store.data_mut().called().caller.outside();
         Box::new(async move {
-            // A component in a thread of the host gets nothing.
+            // A component on a thread of the host has no process of its own to attack.
             let Some(link) = LINK.get() else { return Err(wasmtime::Error::msg("a drill needs a sandbox process")) };
             let process = script::Process { link, call: LATEST.load(Ordering::Relaxed), outside };
             script::run(&script, &process).await.map(|answers| (answers,)).map_err(wasmtime::Error::msg)

@@ -12,7 +12,7 @@ use super::{OPEN, forged};
 use toolcell_wall::caller::Outside;
 use toolcell_wall::message::CallId;
 
-/// Bytes of one answer that a guest is told of.
+/// Bytes of one answer that the guest gets to see.
 const TOLD_BYTES_MAX: usize = 16 << 10;
 
 /// `fcntl`'s command to set how a descriptor is used.
@@ -28,7 +28,7 @@ pub(super) struct Process {
     pub(super) outside: Option<Arc<dyn Outside>>,
 }
 
-/// One step. Each gives one answer.
+/// One step of a script. Each has one answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Step {
@@ -46,7 +46,7 @@ enum Step {
     Poke { at: Argument, bytes: Vec<u8> },
     /// Writes to each page of memory.
     Touch { at: Argument, bytes: usize },
-    /// Goes on at an address.
+    /// Jumps to an address.
     Jump { at: Argument },
     /// Sends the host messages that no honest process sends.
     Forge {
@@ -54,11 +54,11 @@ enum Step {
         #[serde(default = "once")]
         times: u64,
     },
-    /// Has the host open a door. The answer is its descriptor.
+    /// Asks the host to open a door. The answer is its descriptor.
     Door,
-    /// Says through a door what it is for, and to where.
+    /// Sends the first frame of a door: its kind, and the target.
     Want { door: Argument, kind: String, of: String },
-    /// Takes the bounds of guests away in this process.
+    /// Removes the bounds of guests in this process.
     Open,
     /// Never ends.
     Spin,
@@ -70,7 +70,7 @@ enum Step {
 enum Argument {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// Room for so many bytes, told as data.
+    /// Zeroed memory of this many bytes; what the kernel wrote to it is part of the answer.
     Room(usize),
     /// Words of 64 bits, each an argument itself.
     Words(Vec<Argument>),
@@ -96,7 +96,7 @@ const fn once() -> u64 {
     1
 }
 
-/// Runs a script, and gives the answers: a list in JSON.
+/// Runs a script. Returns the answers as a JSON list.
 pub(super) async fn run(script: &str, process: &Process) -> Result<String, String> {
     let steps: Vec<Step> = serde_json::from_str(script).map_err(|error| format!("no script: {error}"))?;
     let mut answers: Vec<(i64, Value)> = Vec::new();
@@ -107,7 +107,7 @@ pub(super) async fn run(script: &str, process: &Process) -> Result<String, Strin
     Ok(Value::from_iter(answers.into_iter().map(|(_, told)| told)).to_string())
 }
 
-/// Takes a step. Returns its number for later steps, and what is told of it.
+/// Takes a step. Returns its number, for later steps, and the answer that the guest sees.
 async fn taken(step: Step, process: &Process, answers: &[(i64, Value)]) -> Result<(i64, Value), String> {
     let mut memory = Memory { process, answers, buffers: Vec::new(), rooms: Vec::new() };
     match step {
@@ -131,7 +131,8 @@ async fn taken(step: Step, process: &Process, answers: &[(i64, Value)]) -> Resul
         Step::Forge { message, times } => {
             let bytes = forged::message(&message, process.call).ok_or_else(|| format!("no message {message}"))?;
             let mut sent = 0_u64;
-            // What the host does not take at once waits in a queue; past that nothing is sent.
+            // Frames that the host does not read yet wait in a queue; once that is full, sending
+            // fails.
             while sent < times && process.link.0.send(&bytes, &[]).is_ok() {
                 sent += 1;
             }
@@ -168,7 +169,7 @@ fn done() -> (i64, Value) {
     (0, json!({"answer": 0}))
 }
 
-/// Bytes as a guest is told of them.
+/// Bytes as the guest sees them.
 fn told(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..TOLD_BYTES_MAX).unwrap_or(bytes)).trim_end_matches('\0').to_owned()
 }
@@ -224,7 +225,8 @@ impl Memory<'_> {
         })
     }
 
-    /// Keeps bytes until the step is taken; their address. The kernel writes to some.
+    /// Keeps bytes until the step is done and returns their address. The kernel writes to some of
+    /// them.
     fn keep(&mut self, mut bytes: Vec<u8>) -> usize {
         let address = bytes.as_mut_ptr().expose_provenance();
         self.buffers.push(bytes);

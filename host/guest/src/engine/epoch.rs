@@ -4,13 +4,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time that a guest computes before it yields its worker thread, about. One millisecond keeps a
+/// How long a guest computes, roughly, before it yields its worker thread. One millisecond keeps a
 /// short call behind eight endless loops on two workers in the low milliseconds. A tick costs a
 /// thread wake-up and one atomic add.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Ticks without a call after which the clock stops until the next one. A host that answers one
-/// call after the other does not pay for waking the clock at each.
+/// Ticks without a call after which the clock stops until the next call. So a host that answers one
+/// call after the other does not wake the clock for each.
 const IDLE_TICKS: u32 = 100;
 
 struct Shared {
@@ -32,13 +32,13 @@ pub(crate) struct EpochClock {
     thread: Option<JoinHandle<()>>,
 }
 
-/// While one of these lives, and no [`Resting`] of it, the clock ticks.
+/// The clock ticks while one of these lives, unless a [`Resting`] of it lives too.
 pub(crate) struct Running(Arc<Shared>);
 
 /// While one of these lives, its [`Running`] does not count.
 pub(crate) struct Resting(Arc<Shared>);
 
-/// The clock of a running call, for code that puts the call to rest.
+/// The clock of a running call, for code that lets the call rest.
 #[derive(Clone)]
 pub(crate) struct RunningAt(Arc<Shared>);
 
@@ -73,15 +73,15 @@ impl Shared {
 }
 
 impl Running {
-    /// A handle that puts the call to rest.
+    /// A handle for letting the call rest.
     pub(crate) fn place(&self) -> RunningAt {
         RunningAt(Arc::clone(&self.0))
     }
 }
 
 impl RunningAt {
-    /// The call computes nothing while the result lives: it waits for somebody, perhaps for
-    /// minutes. Its [`Running`] must outlive the result.
+    /// Marks the call as waiting, perhaps for minutes: it computes nothing until the result is
+    /// dropped. Its [`Running`] must outlive the result.
     pub(crate) fn rest(&self) -> Resting {
         self.0.calls.fetch_sub(1, Ordering::SeqCst);
         Resting(Arc::clone(&self.0))
@@ -105,7 +105,7 @@ impl Drop for EpochClock {
         *self.shared.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Closed;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // The thread only ticks; if it panicked there is nothing left to end.
+            // If the thread panicked there is nothing left to end.
             let _ = thread.join();
         }
     }

@@ -1,10 +1,10 @@
 //! Errors of the engine, and its panics, on one line.
 use std::any::Any;
 
-/// Characters shown of the words of a panic.
+/// Characters of a panic's message that are shown.
 const PANIC_CHARS_SHOWN: usize = 400;
 
-/// The words of a panic, on one line.
+/// The message of a panic, on one line.
 pub(crate) fn panic_line(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let plain = |character: char| if character.is_control() { ' ' } else { character };

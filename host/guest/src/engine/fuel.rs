@@ -1,23 +1,23 @@
-//! Fuel of host functions. wasmtime counts only the guest's own computing. This counts beside it,
-//! and is looked at on every tick of the clock and when a call ends.
+//! Fuel of host functions. wasmtime counts only what the guest itself computes. This counter is
+//! checked on every tick of the clock and when a call ends.
 use wasmtime::Trap;
 
-/// Fuel that one call of a host function costs, whatever the function does. A guest computes about
-/// as much in the 110 ns that the cheapest one takes, at 7 to 8 units in a nanosecond. Without this
-/// price, a guest that only calls the host would have eighty times the time of one that computes.
+/// Fuel of one call of any host function. The cheapest takes 110 ns, in which a guest computes 7 to
+/// 8 units a nanosecond. Without this price, a guest that only calls the host would get eighty
+/// times the time of one that computes.
 const HOST_CALL_FUEL: u64 = 1_000;
 
-/// Ticks of the clock between two reports of what a call has used. About a quarter of a second of
-/// computing: people look at them. Before the first of these, reports come after 1, 2, 4 ticks and
-/// so on: most calls compute for a few milliseconds, and then wait for something.
+/// Ticks of the clock between two reports of what a call has used: about a quarter of a second of
+/// computing, often enough for a person who watches. The first reports come after 1, 2, 4, … ticks,
+/// since most calls compute for a few milliseconds and then wait.
 const REPORT_TICKS: u32 = 250;
 
-/// Fuel that host functions took since the budget was last filled up.
+/// Fuel that host functions used since the budget was last refilled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostFuel {
     /// Host functions called.
     calls: u64,
-    /// Fuel of their work, beside the price of each call.
+    /// Fuel of their work, without the price of each call.
     work: u64,
     /// The call's whole budget.
     budget: u64,
@@ -45,13 +45,13 @@ impl HostFuel {
         self.calls.saturating_mul(HOST_CALL_FUEL).saturating_add(self.work)
     }
 
-    /// Counts a tick of the clock. True where the caller is told what the call has used.
+    /// Counts a tick of the clock. True if it is time to report what the call has used.
     pub(crate) fn tick(&mut self) -> bool {
         self.ticks = self.ticks.wrapping_add(1);
         self.ticks.is_multiple_of(REPORT_TICKS) || self.ticks < REPORT_TICKS && self.ticks.is_power_of_two()
     }
 
-    /// Fuel that the call has used, where so much of its budget is left to its guest.
+    /// Fuel that the call has used, if `left` of its budget remains to its guest.
     pub(crate) fn used(&self, left: u64) -> u64 {
         self.budget.saturating_sub(left).saturating_add(self.spent())
     }
@@ -59,8 +59,8 @@ impl HostFuel {
     /// Takes fuel for the work that a host function is about to do.
     ///
     /// # Errors
-    /// A trap where host functions alone have used more than the whole budget. The guest's own
-    /// computing is added at the next tick.
+    /// A trap if host functions alone used more than the whole budget. The guest's own fuel is
+    /// added at the next tick.
     pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
         self.work = self.work.saturating_add(fuel);
         if self.spent() > self.budget { Err(Trap::OutOfFuel.into()) } else { Ok(()) }

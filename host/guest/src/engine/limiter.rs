@@ -1,8 +1,8 @@
 //! The memory limit of one call: all linear memories and tables of its store, and the host's
 //! records of its instances.
 //!
-//! wasmtime's own `StoreLimits` bounds each memory alone, so a component with many memories gets
-//! the limit many times.
+//! wasmtime's own `StoreLimits` bounds each memory separately, so a component with many memories
+//! would get the limit many times.
 use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 use wasmtime::ResourceLimiter;
 
@@ -23,7 +23,7 @@ impl MemoryLimiter {
         Self { limit_bytes, held_bytes: 0, peak_bytes: 0, refused: false }
     }
 
-    /// Sets another limit for the next call. Memory that is held already stays.
+    /// Sets the limit for the next call. It frees nothing that is already held.
     pub(crate) fn set_limit(&mut self, limit_bytes: u64) {
         self.limit_bytes = limit_bytes;
         self.refused = false;
@@ -34,14 +34,14 @@ impl MemoryLimiter {
         self.peak_bytes
     }
 
-    /// True if the guest ever asked for more than the limit: a trap after that is most likely its
+    /// True if the guest ever asked for more than the limit. A trap after that is most likely a
     /// consequence.
     pub(crate) fn refused(&self) -> bool {
         self.refused
     }
 
-    /// Counts the host's own records of the store's instances, beside their memories and tables.
-    /// `false` where it is too much.
+    /// Counts the host's own records of the store's instances, in addition to their memories and
+    /// tables. `false` if the limit is exceeded.
     pub(crate) fn hold(&mut self, bytes: u64) -> bool {
         self.grow(0, bytes)
     }

@@ -19,8 +19,7 @@ use wasmtime::Config;
 
 pub(crate) use slots::INSTANCE_BYTES_MAX;
 
-/// Every setting that bounds a guest or makes a call cheap; measured figures are in
-/// host/docs/measured.md.
+/// Every setting that bounds a guest or makes a call cheap. host/docs/measured.md has the figures.
 pub(crate) fn config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
@@ -30,16 +29,16 @@ pub(crate) fn config(stack_bytes: usize) -> Config {
         .epoch_interruption(true)
         .max_wasm_stack(stack_bytes)
         .async_stack_size(stack_bytes.saturating_add(HOST_STACK_BYTES))
-        // Nothing of a call stays on the stack of the next, nor resident for it.
+        // A call leaves nothing on its stack: neither data for the next call, nor resident pages.
         .async_stack_zeroing(true)
         .memory_init_cow(true)
-        // Frames of a guest are walked by their frame pointers. Nothing here reads these tables,
-        // which would be mapped and registered with each component.
+        // A guest's frames are walked by their frame pointers. Nothing reads these tables, and they
+        // would be mapped and registered for each component.
         .native_unwind_info(false)
-        // A string that one part of a composed component passes to another is copied by a module
-        // that the engine makes, with the memories of both. Without it, the engine panics.
+        // A composed component passes strings between its parts through a module that the engine
+        // makes, with the memories of both. Without this setting the engine panics.
         .wasm_multi_memory(true)
-        // Features that no guest language needs stay off: each had escapes or crashes of its own.
+        // Features that no guest language needs are off: each had escapes or crashes of its own.
         .wasm_memory64(false);
     config
 }

@@ -1,5 +1,5 @@
-//! Room in the instance pool. A call waits here for its share before it instantiates, so that the
-//! pool never runs dry.
+//! Room in the instance pool. A call waits here for its share before it instantiates, so the pool
+//! is never exhausted.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use wasmtime::{Enabled, PoolingAllocationConfig};
 
 /// Bytes of one core instance's or one component instance's own record in the host.
 pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a memory that are written over after a call; the rest is given back to the kernel.
-/// Writing 256 KiB takes some 5 µs and stays on its core. Giving pages back interrupts every core,
-/// and each costs a fault in the next call. A guest of Rust with a stack of 128 KiB fits in, one
+/// Bytes of a memory that are zeroed by writing after a call; the rest is returned to the kernel.
+/// Writing 256 KiB takes some 5 µs and stays on its core. Returning pages interrupts every core,
+/// and each page costs a fault in the next call. A Rust guest with a stack of 128 KiB fits in, one
 /// with Rust's default of 1 MiB does not.
 const KEEP_MEMORY_BYTES: usize = 256 * 1024;
-/// Bytes of a table that are written over likewise: 8,192 elements, more than the largest of
+/// Bytes of a table that are zeroed in the same way: 8,192 elements, more than the largest table of
 /// JavaScript's runtime.
 const KEEP_TABLE_BYTES: usize = 64 * 1024;
-/// Memories that stay ready for their component, with the bytes they keep. Those unused for longest
-/// are given to others first. A host keeps [`KEEP_MEMORY_BYTES`] of each of these, and of as many
+/// Memories that stay ready for their component, with the bytes they keep. The least recently used
+/// are reassigned first. The host keeps [`KEEP_MEMORY_BYTES`] of each of these, and of as many
 /// memories as were ever in use at once.
 const READY_MEMORIES: u32 = 64;
-/// Bytes of a call's stack that are zeroed and stay resident between calls, more than most touch;
-/// the rest is given back. Without this, each stack that was ever overrun would keep its half
-/// megabyte.
+/// Bytes of a call's stack that are zeroed and stay resident between calls, more than most calls
+/// touch; the rest is returned to the kernel. Otherwise each stack that was ever used in full would
+/// keep its half megabyte.
 const KEEP_STACK_BYTES: usize = 16 * 1024;
 
 /// Hands out pool room.
@@ -51,20 +51,20 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Lets a prewarmed instance run.
+    /// Starts the call of a prewarmed instance.
     pub(crate) fn run(&mut self, call: CallPermit) {
         self.call = Some(call);
     }
 
-    /// The instance has run; its share is given back with it.
+    /// Ends the call. The instance keeps its share of the pool.
     pub(crate) fn rest(&mut self) {
         self.call = None;
     }
 }
 
 impl Slots {
-    /// Room for this number of calls at once; at least one. `fits` says if the process can reserve
-    /// so many bytes of address space.
+    /// Room for this number of calls at once; at least one. `fits` tells whether the process can
+    /// reserve that many bytes of address space.
     ///
     /// # Errors
     /// The process gets too little address space.
@@ -99,7 +99,8 @@ impl Slots {
             .max_component_instance_size(INSTANCE_BYTES_MAX)
             .max_unused_warm_slots(READY_MEMORIES)
             .async_stack_keep_resident(KEEP_STACK_BYTES)
-            // More at once would leave the memories of the last calls resident until others follow.
+            // A larger batch would keep the memories of the last calls resident until more calls
+            // follow.
             .decommit_batch_size(1);
         pool.pagemap_scan(Enabled::No)
             .linear_memory_keep_resident(KEEP_MEMORY_BYTES)
@@ -112,7 +113,7 @@ impl Slots {
         self.sizes.memories_max()
     }
 
-    /// The units one instance of this component needs.
+    /// The units that one instance of this component needs.
     pub(crate) fn units(&self, component: &Component) -> u32 {
         let all = self.sizes.calls.saturating_mul(UNITS_PER_CALL);
         let Some(needed) = component.resources_required() else { return all };
@@ -121,7 +122,7 @@ impl Slots {
         memories.max(tables).max(UNITS_MIN).min(all)
     }
 
-    /// Waits for the right to run a call, at most `wait`; `None` where there was none in time.
+    /// Waits at most `wait` for the right to run a call; `None` if the time is up.
     pub(crate) async fn call(&self, wait: Duration) -> Option<CallPermit> {
         if let Ok(call) = Arc::clone(&self.calls).try_acquire_owned() {
             return Some(call);
@@ -129,8 +130,7 @@ impl Slots {
         tokio::time::timeout(wait, Arc::clone(&self.calls).acquire_owned()).await.ok()?.ok()
     }
 
-    /// Waits for `units` of room for this call's instance, at most `wait`; `None` where there was
-    /// none in time.
+    /// Waits at most `wait` for `units` of room for this call's instance; `None` if the time is up.
     pub(crate) async fn take(&self, call: CallPermit, units: u32, wait: Duration) -> Option<Slot> {
         let units = match Arc::clone(&self.units).try_acquire_many_owned(units) {
             Ok(units) => units,
@@ -139,7 +139,7 @@ impl Slots {
         Some(Slot { call: Some(call), _units: units })
     }
 
-    /// Room for a prewarmed instance, if there is any: never from the room of calls.
+    /// Room for a prewarmed instance, if any is free. It never takes room that calls need.
     pub(crate) fn take_warm(&self, units: u32) -> Option<Slot> {
         let units = Arc::clone(&self.warm).try_acquire_many_owned(units).ok()?;
         Some(Slot { call: None, _units: units })

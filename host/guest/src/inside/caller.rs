@@ -1,5 +1,5 @@
-//! The sender of a call, in the sandbox process that runs it: what the guest says to it goes to the
-//! host.
+//! The sender of a call, as the sandbox process that runs it sees it: messages of the guest go to
+//! the host.
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
@@ -26,15 +26,15 @@ use toolcell_wall::message::{
 use toolcell_wall::rate::Rate;
 use toolcell_wall::report::CallReport;
 
-/// Progress reports, log lines, changes and denials of one call that are told at once, beside what
-/// it may log, and then a second: half of what the host takes. Long ones count as several.
+/// Progress reports, log lines, changes and denials that one call may send at once, and then each
+/// second, in addition to its log limit. It is half of what the host accepts. Long messages count
+/// as several.
 ///
-/// No client wants more of them. A guest that sends them without end must not lose its process for
-/// it.
+/// No client wants more. A guest that sends them endlessly must not lose its process for it.
 const TOLD_AT_ONCE: u64 = 50_000;
 const TOLD_PER_SECOND: u64 = 50_000;
 
-/// Interval at which a full link is tried again.
+/// How often sending is retried while the link is full.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// The caller of one call, on the other side of the link.
@@ -43,7 +43,7 @@ pub(super) struct RemoteCaller {
     facts: CallerFacts,
     link: Sender,
     cancelled: watch::Sender<bool>,
-    /// Progress, log lines, changes and denials that it is told of.
+    /// Rate of its progress reports, log lines, changes and denials.
     told: Rate,
     /// Bytes of a log line: what the call may log in all.
     log_bytes_max: usize,
@@ -89,39 +89,39 @@ impl RemoteCaller {
         Self { call, facts, link, cancelled, told, log_bytes_max, message_bytes_max, asking: Mutex::default(), doors }
     }
 
-    /// A door has come, or none will.
+    /// Hands over a door, or `None` if the host opens none.
     pub(super) fn door(&self, number: u32, door: Option<OwnedFd>) {
         let waits = self.doors.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-        // Who gave the operation up wants no door.
+        // The operation may have been given up meanwhile.
         if let Some(waits) = waits {
             drop(waits.send(door));
         }
     }
 
-    /// The caller has given up.
+    /// Notes that the caller has given up.
     pub(super) fn cancel(&self) {
         self.cancelled.send_replace(true);
     }
 
-    /// The answers have come.
+    /// Hands over the answers to a question.
     pub(super) fn answer(&self, asked: Asked) {
         let waits = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Who does not wait any more wants no answers.
+        // The guest may have given up waiting.
         if let Some(waits) = waits {
             drop(waits.send(asked));
         }
     }
 
-    /// Tells the host how the call ended. Without that the call would hang. Where the host cannot
-    /// be told, the link ends, which the host sees.
+    /// Reports to the host how the call ended; otherwise the call would hang. If that fails, the
+    /// link ends, and the host notices.
     pub(super) async fn end(&self, end: GuestEnd<CallResult>) {
         let GuestEnd { report, spent } = end;
         let usage = report.usage;
         let kept = report.kept;
         let mut given = self.give(report).await;
         if matches!(given, Err(NotGiven::TooMuch)) {
-            // A message does not take what the limits allow. That is the call's own end.
-            // The host names the limit's value.
+            // The message exceeds the limits, so this is how the call ends. The host fills in the
+            // limit's value.
             let failure = Failure::OverLimit { limit: Limit::Output, value: String::new() };
             given = self.give(CallReport { usage, kept, ..CallReport::not_run(failure) }).await;
         }
@@ -131,7 +131,7 @@ impl RemoteCaller {
         drop(spent);
     }
 
-    /// Gives a report to the host, once it has taken enough of what was said before.
+    /// Sends a report, once the host has read enough of the earlier messages.
     async fn give(&self, report: CallReport<CallResult>) -> Result<(), NotGiven> {
         let ended = FromSandbox::Ended(self.call, Box::new(report.to_send()));
         let bytes = self.taken(&ended).ok_or(NotGiven::TooMuch)?;
@@ -145,7 +145,8 @@ impl RemoteCaller {
         }
     }
 
-    /// The bytes of a message, if the host takes it: it ends a process that sends another one.
+    /// The bytes of a message, if the host would accept it. A process that sends any other is
+    /// ended.
     fn taken(&self, message: &FromSandbox) -> Option<Vec<u8>> {
         #[cfg(feature = "drill")]
         if crate::drill::is_open() {
@@ -155,7 +156,7 @@ impl RemoteCaller {
         (bytes.len() as u64 <= self.message_bytes_max).then_some(bytes)
     }
 
-    /// Tells the host of something on the way, which is lost where there is too much of it.
+    /// Sends something on the way, unless the call sends too much of it.
     fn mention(&self, message: &FromSandbox) {
         if let Some(bytes) = self.taken(message)
             && self.told.take(message::counted(bytes.len() as u64))
@@ -164,28 +165,28 @@ impl RemoteCaller {
         }
     }
 
-    /// Tells the host. Returns false, and tells nothing, where it is more than the host takes.
+    /// Sends a message. Returns false, and sends nothing, if it is more than the host accepts.
     fn tell(&self, message: &FromSandbox) -> bool {
         let bytes = self.taken(message);
         bytes.iter().for_each(|bytes| self.send(bytes));
         bytes.is_some()
     }
 
-    /// Sends a message. The host may not take it, as a client may not read: then it is lost.
+    /// Sends a message. It is lost if the link is full, as when a client does not read.
     fn send(&self, bytes: &[u8]) {
         let _ = self.link.send(bytes, &[]);
     }
 }
 
-/// Why a report was not given to the host.
+/// Why a report did not reach the host.
 enum NotGiven {
-    /// It is more than the host takes.
+    /// It is larger than the host accepts.
     TooMuch,
-    /// The host is gone, or takes nothing more.
+    /// The host is gone, or stopped reading.
     Gone,
 }
 
-/// Takes questions back that nobody waits for any more.
+/// Withdraws questions once nobody waits for the answers.
 struct Waiting<'c> {
     caller: &'c RemoteCaller,
     answered: bool,
@@ -274,14 +275,14 @@ impl Caller for RemoteCaller {
         }
         let waiting = Waiting { caller: self, answered: false };
         Box::pin(async move {
-            // All of it, to be dropped with this future.
+            // Moves it whole, so that it is dropped with this future.
             let mut waiting = waiting;
             match answered.await {
                 Ok(asked) => {
                     waiting.answered = true;
                     asked
                 }
-                // Other questions took its place, or the host is gone.
+                // Other questions replaced these, or the host is gone.
                 Err(_) => std::future::pending().await,
             }
         })

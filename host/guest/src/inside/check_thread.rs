@@ -1,4 +1,4 @@
-//! The thread for long checks of a sandbox process.
+//! The thread of a sandbox process that does long checks.
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -7,19 +7,19 @@ use tokio::sync::oneshot;
 
 use toolcell_walls::background::step_back;
 
-/// Checks of several callers wait for each other, for as long as a call may wait: they keep a
-/// quarter of a core.
+/// Nice value of the thread. Under full load it keeps a quarter of a core, so checks of several
+/// callers wait no longer than a call may.
 const NICER: i32 = 5;
 
-/// Gives work to the thread, which does one piece after the other. Calls go first where cores are
-/// short, so that nobody waits for the check of another caller's arguments.
+/// Queues work for the thread, which runs it in order. Calls have priority where cores are short,
+/// so nobody waits for the check of another caller's arguments.
 #[derive(Clone)]
 pub(super) struct CheckThread(mpsc::Sender<Check>);
 
 type Check = Box<dyn FnOnce() + Send>;
 
 impl CheckThread {
-    /// Starts the thread. It ends with the process, or once nobody can give it work.
+    /// Starts the thread. It ends with the process, or once this is dropped.
     pub(super) fn start() -> io::Result<Self> {
         let (sender, checks) = mpsc::channel::<Check>();
         std::thread::Builder::new().name("toolcell-checks".to_owned()).spawn(move || {
@@ -29,12 +29,12 @@ impl CheckThread {
         Ok(Self(sender))
     }
 
-    /// Does this after what came before. The receiver fails if it panics.
+    /// Queues a check. The receiver fails if the check panics.
     pub(super) fn run<T: Send + 'static>(&self, check: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
         let (done, result) = oneshot::channel();
         let check = move || {
             if let Ok(value) = catch_unwind(AssertUnwindSafe(check)) {
-                // Whoever has given up needs no result.
+                // The caller may have given up.
                 let _ = done.send(value);
             }
         };

@@ -1,7 +1,7 @@
 //! The checks of a tool's arguments and results in a sandbox process.
 //!
-//! The one thread of a process does what takes no longer than a guest's tick. Longer checks, and
-//! schemas that may take longer to compile, go to a thread for them.
+//! Short checks run on the process's one thread. Checks that may take longer than a guest's tick,
+//! and schemas that take longer to compile, go to a thread of their own.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use toolcell_wall::contract::CallResult;
 use toolcell_wall::failure::Failure;
 use toolcell_wall::report::CallReport;
 
-/// Least time to check arguments, turns of the thread included, where a call waits no longer than
-/// this for its turn. A check takes about a tenth of it at most. The host ends a process for it
-/// only after more.
+/// Least time to check arguments, including the wait for the thread. It holds for calls that may
+/// wait less than this. A check needs a tenth of it at most. The host ends a process only if it
+/// takes longer.
 const ARGUMENTS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Least time to check a result, for calls that used up their deadline. Any check takes about as
-/// much of one core at most.
+/// Least time to check a result, for calls that used up their deadline. Any check takes at most
+/// about this much of one core.
 const RESULT_WITHIN: Duration = Duration::from_millis(100);
 
-/// Time and memory of a component for compiling the schemas of its tools, and the thread for what
-/// takes long.
+/// Time and memory that a component has for compiling the schemas of its tools, and the thread for
+/// long checks.
 #[derive(Clone)]
 pub(super) struct Budget {
     thread: CheckThread,
@@ -38,8 +38,8 @@ pub(super) struct Budget {
 /// The checks of one tool.
 pub(super) struct ToolChecks {
     schemas: Arc<SchemasOnce>,
-    /// False if the tool refuses exactly the arguments that its schema refuses, and explains it
-    /// better.
+    /// False if the tool refuses exactly the arguments that its schema refuses, with a better
+    /// explanation.
     checks_arguments: bool,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct ToolChecks {
 struct SchemasOnce {
     texts: SchemaTexts,
     budget: Budget,
-    /// Made when a call first needs them.
+    /// Compiled when a call first needs them.
     compiled: OnceCell<Arc<Schemas>>,
 }
 
-/// The schema that a check is done by.
+/// The schema that a check uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Picked {
     Input,
@@ -66,7 +66,8 @@ impl Picked {
         }
     }
 
-    /// Checks a text, and gives it back. The guest gets arguments as their schema means them.
+    /// Checks a text and returns it. The guest gets arguments in the form that their schema
+    /// defines.
     fn check(self, schema: &Schema, text: String, patience: &Patience) -> Checked {
         let rewritten = (self == Self::Input).then(|| schema.rewritten(&text)).flatten();
         let text = rewritten.unwrap_or(text);
@@ -75,24 +76,24 @@ impl Picked {
     }
 }
 
-/// A text, and what was found about it.
+/// A text, and the problems found in it.
 struct Checked {
     text: String,
     verdict: Result<(), ArgumentProblems>,
 }
 
-/// The reason why there is no verdict.
+/// Why a check has no result.
 enum Unchecked {
     /// The caller has given up.
     Cancelled,
-    /// The time for it was over.
+    /// The time was up.
     Late,
-    /// Something failed here, as a sentence.
+    /// An internal failure, as a sentence.
     Failed(String),
 }
 
 impl Unchecked {
-    /// The end of a call that was to be checked within this time.
+    /// How a call ends if its check was to be done `within` this time.
     fn failure(self, within: Duration, limits: &Limits) -> Failure {
         match self {
             Self::Cancelled => Failure::Cancelled,
@@ -108,12 +109,12 @@ impl Budget {
         Self { thread, memory: Arc::new(Mutex::new(SchemaBudget::within(time))), time }
     }
 
-    /// Compiles the schemas of one tool. Their memory is not taken yet: another may have compiled
+    /// Compiles the schemas of one tool. Their memory is not charged yet: another call may compile
     /// them first.
     fn compile(&self, texts: &SchemaTexts) -> Result<Schemas, Unchecked> {
         let mut budget = self.memory.lock().unwrap_or_else(PoisonError::into_inner).again_within(self.time);
         texts.compile(&mut budget).map_err(|problems| {
-            // They compiled when they were loaded.
+            // They compiled when the component was loaded.
             if budget.is_used_up() {
                 return Unchecked::Late;
             }
@@ -122,7 +123,7 @@ impl Budget {
         })
     }
 
-    /// Takes the memory of schemas that are kept.
+    /// Charges the memory of schemas that are kept.
     fn take(&self, schemas: &Schemas) {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).take(schemas.bytes());
     }
@@ -133,10 +134,10 @@ impl ToolChecks {
         Self { schemas: Arc::new(SchemasOnce { texts, budget, compiled: OnceCell::new() }), checks_arguments }
     }
 
-    /// Checks arguments before anything of their call runs, and gives them back.
+    /// Checks arguments before anything of their call runs, and returns them.
     ///
     /// # Errors
-    /// They do not fit, or the check was not done.
+    /// They do not fit, or the check could not be done.
     pub(super) async fn arguments(
         &self,
         text: String,
@@ -172,12 +173,12 @@ impl ToolChecks {
                 answer.structured_json = Some(text);
                 report.unfit = verdict.err().map(|problems| problems.to_string());
             }
-            // Nothing that nobody has checked is given to anybody.
+            // An unchecked result is never passed on.
             Err(reason) => report.outcome = Err(reason.failure(limits.deadline(), limits)),
         }
     }
 
-    /// Checks a text by one of the schemas, and gives it back.
+    /// Checks a text against one of the schemas, and returns it.
     async fn check(
         &self,
         pick: Picked,
@@ -189,7 +190,7 @@ impl ToolChecks {
         let schemas = match self.schemas.compiled.get() {
             Some(schemas) => Arc::clone(schemas),
             None => {
-                // A call that gives up leaves it to the next ones.
+                // If this call gives up, later ones still use what was compiled.
                 let schemas = Arc::clone(&self.schemas);
                 in_time(tokio::spawn(async move { schemas.compiled().await }), within, caller).await??
             }
@@ -233,7 +234,7 @@ impl SchemasOnce {
     }
 }
 
-/// Waits for work done elsewhere, as long as its caller does.
+/// Waits for work on another thread, no longer than the caller does.
 async fn in_time<T, E>(
     work: impl Future<Output = Result<T, E>>,
     within: Duration,
@@ -262,7 +263,7 @@ mod tests {
     use super::*;
     use toolcell_wall::message::CallerFacts;
 
-    /// An automaton that takes long for each byte.
+    /// A pattern whose automaton is slow for each byte.
     const SLOW: &str = r#"{"type":"object","properties":{"bits":{"pattern":"^[01]*1[01]{1900}2"}}}"#;
 
     async fn caller() -> (Arc<RemoteCaller>, [Receiver; 2]) {
@@ -357,7 +358,7 @@ mod tests {
         let brief = Limits::default().with(Limit::Deadline, 1).unwrap();
         let late = checks.arguments(bits(20_000), &brief, &caller).await;
         assert_eq!(late, Err(Failure::over(Limit::Deadline, &brief)));
-        // What was begun for it serves later calls, however short their time is.
+        // Compiling goes on for later calls, however short their time is.
         while checks.schemas.compiled.get().is_none() {
             tokio::task::yield_now().await;
         }
@@ -366,7 +367,7 @@ mod tests {
         assert_eq!(cancelled, Err(Failure::Cancelled));
     }
 
-    /// The one thread for long checks does something else.
+    /// Keeps the thread for long checks busy with something else.
     #[tokio::test]
     async fn a_check_that_gets_no_turn_is_told_as_the_deadline_or_as_busy_and_never_as_a_verdict() {
         let (caller, _link) = caller().await;

@@ -25,16 +25,16 @@ pub(super) struct Loaded {
     component: Arc<ToolComponent>,
     policy: ComponentPolicy,
     values: HandedValues,
-    /// The schemas of its tools, by their names.
+    /// The schemas of its tools, by tool name.
     schemas: HashMap<String, SchemaTexts>,
     budget: Budget,
-    /// Made when they are first called.
+    /// Made at their first call.
     tools: Mutex<HashMap<String, Result<Arc<Tool>, String>>>,
 }
 
 /// One of its tools.
 pub(super) struct Tool {
-    /// As the component calls it.
+    /// Its name inside the component.
     export: String,
     limits: Limits,
     capabilities: Arc<GuestGrants>,
@@ -43,7 +43,7 @@ pub(super) struct Tool {
     checks: ToolChecks,
 }
 
-/// The report of a call that does not run.
+/// The report of a call that did not run.
 pub(super) fn not_run(problem: &str) -> CallReport<CallResult> {
     CallReport::not_run(Failure::Host { detail: problem.to_owned() })
 }
@@ -113,15 +113,14 @@ impl Loaded {
             WarmInstances::new(WarmTool { component, limits, capabilities, count }, warm.clone())
         });
         let texts = self.schemas.get(name).cloned().ok_or("its schemas did not come with its component")?;
-        // A function refuses arguments that do not convert, with their path: exactly those that its
-        // schema refuses.
+        // A function refuses arguments that do not convert, with their path. Its schema refuses
+        // exactly the same.
         let is_function = self.component.shape() == ShapeName::Typed && program.is_none();
         let checks = ToolChecks::new(texts, !is_function, self.budget.clone());
         let export = self.policy.export_of(name).to_owned();
         Ok(Tool { export, limits, capabilities, program, warm, checks })
     }
 
-    /// The templates of a tool that runs a program.
     fn program(&self, name: &str) -> Option<Arc<Program>> {
         let tool = self.policy.tool(name).filter(|_| self.component.is_program())?;
         let plain = || Arc::new(Program::plain(tool.name_span()));

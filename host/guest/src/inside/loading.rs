@@ -1,4 +1,4 @@
-//! The end in a loader: compiling in one process, linking and listing in another.
+//! The main of a loader: compiling in one process, linking and listing in another.
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -31,11 +31,11 @@ use toolcell_wall::load::message::{FromLoader, Listed};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_walls::background;
 
-/// Bytes of the names that are shown of a component that is not compiled: a message for refusals
-/// holds twice as many.
+/// Bytes of names that are shown of a component that is not compiled. The message of a refusal may
+/// be twice as long.
 const SHOWN_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
 
-/// Descriptors that a loader may have: its own few, and files that the host gives it.
+/// Descriptors that a loader may have open: a few of its own, and files from the host.
 const FILES_MAX: u64 = 128;
 
 /// The link to the host.
@@ -55,7 +55,7 @@ impl Link<'_> {
         self.tell(&FromLoader::Ready { missing: missing(entered), engine })
     }
 
-    /// The next task, with its files; `None` once the host wants nothing more.
+    /// The next task, with its files; `None` once the host closes the link.
     async fn next(&mut self) -> Result<Option<(ToLoader, Vec<File>)>, InsideError> {
         let Some(Frame { bytes, fds }) = closed(self.frames.receive().await)? else { return Ok(None) };
         Ok(Some((decode(&bytes)?, fds.into_iter().map(File::from).collect())))
@@ -78,7 +78,7 @@ impl Link<'_> {
     }
 }
 
-/// Compiles one component. The process is sealed before it is handed a byte of it.
+/// Compiles one component. The process is sealed before it gets a byte of it.
 pub(crate) async fn compile(settings: CompileSettings, mut link: Link<'_>) -> Result<(), InsideError> {
     give_way(settings.gives_way);
     let entered = link.enter(settings.memory_bytes_max, message::file_bytes_max(settings.memory_bytes_max), None);
@@ -91,33 +91,33 @@ pub(crate) async fn compile(settings: CompileSettings, mut link: Link<'_>) -> Re
     };
     let answer = threads.install(|| compiled(&engine, &functions, functions_bytes, files));
     link.tell(&answer.unwrap_or_else(|error| FromLoader::Failed(format!("it has no room for the code: {error}"))))?;
-    // The host ends this process.
+    // Waits for the host to end this process.
     while link.next().await?.is_some() {}
     Ok(())
 }
 
-/// Lets everything else of the machine go first, where the host wants that. Threads that start
-/// later do so as well, and no thread can take it back.
+/// Lowers the priority of the process below everything else, if the host asks for that. Threads
+/// that start later inherit it, and none can undo it.
 fn give_way(gives_way: bool) {
     if gives_way {
         background::give_way();
     }
 }
 
-/// The threads that compile, all of them started.
+/// The pool of threads that compile, with all of them started.
 fn threads(settings: &CompileSettings) -> Result<ThreadPool, InsideError> {
     let threads = ThreadPoolBuilder::new()
         .num_threads(usize::try_from(settings.threads).unwrap_or(1))
         .thread_name(|_| "toolcell-compile".to_owned())
         .build()
         .map_err(|error| InsideError::Threads(io::Error::other(error)))?;
-    // Behind the seal no thread starts, nor changes how it runs.
+    // Behind the seal, no thread can start or change its priority.
     threads.broadcast(|_| ());
     Ok(threads)
 }
 
-/// An engine that compiles for the engines of sandbox processes: how instances get their memory
-/// changes nothing in the code.
+/// An engine that compiles for the engines of sandbox processes. How instances get their memory
+/// does not change the code.
 fn compiler(settings: &CompileSettings, functions: &Arc<HandedFunctions>) -> wasmtime::Result<Engine> {
     let mut config = engine::config(usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX));
     config.enable_incremental_compilation(Arc::clone(functions) as _)?;
@@ -149,7 +149,7 @@ fn compiled(
         }
     };
     (&code_file).write_all(&code)?;
-    // Without them the next version is compiled whole.
+    // Without them the next version is compiled from scratch.
     let functions = functions.hand_back(&functions_file).unwrap_or(false);
     Ok(FromLoader::Compiled { cost, functions })
 }
@@ -159,14 +159,14 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Li
     give_way(settings.gives_way);
     let code = fds.into_iter().next().map(File::from);
     let code = code.ok_or_else(|| InsideError::Message("its code did not come with it".to_owned()))?;
-    // It writes no file, and is handed none to write to.
+    // This process writes no files.
     let entered = link.enter(settings.memory_bytes_max, 0, Some(code.as_fd()));
     let sandbox = link.place.started(SandboxOptions {
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: 1,
     })?;
     let mapped = Mapped::of(&sandbox, &code, &settings.facts);
-    // No thread starts after the seal: this one does what blocks, from now on.
+    // No thread starts after the seal, so this starts the one for blocking work.
     drop(tokio::task::spawn_blocking(|| ()).await);
     link.seal(entered, None)?;
     let Some((ToLoader::Link, files)) = link.next().await? else {
@@ -197,20 +197,20 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Li
     Ok(())
 }
 
-/// The refusal of a component that shows this.
+/// The refusal of a component, with the names that are shown of it.
 fn refused(error: &LoadError, shown: Option<Shown>) -> FromLoader {
     let shown = shown.map(Box::new);
     FromLoader::Refused { message: clipped(error.to_string()), hint: error.hint().to_owned(), shown }
 }
 
-/// Tells the last thing, and waits for the end.
+/// Sends the last message, then waits for the host to end the process.
 async fn finish(link: &mut Link<'_>, message: &FromLoader) -> Result<(), InsideError> {
     link.tell(message)?;
     while link.next().await?.is_some() {}
     Ok(())
 }
 
-/// Lists the tools, and compiles their schemas for what is wrong with them.
+/// Lists the tools, and compiles their schemas to find their problems.
 async fn listed(
     component: &ToolComponent,
     (limits, schemas): (&[(String, u64)], SchemaLimits),
@@ -226,20 +226,20 @@ async fn listed(
     }
 }
 
-/// The answer where the tools do not fit into a message.
+/// The answer if the tools do not fit into a message.
 fn too_large() -> FromLoader {
     let mebibytes = FRAME_BYTES_MAX >> 20;
     FromLoader::Failed(format!("its list of tools is larger than {mebibytes} MiB"))
 }
 
-/// The content of the first file, which the host gave.
+/// The content of the first file that the host sent.
 fn content(files: &[File]) -> Result<Vec<u8>, InsideError> {
     let content = files.first().map(read).transpose();
     let content = content.map_err(|error| InsideError::Message(format!("its file cannot be read: {error}")))?;
     content.ok_or_else(|| InsideError::Message("its file did not come with it".to_owned()))
 }
 
-/// The content of a file, wherever its cursor stands.
+/// The whole content of a file, independent of its cursor.
 fn read(file: &File) -> io::Result<Vec<u8>> {
     let mut content = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or_default()];
     file.read_exact_at(&mut content, 0)?;

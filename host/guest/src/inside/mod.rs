@@ -1,8 +1,8 @@
 //! The end in a sandbox process: components loaded, calls run. Must not hold: the walls, or what
 //! the host does about a message.
 //!
-//! One thread does everything: it reads the link, and begins each call at once. A guest that waits
-//! or computes becomes a task, which yields at each tick of the epoch clock.
+//! One thread does everything: it reads the link and begins each call at once. A guest that waits
+//! or computes longer becomes a task, which yields at each tick of the epoch clock.
 //!
 //! | file | holds |
 //! |---|---|
@@ -51,16 +51,16 @@ use toolcell_wall::start_call::StartCall;
 /// Why a sandbox process ends before the host lets it go.
 #[derive(Debug, thiserror::Error)]
 pub enum InsideError {
-    /// Its standard input is no link to a host.
+    /// Its standard input is not a link to a host.
     #[error("this command is started by the host, with a socket as its input")]
     NoLink(#[source] std::io::Error),
-    /// The host's end is broken.
+    /// The link to the host failed.
     #[error("the link to the host: {0}")]
     Link(#[from] LinkError),
-    /// The host does not take what is said to it.
+    /// The host does not accept its messages.
     #[error("the link to the host: {0}")]
     NotSent(#[from] SendError),
-    /// The host said something that is no message, or not at its time.
+    /// The host sent something that is not a message, or sent it at the wrong time.
     #[error("the host's message: {0}")]
     Message(String),
     /// The engine does not start.
@@ -81,17 +81,17 @@ impl From<EncodingError> for InsideError {
 /// files and doors of its calls.
 const FILES_MAX: u64 = 16_384;
 
-/// While further calls wait, the host is woken for the replies to those before at this interval.
-/// Waking takes as long as a short call.
+/// While more calls wait, the host is woken for finished replies only this often. A wake-up takes
+/// as long as a short call.
 const TELLS_EVERY: Duration = Duration::from_micros(100);
 
-/// While further calls wait, those that began before go on at this interval: a tick.
+/// While more calls wait, earlier calls get their turn this often: once per tick.
 const YIELDS_EVERY: Duration = Duration::from_millis(1);
 
 /// Serves calls on this link until the host closes it.
 ///
-/// A process must not have started a thread: some walls are a thread's, and inherited. Nothing that
-/// a component decides is looked at before they stand.
+/// The process must not have started a thread before: some walls belong to a thread, and new
+/// threads inherit them. Nothing that a component controls is read before the walls stand.
 async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
     let peer = socket.try_clone().map_err(InsideError::NoLink)?;
     let (link, mut frames) = link::join(socket).await.map_err(InsideError::NoLink)?;
@@ -110,7 +110,7 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
         }
         _ => return Err(InsideError::Message("a link begins with settings".to_owned())),
     };
-    // A process has no thread yet, which the walls want, and nothing of a component.
+    // The walls need a process without threads, and without anything of a component.
     let sandbox = place.sandbox(SandboxOptions {
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
@@ -137,7 +137,7 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
     for handed in loads {
         inside.load(handed, scratch.clone(), checks.clone())?;
     }
-    // No thread starts after the seal: these do what blocks, and what takes long, from now on.
+    // No thread starts after the seal, so this starts those for blocking and for long work.
     drop(tokio::task::spawn_blocking(|| ()).await);
     drop(checks.run(|| ()).await);
     inside.tell(&FromSandbox::Sealed { missing: missing(entered) })?;
@@ -153,7 +153,7 @@ struct Handed {
 }
 
 impl Handed {
-    /// Its code and its folders.
+    /// The file of its code, and its folders.
     fn rights(&self) -> impl Iterator<Item = Folder<'_>> {
         let code = self.code.first().map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read });
         let folders = self.mounts.iter().filter_map(|(mount, fds)| {
@@ -167,8 +167,8 @@ impl Handed {
     }
 }
 
-/// Builds the walls that stand before code is mapped. They let the process open the code and the
-/// folders that it is given, and nothing else.
+/// Builds the walls that must stand before code is mapped. The process can still open the code and
+/// the folders that it is given, and nothing else.
 fn enter(bound: Bound, link: BorrowedFd<'_>, loads: &[Handed], scratch: Option<&OwnedFd>) -> Entered {
     let scratch = scratch.map(|folder| Folder { descriptor: folder.as_fd(), access: kernel::Access::Write });
     let folders: Vec<Folder<'_>> = loads.iter().flat_map(Handed::rights).chain(scratch).collect();
@@ -187,13 +187,13 @@ fn enter(bound: Bound, link: BorrowedFd<'_>, loads: &[Handed], scratch: Option<&
     })
 }
 
-/// Closes the last walls. Returns those that are missing, each by its name with the reason.
+/// Builds the last walls. Returns the missing ones by name, each with the reason.
 pub(super) fn missing(entered: Option<Entered>) -> Vec<(String, String)> {
     let Some(report) = entered.map(Entered::seal) else { return Vec::new() };
     report.missing().map(|(wall, reason)| (wall.to_string(), reason.to_owned())).collect()
 }
 
-/// The value; none once the host has closed the link.
+/// The value; `None` once the host has closed the link.
 pub(super) fn closed<T>(frame: Result<T, LinkError>) -> Result<Option<T>, LinkError> {
     match frame {
         Ok(frame) => Ok(Some(frame)),
@@ -211,7 +211,7 @@ struct Inside {
     /// Their names, in the order of loading.
     names: Arc<Mutex<Vec<String>>>,
     calls: Arc<Calls>,
-    /// Those of callers, by the numbers that the host gave them.
+    /// The instances kept for callers, by the numbers that the host gave them.
     instances: HashMap<InstanceId, Arc<KeptInstance>>,
 }
 
@@ -235,7 +235,7 @@ impl Inside {
             let named = named.lock().unwrap_or_else(PoisonError::into_inner);
             let place = named.iter().position(|name| name == component).and_then(|place| u32::try_from(place).ok());
             let message = place.map(|place| FromSandbox::NotAhead(place, call.function().to_owned()));
-            // A host that does not take it says nothing of it.
+            // A report that the host does not accept is dropped.
             let bytes = message.and_then(|message| encoding::encode(&message).ok());
             let _ = bytes.map(|bytes| told.send(&bytes, &[]));
         });
@@ -252,14 +252,14 @@ impl Inside {
         let mut yielded = Instant::now();
         loop {
             let now = Instant::now();
-            // The host is woken once for the replies to several short calls.
+            // Wakes the host once for the replies to several short calls.
             if closed(frames.has_more())?.unwrap_or_default() && now - told < TELLS_EVERY {
                 self.link.wake_later();
             } else {
                 self.link.wake();
                 told = now;
             }
-            // Calls that come one after the other leave the others their turn.
+            // A run of new calls still lets the earlier ones have their turn.
             if now - yielded >= YIELDS_EVERY {
                 tokio::task::yield_now().await;
                 yielded = Instant::now();
@@ -276,13 +276,13 @@ impl Inside {
                 Ok(())
             }
             ToSandbox::Forget(instance) => {
-                // A call that runs in it is its last.
+                // If a call runs in it, that call is its last.
                 drop(self.instances.remove(&instance));
                 Ok(())
             }
             ToSandbox::Door(call, door) => {
                 let caller = self.calls.lock().get(&call).cloned();
-                // A call that has ended opens no door.
+                // The call may have ended before its door opened.
                 if let Some(caller) = caller {
                     caller.door(door, fds.into_iter().next());
                 }
@@ -304,7 +304,7 @@ impl Inside {
         }
     }
 
-    /// Loads a component. The host is told of one that cannot be used; its calls are refused.
+    /// Loads a component. If that fails, the host is notified, and calls of it are refused.
     fn load(
         &mut self,
         handed: Handed,
@@ -328,7 +328,7 @@ impl Inside {
         Ok(())
     }
 
-    /// Runs a call until it first waits, or a tick is over. Then it becomes a task.
+    /// Runs a call until it first waits or its first tick is over. The rest becomes a task.
     async fn call(&mut self, call: Call) {
         let Call { id, component, tool, arguments_json, caller, deadline_ms, instance } = call;
         let deadline = Duration::from_millis(deadline_ms);
@@ -357,9 +357,9 @@ impl Inside {
             caller.end(end).await;
         });
         let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_ready()));
-        // However many calls were run before this one.
+        // Without tokio's budget, however many calls ran before this one.
         if !tokio::task::unconstrained(begun).await {
-            // A task is polled once more at its start, so no wake-up is lost.
+            // A task is polled at its start, so no wake-up is lost.
             drop(tokio::spawn(work));
         }
     }
@@ -379,7 +379,7 @@ async fn run(
     let limits = &tool.limits().within(deadline);
     let arguments = match tool.checks().arguments(arguments, limits, caller).await {
         Ok(arguments) => arguments,
-        // Its instance is as it was.
+        // Nothing ran in its instance.
         Err(failure) => {
             let kept = kept.is_some_and(KeptInstance::has_one);
             return CallReport { kept, ..CallReport::not_run(failure) }.into();

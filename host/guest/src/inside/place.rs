@@ -27,14 +27,14 @@ pub(crate) struct SharedEngine {
     started: Mutex<Option<Sandbox>>,
 }
 
-/// An engine, and whether its clock goes.
+/// An engine; its clock may not run yet.
 pub(super) enum Starting {
     Still(Box<StillSandbox>),
     Started(Sandbox),
 }
 
 impl Starting {
-    /// Starts the clock, where it does not go yet.
+    /// Starts the clock, unless it already runs.
     pub(super) fn start(self) -> Result<Sandbox, SandboxError> {
         match self {
             Self::Still(sandbox) => sandbox.start(),
@@ -44,7 +44,7 @@ impl Starting {
 }
 
 impl Place {
-    /// The engine: of a process, one with these options and no thread yet.
+    /// The engine. In a process it is made with these options, and without a thread yet.
     pub(super) fn sandbox(&self, options: SandboxOptions) -> Result<Starting, SandboxError> {
         match self {
             Self::Process => StillSandbox::new(options).map(Box::new).map(Starting::Still),
@@ -52,12 +52,12 @@ impl Place {
         }
     }
 
-    /// As [`sandbox`](Self::sandbox), with the clock of the engine going.
+    /// As [`sandbox`](Self::sandbox), with the clock running.
     pub(crate) fn started(&self, options: SandboxOptions) -> Result<Sandbox, SandboxError> {
         self.sandbox(options)?.start()
     }
 
-    /// True if walls are put up before a component is looked at.
+    /// True if walls are built before a component is read.
     pub(crate) fn has_walls(&self) -> bool {
         matches!(self, Self::Process)
     }
@@ -74,8 +74,8 @@ impl SharedEngine {
     }
 }
 
-/// Serves calls on this link until the host closes it: the work of a sandbox process. It must not
-/// have started a thread: some walls are a thread's, and inherited.
+/// Serves calls on this link until the host closes it: the main of a sandbox process. The process
+/// must not have started a thread: some walls belong to a thread, and new threads inherit them.
 ///
 /// # Errors
 /// [`InsideError`].
@@ -83,8 +83,8 @@ pub fn run_sandbox_process(socket: OwnedFd) -> Result<(), InsideError> {
     run(socket, &Place::Process)
 }
 
-/// Threads that serve calls as sandbox processes do, without walls. An engine with these options is
-/// shared by all of them.
+/// Threads that serve calls as sandbox processes do, without walls. All share one engine with these
+/// options.
 #[must_use]
 pub fn sandbox_threads(options: SandboxOptions) -> Threads {
     let engine = Arc::new(SharedEngine { options, started: Mutex::default() });
@@ -107,9 +107,9 @@ fn run(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
 fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // A guest that computes has the thread for a tick: what comes is looked for after each.
+        // A guest that computes keeps the thread for a tick, so events are polled after each.
         .event_interval(1)
-        // One thread for what blocks, which never ends: behind the walls no other starts.
+        // One thread for blocking work, which never ends: behind the walls no other can start.
         .max_blocking_threads(1)
         .thread_keep_alive(FOREVER)
         .build()

@@ -29,16 +29,16 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, cost: &InstanceCost) -> wasmtime::R
     if fits { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
 }
 
-/// Refuses a component that imports what this host does not offer, before it is compiled. Where its
-/// imports cannot be read ahead, linking refuses it.
+/// Refuses a component that imports what this host does not offer, before it is compiled. If its
+/// imports cannot be read without compiling, linking refuses it.
 fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
     let imports = names_ahead(bytes).unwrap_or_default().imports;
     let names: Vec<String> = imports.into_iter().filter(|name| !offered(name)).collect();
     if names.is_empty() { Ok(()) } else { Err(LoadError::Imports { names }) }
 }
 
-/// Refuses files that are no component, counts the parts of the others, and compiles them. None of
-/// the code becomes executable here.
+/// Refuses files that are not components, counts the parts of the others, and compiles them. None
+/// of the code becomes executable here.
 pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(InstanceCost, Vec<u8>), LoadError> {
     guarded(bytes, || {
         let cost = counted(bytes)?;
@@ -48,16 +48,16 @@ pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(InstanceCost, Ve
     })
 }
 
-/// Runs the work on these bytes. The engine has bugs, and some end in a panic: that refuses the
-/// component that met one, and takes nothing else along.
+/// Runs `work` on these bytes. The engine has bugs, and some end in a panic. A panic refuses this
+/// component and harms nothing else.
 fn guarded<T>(bytes: &[u8], work: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
-    // Nothing that the work had begun with is used again: a compilation owns what it changes, and
-    // functions that it kept are whole.
+    // Nothing that the work began is used again: a compilation owns what it changes, and the
+    // functions that it kept are complete.
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(LoadError::EngineFault { reason: panic_line(&*panic), digest: Digest::of(bytes) }))
 }
 
-/// Refuses files that are no component, and counts the parts of the others.
+/// Refuses files that are not components, and counts the parts of the others.
 fn counted(bytes: &[u8]) -> Result<InstanceCost, LoadError> {
     if bytes.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });

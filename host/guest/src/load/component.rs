@@ -1,5 +1,4 @@
-//! Loading a component: from bytes to a component that can be called, or to an error that names the
-//! cause.
+//! Loading a component: from bytes to a component that can be called, or an error with the cause.
 use std::fs::File;
 
 use toolcell_walls::memory_file;
@@ -21,7 +20,7 @@ use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::is_module;
 use toolcell_wall::sections::wishes::{CarriedWishes, carried_wishes};
 
-/// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`;
+/// A component that was compiled, linked and found to have tools. Its `Arc` is cheap to clone;
 /// calls borrow it.
 pub struct ToolComponent {
     sandbox: Sandbox,
@@ -48,7 +47,7 @@ impl<'s> Mapped<'s> {
     /// Maps the code that the host handed to this process.
     ///
     /// # Errors
-    /// [`LoadError`] where it is not the code of a component that this program compiled.
+    /// [`LoadError`] if this program did not compile the code from a component.
     pub(crate) fn of(sandbox: &'s Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
         let lane = compile::lane(sandbox, &facts.cost).map_err(|error| invalid(one_line(&error)))?;
         let code = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
@@ -60,7 +59,7 @@ impl<'s> Mapped<'s> {
         inspect::of_code(&self.code, self.facts.source)
     }
 
-    /// Links it. Without its bytes, the texts of its functions are not read.
+    /// Links it. Without the component's bytes, the doc comments of its functions are not read.
     ///
     /// # Errors
     /// [`LoadError`]. Nothing of the component has run.
@@ -106,7 +105,7 @@ impl ToolComponent {
     /// Maps the code that the host handed to this process, and links it.
     ///
     /// # Errors
-    /// [`LoadError`] where it is not the code of a component that this program compiled.
+    /// [`LoadError`] if this program did not compile the code from a component.
     pub(crate) fn handed(sandbox: &Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
         Mapped::of(sandbox, code, facts)?.link(&[])
     }
@@ -118,7 +117,7 @@ impl ToolComponent {
     }
 
     /// True if its calls run in slots of the pool. A component that does not fit a slot (a table of
-    /// more than 32,768 elements) has its memory mapped for each call, which costs more.
+    /// more than 32,768 elements) gets its memory mapped for each call, which costs more.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.pooled
@@ -136,7 +135,7 @@ impl ToolComponent {
         self.shape.name()
     }
 
-    /// The wishes that it carries. None of a component that was linked without its bytes.
+    /// The permission requests that it carries. Empty if it was linked without its bytes.
     #[must_use]
     pub fn wishes(&self) -> &CarriedWishes {
         &self.wishes
@@ -155,7 +154,7 @@ impl ToolComponent {
     }
 
     /// The functions of a typed component that are tools, as in WIT with interface and version, in
-    /// the order in which they are listed. `None` of any other.
+    /// the order in which they are listed. `None` for any other component.
     #[must_use]
     pub fn functions(&self) -> Option<Vec<String>> {
         match &self.shape {
@@ -165,7 +164,7 @@ impl ToolComponent {
     }
 
     /// Everything of a typed component that [`Descriptions`](crate::Descriptions) can describe;
-    /// `None` of any other.
+    /// `None` for any other component.
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
         match &self.shape {
@@ -174,7 +173,7 @@ impl ToolComponent {
         }
     }
 
-    /// The facts that a loader tells the host.
+    /// The facts that a loader sends to the host.
     pub(crate) fn facts(&self) -> ComponentFacts {
         ComponentFacts {
             exports: self.inspection.exports().to_vec(),
@@ -204,7 +203,7 @@ impl ToolComponent {
         &self.shape
     }
 
-    /// The host's cost of one instance of it.
+    /// What one instance of it costs the host.
     pub(crate) fn cost(&self) -> &InstanceCost {
         &self.cost
     }

@@ -1,4 +1,4 @@
-//! The reasons why a file is no tool component: one variant per cause, with a hint.
+//! The reasons why a file is not a tool component: one variant per cause, with a hint.
 use toolcell_policy::quantity::show_bytes;
 
 use super::features::OffFeature;
@@ -13,7 +13,7 @@ use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use toolcell_wall::load::inspection::TOOLS;
 use toolcell_wall::load::offers::with_offer;
 
-/// Why a file is no tool component.
+/// Why a file is not a tool component.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -29,19 +29,19 @@ pub enum LoadError {
     /// Another kind of file, known by its first bytes.
     #[error("{0}, not a WebAssembly component")]
     OtherFile(FileKind),
-    /// A core module that is no program for WASI preview 1.
+    /// A core module that is not a program for WASI preview 1.
     #[error("a core WebAssembly module, not a component, and no WASI program: {0}")]
     CoreModule(NotAProgram),
     /// It has more parts than one call may have.
     #[error("too many parts: the tool is made of more instances, memories or tables than one call may have: {0}")]
     Parts(Excess),
-    /// It has more parts than this host reads or compiles. Nothing of it was handed to the engine.
+    /// It has more parts than this host reads or compiles. The engine never got it.
     #[error("made of too much: {0}")]
     TooMuch(Excess),
     /// WebAssembly that does not validate or compile.
     #[error("not a valid component: {reason}")]
     Invalid {
-        /// The engine's words.
+        /// The engine's message.
         reason: String,
     },
     /// WebAssembly that would be valid with features that are off.
@@ -50,7 +50,7 @@ pub enum LoadError {
     /// The engine panicked.
     #[error("the engine failed at this component: {reason} (component {digest}, toolcell {})", env!("CARGO_PKG_VERSION"))]
     EngineFault {
-        /// The engine's words, on one line.
+        /// The engine's message, on one line.
         reason: String,
         /// The digest of the component.
         digest: Digest,
@@ -58,7 +58,7 @@ pub enum LoadError {
     /// Made of async functions, or of streams and futures: WASI 0.3, which is off.
     #[error("uses async functions, streams or futures of components, which are off: {reason}")]
     Async {
-        /// The engine's words.
+        /// The engine's message.
         reason: String,
     },
     /// Imports the host does not offer.
@@ -67,20 +67,20 @@ pub enum LoadError {
         /// Every such import.
         names: Vec<String>,
     },
-    /// An import or export has the right name and another type.
+    /// An import or export has the right name but the wrong type.
     #[error("does not fit what this host offers: {reason}")]
     Mismatch {
-        /// The engine's words.
+        /// The engine's message.
         reason: String,
     },
     /// Exports no tools.
     #[error("exports no tools: neither \"toolcell:mcp/tools\" nor functions; it exports {}", listed(.exports))]
     NotATool {
-        /// Its exports.
+        /// What it exports instead.
         exports: Vec<String>,
     },
-    /// The names of its functions, of their parameters and types take more memory, once for each
-    /// use, than they may.
+    /// The names of its functions, parameters and types take too much memory, counted once for each
+    /// use.
     #[error("its functions have names that come to more than {} in all", show_bytes(*.bytes_max))]
     Names {
         /// The most bytes that they may take.
@@ -109,7 +109,7 @@ impl LoadError {
             Self::NotWasm => "`source` must name a built .wasm component",
             Self::OtherFile(kind) => kind.hint(),
             Self::CoreModule(why) => why.hint(),
-            // The parser's own words; a fixture has each.
+            // The parser's own message; a fixture triggers each.
             Self::Invalid { reason } if reason.contains("component model map feature") => {
                 "maps are no part of WIT's released versions: write list<tuple<KEY, VALUE>>"
             }
@@ -149,8 +149,8 @@ fn is_of_wasi_0_3(import: &str) -> bool {
     import.starts_with("wasi:") && import.contains("@0.3.")
 }
 
-/// Sorts the linker's reasons for refusing a component: its words name the interface and the
-/// function in backquotes, and the difference behind the last of them.
+/// Sorts the linker's reasons for refusing a component. Its message has the interface and the
+/// function in backquotes, and the difference after the last of them.
 pub(super) fn mismatch(reason: String) -> LoadError {
     let mut quoted = reason.split('`').skip(1).step_by(2);
     let difference = reason.rsplit_once("has the wrong type: ").map(|(_, difference)| difference);
@@ -191,7 +191,7 @@ impl From<NotCompiled> for LoadError {
 
 /// Sorts the engine's reasons for refusing a component.
 pub(super) fn invalid(reason: String) -> LoadError {
-    // The engine names each of its features so; one test trips this one.
+    // The engine names its features in this form; a test triggers this one.
     if reason.contains("component model async") { LoadError::Async { reason } } else { LoadError::Invalid { reason } }
 }
 

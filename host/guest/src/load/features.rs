@@ -4,8 +4,8 @@ use wasmparser::{Validator, WasmFeatures};
 
 use super::error::LoadError;
 
-/// Bytes of a component that is looked at for features. It is validated once for each of them: what
-/// the largest interpreters have takes some seconds.
+/// Bytes of a component that is searched for features. It is validated once for each feature, which
+/// takes some seconds for the largest interpreters.
 const BYTES_MAX: usize = 32 << 20;
 
 /// A feature that is off.
@@ -16,11 +16,11 @@ pub struct OffFeature {
     pub(super) name: &'static str,
     /// The way to build without it.
     pub(super) without: &'static str,
-    /// True if its types need [`REFERENCES`] as well.
+    /// True if its types also need [`REFERENCES`].
     has_references: bool,
 }
 
-/// References that a collector of garbage would look after.
+/// References that need a garbage collector.
 const REFERENCES: WasmFeatures = WasmFeatures::GC_TYPES;
 
 /// All features that are off.
@@ -81,8 +81,9 @@ const OFF: [OffFeature; 9] = [
     },
 ];
 
-/// The error about a component that the engine refused, or one that names the features of it that
-/// are off. Only for bytes whose parts are counted and within their bounds.
+/// Replaces the error of a component that the engine refused by one that names the disabled
+/// features it uses, if those are the cause. Only for bytes whose parts are counted and within
+/// their bounds.
 pub(super) fn named(error: LoadError, bytes: &[u8]) -> LoadError {
     match error {
         LoadError::Invalid { reason } if bytes.len() <= BYTES_MAX => match needed(bytes) {
@@ -93,7 +94,7 @@ pub(super) fn named(error: LoadError, bytes: &[u8]) -> LoadError {
     }
 }
 
-/// The features that this component does not validate without, if it validates with all of them.
+/// The disabled features that this component needs, if it validates with all of them on.
 fn needed(bytes: &[u8]) -> Vec<&'static OffFeature> {
     let all = OFF.iter().fold(WasmFeatures::default(), |all, feature| all.union(feature.flags));
     let is_valid = |features| Validator::new_with_features(features).validate_all(bytes).is_ok();
@@ -157,7 +158,7 @@ mod tests {
     fn what_is_not_valid_whatever_is_on_is_told_in_the_engines_words() {
         assert_eq!(needed(&with_module("(func (result i32) i64.const 0)")), Vec::<&OffFeature>::new());
         assert_eq!(needed(&with_module("(memory i64 1) (func (result i32) i64.const 0)")), Vec::<&OffFeature>::new());
-        // Nothing that is on is ever named.
+        // Features that are on are never named.
         let on = "(memory 1) (memory 1) (table 1 funcref) (func (param v128) return_call 0)";
         assert_eq!(needed(&with_module(on)), Vec::<&OffFeature>::new());
     }

@@ -1,7 +1,7 @@
-//! Files that are no WebAssembly, known by their first bytes.
+//! Files that are not WebAssembly, known by their first bytes.
 use std::fmt;
 
-/// A kind of file that people give in a component's place.
+/// A kind of file that people pass by mistake instead of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A program or library for some machine: ELF, Mach-O or PE.
@@ -12,7 +12,7 @@ pub enum FileKind {
     Text,
     /// A folder packed into one file.
     Archive(&'static str),
-    /// A few bytes in the place of a file that a tool beside git keeps elsewhere.
+    /// A few bytes that stand in for a file that git LFS or git-annex keeps elsewhere.
     Pointer(KeptBy),
 }
 
@@ -25,8 +25,8 @@ pub enum KeptBy {
     Annex,
 }
 
-/// The first bytes of each kind. Mach-O has an order of bytes for each machine, and files for
-/// several machines.
+/// The first bytes of each kind. Mach-O has one for each byte order, and files for several
+/// machines.
 const BEGINNINGS: [(&[u8], FileKind); 16] = [
     (b"\x7fELF", FileKind::Native("ELF")),
     (b"\xfe\xed\xfa\xce", FileKind::Native("Mach-O")),
@@ -41,19 +41,19 @@ const BEGINNINGS: [(&[u8], FileKind); 16] = [
     (b"PK\x03\x04", FileKind::Archive("zip")),
     (b"\x1f\x8b", FileKind::Archive("gzip")),
     (b"!<arch>", FileKind::Archive("ar")),
-    // Git LFS's specification of pointers, under its name and the one that it had before.
+    // Git LFS's pointers, with the current URL of their specification and the previous one.
     (b"version https://git-lfs.", FileKind::Pointer(KeptBy::Lfs)),
     (b"version https://hawser.", FileKind::Pointer(KeptBy::Lfs)),
     (b"/annex/objects/", FileKind::Pointer(KeptBy::Annex)),
 ];
 
 impl FileKind {
-    /// The kind that a file of these bytes is of, if it is known.
+    /// The kind of a file that begins with these bytes, if it is known.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         BEGINNINGS.iter().find_map(|(beginning, kind)| bytes.starts_with(beginning).then_some(*kind))
     }
 
-    /// A hint on how to come to a component.
+    /// A hint on how to get a component.
     pub(super) const fn hint(self) -> &'static str {
         match self {
             Self::Native(_) | Self::Script => {

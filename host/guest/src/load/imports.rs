@@ -29,7 +29,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     config::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker, State::keyvalue)?;
     logging::add_to_linker(linker)?;
-    // wasi:http, outgoing alone.
+    // wasi:http, for outgoing requests only.
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     linker.allow_shadowing(true);
     http::add_handle(linker)?;

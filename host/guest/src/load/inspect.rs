@@ -1,4 +1,5 @@
-//! The exports and imports of a component: of its code, or read ahead. Nothing of it runs.
+//! The exports and imports of a component, from its code or from its bytes before compiling.
+//! Nothing of it runs.
 use toolcell_wall::load::facts::SourceFacts;
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::is_module;
@@ -6,7 +7,7 @@ use wasmparser::{ComponentExternalKind, Parser, Payload};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-/// The inspection of code that was made of these bytes.
+/// The inspection of compiled code, with facts about the bytes it came from.
 pub(crate) fn of_code(component: &Component, source: SourceFacts) -> Inspection {
     let ty = component.component_type();
     let engine = component.engine();
@@ -15,7 +16,7 @@ pub(crate) fn of_code(component: &Component, source: SourceFacts) -> Inspection 
     Inspection::new(source, exports, imports)
 }
 
-/// Imports and exports that are read ahead. A component of one language has some thirty.
+/// Imports and exports that are read before compiling. A component in one language has some thirty.
 const READ_AHEAD_MAX: usize = 10_000;
 
 /// The names that a component imports and exports.
@@ -26,7 +27,6 @@ pub(crate) struct NamesAhead {
 }
 
 impl NamesAhead {
-    /// Bytes of all of them.
     pub(crate) fn bytes(&self) -> usize {
         self.exports.iter().chain(&self.imports).map(String::len).sum()
     }
@@ -36,8 +36,8 @@ impl NamesAhead {
     }
 }
 
-/// Both, read without compiling the component; `None` of anything else, and where there are too
-/// many.
+/// Both, read without compiling the component. `None` for anything but a component, and if there
+/// are too many.
 pub(crate) fn names_ahead(bytes: &[u8]) -> Option<NamesAhead> {
     if is_module(bytes) {
         return None;
@@ -68,8 +68,7 @@ pub(crate) fn names_ahead(bytes: &[u8]) -> Option<NamesAhead> {
     Some(names)
 }
 
-/// Functions exported without an interface show that they are functions; interfaces are shown by
-/// name.
+/// Functions exported without an interface are shown as functions; interfaces are shown by name.
 fn describe(name: &str, item: &ComponentItem) -> String {
     shown(name, matches!(item, ComponentItem::ComponentFunc(_)))
 }

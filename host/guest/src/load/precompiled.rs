@@ -13,11 +13,11 @@ use crate::load::survey::{self, Refusal};
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::sections::is_module;
 
-/// Bump when a change of this crate makes earlier code unusable in a way that wasmtime cannot see.
-/// Bump also when code that was compiled before would not be compiled any more.
+/// Bump this when a change of this crate makes earlier code unusable in a way that wasmtime cannot
+/// see, or when it refuses components that it compiled before.
 const FORMAT: u8 = 2;
 
-/// Why there is no code.
+/// Why a component was not compiled.
 #[derive(Debug)]
 pub(crate) enum NotCompiled {
     /// It would cost too much.
@@ -38,21 +38,21 @@ impl From<Refusal> for NotCompiled {
     }
 }
 
-/// Compiles a component, or the one that a program for WASI preview 1 becomes, to bytes. None of
-/// them becomes executable here.
+/// Compiles a component, or the component that a program for WASI preview 1 becomes, to bytes. None
+/// of them becomes executable here.
 pub(crate) fn serialized(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, NotCompiled> {
     let bytes = counted(bytes)?;
     Ok(CodeBuilder::new(engine).wasm_binary(bytes.as_ref(), None)?.compile_component_serialized()?)
 }
 
-/// The component to compile, once the cost of its code is counted.
+/// The component to compile, after the cost of its code was counted.
 fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
     // Code in the cache was counted before it was compiled.
     survey::check_code(bytes)?;
     if is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
 }
 
-/// The name of an engine: everything that the code it makes of a component depends on, but for the
+/// The name of an engine. It covers everything that compiled code depends on, except for the
 /// component.
 pub(crate) fn engine_name(engine: &Engine) -> EngineName {
     let mut settings = Settings(blake3::Hasher::new());
@@ -64,7 +64,7 @@ pub(crate) fn engine_name(engine: &Engine) -> EngineName {
     EngineName::new(*settings.0.finalize().as_bytes())
 }
 
-/// A hasher that keeps all it is told, not 64 bits of it.
+/// A hasher that keeps all of its input, where `Hasher` has 64 bits.
 struct Settings(blake3::Hasher);
 
 impl Hasher for Settings {
@@ -85,12 +85,12 @@ pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component
     // path leads elsewhere now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: the bytes must come from `Component::serialize` for an engine of the same settings,
-    // and must not change while mapped. The host hands them over, over the link that this process
-    // or thread was started with. It has them from a loader, or from an entry of the cache whose
+    // and must not change while mapped. The host sends the file over the link that this process or
+    // thread was started with. It has the file from a loader, or from an entry of the cache whose
     // MAC it verified, made under a key that only this user can read. Nobody writes to either any
     // more. What a loader made may be anything that its component wanted: so it is mapped behind
-    // walls. Where the manifest wants none, the loader is a thread of this process, and what it
-    // made is the compiler's.
+    // walls. With `walls = "none"` the loader is a thread of this process, and the bytes are the
+    // compiler's.
     unsafe { Component::deserialize_file(engine, path) }
 }
 

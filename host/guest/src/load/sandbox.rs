@@ -31,7 +31,7 @@ pub enum SandboxError {
 pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
-    // First: its thread ticks the engines and is joined on drop.
+    // It comes first: its thread ticks the engines and is joined on drop.
     clock: EpochClock,
     pooled: LinkedEngine,
     on_demand: Arc<OnceLock<LinkedEngine>>,
@@ -62,7 +62,7 @@ impl LinkedEngine {
     }
 }
 
-/// An engine without a thread: no time passes for its guests yet.
+/// An engine whose clock has no thread yet.
 pub(crate) struct StillSandbox {
     pooled: LinkedEngine,
     stack_bytes: usize,

@@ -3,26 +3,26 @@ use std::sync::OnceLock;
 
 use toolcell_wall::start_call::StartCall;
 
-/// The knowledge about a component's start code.
+/// What is known about a component's start code.
 #[derive(Debug, Default)]
 pub(crate) struct StartCode {
-    /// It was tried, and called nothing.
+    /// It was tried, and called no host function.
     alone: OnceLock<()>,
-    /// The host function that it called, once it was tried or later.
+    /// The first host function that it called, when it was tried or later.
     call: OnceLock<StartCall>,
 }
 
 impl StartCode {
-    /// True if it may run before there is a call; `None` where that was not tried yet.
+    /// True if it may run before there is a call; `None` if it was not tried yet.
     pub(crate) fn is_alone(&self) -> Option<bool> {
         if self.call.get().is_some() { Some(false) } else { self.alone.get().map(|()| true) }
     }
 
-    /// Notes a finding. Returns it where it is the first call of the host.
+    /// Notes a result. Returns the call of the host if it is the first one.
     pub(crate) fn found(&self, found: Result<(), StartCall>) -> Option<&StartCall> {
         match found {
             Ok(()) => {
-                // Others may have tried it as well, and found the same.
+                // Other threads may have tried it at the same time, with the same result.
                 let _ = self.alone.set(());
                 None
             }

@@ -1,4 +1,4 @@
-//! A guest's questions in its own process: the deadline of its call stands still while they wait.
+//! A guest's questions, in its own process. The deadline of its call stands still while they wait.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use toolcell_wall::asking::{AskBudget, Inquiry, Refusal};
 
 use crate::engine::epoch::{Resting, Running, RunningAt};
 
-/// The questions of one call: their budget, and the times in which it waits for a person.
+/// The questions of one call: their budget, and the time it spends waiting for a person.
 pub(crate) struct CallQuestions {
     budget: AskBudget,
     waits: Option<Arc<AskWaits>>,
@@ -19,7 +19,7 @@ impl CallQuestions {
         Self { budget: AskBudget::of(limits), waits: None }
     }
 
-    /// The times in which the call waits for a person, for the call's deadline.
+    /// The time the call spends waiting for a person, for the call's deadline.
     pub(crate) fn waits(&mut self, running: &Running) -> Arc<AskWaits> {
         let waits = Arc::new(AskWaits {
             running: running.place(),
@@ -36,7 +36,7 @@ impl CallQuestions {
         self.budget.may_ask()
     }
 
-    /// Takes one question of the host's own from the budget.
+    /// Takes one question that the host asks itself from the budget.
     pub(crate) fn charge_own(&mut self) {
         self.budget.charge_own();
     }
@@ -49,7 +49,7 @@ impl CallQuestions {
         self.budget.charge(asks)
     }
 
-    /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time
+    /// Waits for the answers while the call's deadline stands still; `None` if the call has no time
     /// left to wait.
     pub(crate) async fn wait_for<T>(&mut self, answers: impl Future<Output = T>) -> Option<T> {
         let began = Instant::now();
@@ -61,7 +61,7 @@ impl CallQuestions {
     }
 }
 
-/// The time that a call waits for a person: its deadline stands still during it.
+/// The time a call spends waiting for a person. Its deadline stands still meanwhile.
 pub(crate) struct AskWaits {
     running: RunningAt,
     began: Instant,
@@ -76,13 +76,13 @@ struct WaitState {
 }
 
 impl AskWaits {
-    /// The time that the call has run, without the times in which it waited.
+    /// How long the call has run, without the time it waited.
     pub(crate) fn ran(&self) -> Duration {
         let waited = self.state.lock().unwrap_or_else(PoisonError::into_inner).waited;
         self.began.elapsed().saturating_sub(waited)
     }
 
-    /// Returns once the call has run for this long, without the times in which it waited.
+    /// Returns once the call has run for this long, without the time it waited.
     pub(crate) async fn deadline(&self, deadline: Duration) {
         loop {
             // Made before the state is read: a wait that ends in between wakes it.

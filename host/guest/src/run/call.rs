@@ -1,5 +1,5 @@
-//! Running a guest once: slot, store, instance, export, and whichever comes first of answer,
-//! deadline and cancellation.
+//! Running a guest once: slot, store, instance, export, and whichever comes first: answer, deadline
+//! or cancellation.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -29,12 +29,11 @@ pub struct CallInput<'a> {
     pub tool: &'a str,
     /// A JSON object that conforms to the tool's input schema.
     pub arguments_json: &'a str,
-    /// The manifest's settings for running a program; none for a tool of any other shape.
+    /// The manifest's settings for running a program; `None` for a tool of any other shape.
     pub program: Option<&'a Program>,
     /// The limits of this tool.
     pub limits: &'a Limits,
-    /// The grants of this tool. An instance that was made ahead or is used again was made
-    /// with them.
+    /// The grants of this tool. A prewarmed or reused instance was made with the same ones.
     pub capabilities: &'a Arc<GuestGrants>,
     /// The sender of the call.
     pub caller: Arc<dyn Caller>,
@@ -47,27 +46,27 @@ pub struct CallInput<'a> {
 pub enum InstanceSource<'a> {
     /// Made for this call.
     Fresh,
-    /// Made ahead for one call of this tool, with its limits; made now where none waits.
+    /// Prewarmed for one call of this tool, with its limits. If none is ready, a fresh one is made.
     Warm(&'a Arc<WarmInstances>),
-    /// The caller's own, with the state of earlier calls in it; made now where there is none.
+    /// The caller's own, with the state of earlier calls. If there is none, a fresh one is made.
     Reused(&'a KeptInstance),
 }
 
-/// The destination of an instance after its call.
+/// Where an instance goes after its call.
 enum InstanceReturn<'a> {
     Nowhere,
     Warm(&'a WarmInstances),
     Kept(&'a KeptInstance),
 }
 
-/// The instance of one caller, with the state of earlier calls in it, while no call uses it. The
-/// host has its calls follow each other, and gives up an instance whose call ended without an
+/// The instance of one caller, with the state of earlier calls, while no call uses it. The host
+/// runs the caller's calls one after the other, and drops an instance whose call ended without an
 /// answer.
 #[derive(Default)]
 pub struct KeptInstance(Mutex<Option<Box<Instance>>>);
 
 impl KeptInstance {
-    /// True if there is one.
+    /// True if it holds an instance.
     pub(crate) fn has_one(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -84,10 +83,10 @@ impl KeptInstance {
 /// The end of a guest's run.
 #[derive(Debug)]
 pub struct GuestEnd<T> {
-    /// Its report. There is always one, even where the guest fails.
+    /// Its report. There is always one, even if the guest fails.
     pub report: CallReport<T>,
-    /// Its instance, where that is small and no later call has it. Dropping it takes as long as
-    /// making it: best done once the answer is out.
+    /// Its instance, if that is small and cannot be reused. Dropping it takes as long as making
+    /// one: do it after the answer is sent.
     pub spent: SpentInstance,
 }
 
@@ -99,7 +98,7 @@ impl<T> From<CallReport<T>> for GuestEnd<T> {
 }
 
 /// The instance that a call leaves behind. It keeps its memory and its share of the pool until it
-/// is dropped. It keeps no call from running.
+/// is dropped, but does not keep a call from running.
 #[must_use]
 #[derive(Default)]
 pub struct SpentInstance(Option<Box<Instance>>);
@@ -112,7 +111,7 @@ impl std::fmt::Debug for SpentInstance {
 
 impl SpentInstance {
     fn of(mut instance: Instance) -> Self {
-        // A large instance gives its memory back before anything follows.
+        // A large instance frees its memory before anything else happens.
         if !instance.is_small() {
             return Self(None);
         }
@@ -124,13 +123,13 @@ impl SpentInstance {
 impl ToolComponent {
     /// The component's tools.
     ///
-    /// A component that keeps the contract is asked for them, in a sandbox with these limits and
-    /// nothing granted. Its list does not depend on its grants. No other component runs: a
-    /// typed one's tools are its functions, with these descriptions added to its own, and a
-    /// program's tools are the manifest's.
+    /// A component with the contract is asked for its tools in a sandbox with these limits and no
+    /// grants; its list does not depend on grants. No other component runs: a typed one's tools are
+    /// its functions, with these descriptions added to its own, and a program's tools come from the
+    /// manifest.
     ///
-    /// The size of a typed component's definitions is counted before any is made. They take no more
-    /// than a list of the contract's may.
+    /// The size of a typed component's definitions is checked before any is made. They may take as
+    /// much as a list of the contract.
     pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
         if let Shape::Typed { functions, .. } = self.tools() {
             return match functions.tools(descriptions, limits.host_data_bytes()) {
@@ -153,8 +152,8 @@ impl ToolComponent {
         .report
     }
 
-    /// Has a component that `toolcell dev` serves import the project's files, so that what is wrong
-    /// with them is known before a call. Without such files, nothing runs.
+    /// Makes a component that `toolcell dev` serves import the project's files, to find problems
+    /// before a call does. Without such files, nothing runs.
     pub(crate) async fn import_dev_source(&self, limits: &Limits, source: Option<&str>) -> CallReport<()> {
         let export = dev_source::export(self.inspection().exports());
         let Some((source, export)) = source.zip(export) else { return CallReport::without_running(()) };
@@ -169,8 +168,8 @@ impl ToolComponent {
         report.and_then(|loaded| loaded.map_err(Failure::Failed))
     }
 
-    /// The component's prompts, asked for in the same way. Most components have none, and nothing
-    /// of them runs.
+    /// Asks the component for its prompts in the same way. Most components have none, and then
+    /// nothing runs.
     async fn list_prompts(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::Prompt>> {
         match self.tools() {
             Shape::Contract(indices) if indices.has_prompts() => {}
@@ -188,7 +187,7 @@ impl ToolComponent {
         .report
     }
 
-    /// The component's resources, asked for in the same way.
+    /// Asks the component for its resources in the same way.
     async fn list_resources(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::Resource>> {
         match self.tools() {
             Shape::Contract(indices) if indices.has_resources() => {}
@@ -233,7 +232,7 @@ async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> GuestEnd<
         })
         .await;
     let mut report = report.and_then(|answer| answer);
-    // The host takes secrets out of it (`secrets::answer`), and weighs it again.
+    // The host then redacts secrets in it (`secrets::answer`), and checks its size again.
     report.outcome = weight::hold(report.outcome, limits, &mut report.usage);
     GuestEnd { report, spent }
 }
@@ -255,7 +254,8 @@ async fn run<T>(
     let started = Instant::now();
     let deadline = Deadline { started, limits, waits: waits.as_deref() };
     let answer = if caller.is_cancelled() {
-        // The caller stopped waiting, or lost its rights while it waited: nothing of the call runs.
+        // The caller stopped waiting, or lost its rights while it waited, so nothing of the call
+        // runs.
         Err(Failure::Cancelled)
     } else {
         let work = async {
@@ -287,8 +287,8 @@ async fn run<T>(
         Err(stop) => Err(stop),
     };
     let mut usage = instance.usage(started.elapsed());
-    // An answer that cost too much is refused, or the same call would pass or not depending on the
-    // last tick.
+    // An answer that cost too much is refused. Otherwise the last tick would decide whether the
+    // same call passes.
     let outcome =
         if outcome.is_ok() && usage.fuel > limits.fuel() { Err(Failure::over(Limit::Fuel, limits)) } else { outcome };
     usage.fuel = usage.fuel.min(limits.fuel());
@@ -309,7 +309,7 @@ async fn run<T>(
     GuestEnd { report: CallReport { outcome, usage, captured, denials, unfit: None, kept }, spent }
 }
 
-/// Takes an instance from where the call gets it, or an empty store for one.
+/// Gets an instance for the call, or an empty store for one.
 async fn obtain<'a>(
     component: &ToolComponent,
     terms: &Terms<'_>,
@@ -342,18 +342,17 @@ async fn obtain<'a>(
     Ok((instance, back))
 }
 
-/// The deadline of a call. It counts from when the call was started, which may be long before this
-/// is first looked at.
+/// The deadline of a call. It counts from the start of the call, possibly long before it is first
+/// checked.
 #[derive(Clone, Copy)]
 struct Deadline<'a> {
     started: Instant,
     limits: &'a Limits,
-    /// The times in which the call waits for a person: its deadline stands still during them.
+    /// The time the call spends waiting for a person. The deadline stands still meanwhile.
     waits: Option<&'a AskWaits>,
 }
 
 impl Deadline<'_> {
-    /// True if the deadline is past.
     fn is_past(self) -> bool {
         self.waits.map_or_else(|| self.started.elapsed(), AskWaits::ran) >= self.limits.deadline()
     }
@@ -367,7 +366,7 @@ impl Deadline<'_> {
     }
 }
 
-/// Resolves when the call must end though the guest has not answered.
+/// Resolves when the call must end although the guest has not answered.
 async fn stopped(deadline: Deadline<'_>, caller: &dyn Caller) -> Failure {
     tokio::select! {
         () = deadline.passed() => Failure::over(Limit::Deadline, deadline.limits),

@@ -1,5 +1,4 @@
-//! Errors of the engine and of host functions → the failure that they are for a call. Must not
-//! hold: texts.
+//! Errors of the engine and of host functions → the failure of a call.
 use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
@@ -10,8 +9,8 @@ use crate::wasi::state::CallState;
 use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::failure::{Failure, LimitReached};
 
-/// The failure that an error of a guest's call stands for. `state` knows the limits that refused
-/// the guest before.
+/// The failure of a call that ended with this error. `state` knows which limits refused the guest
+/// something before.
 pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Failure {
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Failure::Exited { status: exit.0 };
@@ -34,8 +33,8 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
     sort_text(error, limits)
 }
 
-/// Sorts errors whose types wasmtime keeps to itself. The fixtures under tests/ trip each, so a
-/// changed wording shows.
+/// Sorts errors whose types wasmtime keeps private. A fixture in tests/ triggers each, so a changed
+/// text is noticed.
 fn sort_text(error: &wasmtime::Error, limits: &Limits) -> Failure {
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     let says = |words: &str| causes.iter().any(|cause| cause.contains(words));
@@ -62,10 +61,10 @@ fn sort_trap(trap: Trap, error: &wasmtime::Error, state: &CallState, limits: &Li
         Trap::OutOfFuel => Failure::over(Limit::Fuel, limits),
         Trap::StackOverflow => Failure::StackOverflow,
         _ if state.limiter.refused() => Failure::over(Limit::Memory, limits),
-        // wasmtime's own text ends in a longer explanation for some traps; the first line names it.
+        // wasmtime appends a longer explanation to some traps; the first line names them.
         _ => {
             let mut reason = reason(&trap.to_string());
-            // Runtimes print why they give up before they trap.
+            // Runtimes print the reason before they trap.
             let said = program::plain(&state.last_words());
             if !said.is_empty() {
                 reason = format!("{reason}; it last printed:\n{said}");

@@ -14,12 +14,12 @@ use crate::shape::Exports;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::{Caller, NoCaller};
 
-/// Bytes of memories and tables up to which a used instance may be dropped later than its call
-/// ends. Most guests that did not grow have little more than one MiB. Dropping a larger instance
-/// takes so long that a few microseconds saved do not show.
+/// Bytes of memories and tables up to which a used instance may be dropped after its call ends.
+/// Most guests that did not grow have little more than one MiB. Dropping a larger instance takes so
+/// long that a few microseconds do not matter.
 const SMALL_BYTES_MAX: u64 = 2 << 20;
 
-/// A store with its share of the pool, and the instance in it once there is one.
+/// A store with its share of the pool, and the instance once it is made.
 pub struct Instance {
     pub(crate) store: Store<CallState>,
     pub(crate) exports: Option<Exports>,
@@ -33,8 +33,8 @@ impl Instance {
         Ok(Self { store, exports: None, slot })
     }
 
-    /// Instantiates the component, where that was not done before. A component that is not light is
-    /// never made on the thread that brings it, which may have other duties.
+    /// Instantiates the component, unless that is already done. A heavy component is never
+    /// instantiated on the calling thread, which may have other duties.
     pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
         if self.exports.is_none() {
             let cost = component.cost();
@@ -50,7 +50,7 @@ impl Instance {
         Ok(())
     }
 
-    /// The resources used since the fuel was last filled up.
+    /// The resources used since the fuel was last refilled.
     pub(crate) fn usage(&self, duration: Duration) -> Usage {
         let state = self.store.data();
         Usage {
@@ -63,7 +63,7 @@ impl Instance {
         }
     }
 
-    /// Tells the caller what was used since the fuel was last filled up.
+    /// Reports to the caller what was used since the fuel was last refilled.
     pub(crate) fn tell_use(&self, caller: &dyn Caller) {
         let state = self.store.data();
         caller.used(state.fuel.used(self.store.get_fuel().unwrap_or(0)), state.limiter.peak_bytes());
@@ -79,20 +79,21 @@ impl Instance {
         self.held_bytes() <= SMALL_BYTES_MAX
     }
 
-    /// Readies an instance that was made ahead, with these very limits, for its one call.
+    /// Prepares a prewarmed instance, which was made with the same limits, for its one call.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
         self.slot.run(call);
         self.store.data_mut().hand_to(caller);
         self.store.set_epoch_deadline(1);
     }
 
-    /// Its call has ended: it is in no call's way until it is used again or dropped.
+    /// Its call has ended: the instance does not hold up other calls until it is used again or
+    /// dropped.
     pub(crate) fn rest(&mut self) {
         self.slot.rest();
         self.store.data_mut().hand_to(Arc::new(NoCaller));
     }
 
-    /// Readies an instance that served calls before for another one: budgets are full again, memory
+    /// Prepares an instance that already served calls for another one: budgets are refilled, memory
     /// stays.
     pub(crate) fn refill(&mut self, terms: &Terms<'_>, call: CallPermit) -> wasmtime::Result<()> {
         let limits = terms.limits;
@@ -107,8 +108,7 @@ impl Instance {
     }
 }
 
-/// Gives the thread back once, and is woken at once: the driver of this future hands it to a thread
-/// that runs guests.
+/// Yields once. The driver of this future then moves it to a thread that runs guests.
 async fn elsewhere() {
     let mut given = false;
     std::future::poll_fn(move |context| {
@@ -159,7 +159,7 @@ mod tests {
             let mut instance = Instance::empty(&component, &terms, slot).unwrap();
             {
                 let mut making = pin!(instance.instantiate(&component));
-                // A thread with other duties gives a call one poll.
+                // A thread with other duties polls a call once.
                 let polled = making.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 assert_eq!(polled.is_ready(), at_once, "{instances} core instances");
                 if !at_once {

@@ -1,4 +1,4 @@
-//! The list of a component's tools, with all that is found in it.
+//! The list of a component's tools, with all problems found in it.
 use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
 

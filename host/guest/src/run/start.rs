@@ -1,6 +1,6 @@
-//! Start code: it runs when a component is instantiated, before any of its functions is called. For
-//! an instance made ahead, that is before there is a call, so none is recorded or approved. Host
-//! functions are errors there that name them.
+//! Start code: it runs when a component is instantiated, before any of its functions is called. A
+//! prewarmed instance runs it before there is a call, so no call is recorded or approved for it.
+//! Host functions return errors there.
 //!
 //! Promise: nothing is reached before a call is recorded and approved.
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::wasi::state::CallState;
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::start_call::StartCall;
 
-/// Runs the start code of one instance, whose every import is an error. Code that ends without one
-/// always does the same: it has nothing to learn anything from.
+/// Runs the start code of one instance with every import replaced by an error. Code that ends
+/// without calling one learned nothing from the host, so it always does the same.
 ///
 /// # Errors
-/// It did not end well for another reason.
+/// It failed for another reason.
 pub(crate) async fn try_alone(
     pre: &InstancePre<CallState>,
     limits: &Limits,
@@ -48,7 +48,7 @@ struct ImportName<'a> {
     full: &'a str,
 }
 
-/// Defines one import, and all that is in it: functions as errors that have their full name.
+/// Defines one import and everything in it. Its functions return errors with their full names.
 fn refuse(
     linker: &mut LinkerInstance<'_, CallState>,
     import: ImportName<'_>,
@@ -89,7 +89,7 @@ mod tests {
 
     static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| Sandbox::new(SandboxOptions::default()).unwrap());
 
-    /// A component whose start code calls `call`, made of one import.
+    /// A component whose start code calls `call`, from one import.
     fn component((interface, function, ty, call): (&str, &str, &str, &str)) -> Arc<ToolComponent> {
         let result = if ty.contains("u64") { "(result i64)" } else { "" };
         let text = format!(
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Makes instances ahead; returns true if one waits, and the notices that were given.
+    /// Prewarms instances; returns true if one is ready, and the notices.
     async fn made((interface, function, ty, call): (&str, &str, &str, &str)) -> (bool, Vec<String>) {
         let component = component((interface, function, ty, call));
         let said: Arc<Mutex<Vec<String>>> = Arc::default();

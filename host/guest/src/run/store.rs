@@ -9,7 +9,7 @@ use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Caller;
 
-/// The terms that a guest runs on: limits, grants, and the caller that it runs for.
+/// What a guest runs with: limits, grants, and the caller.
 pub(crate) struct Terms<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) capabilities: &'a Arc<GuestGrants>,
@@ -24,8 +24,8 @@ pub(crate) fn fresh(engine: &Engine, terms: &Terms<'_>) -> wasmtime::Result<Stor
     fill_budgets(&mut store, limits)?;
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|mut store| {
-        // The store knows the fuel left at the last call that the guest made: a guest that only
-        // calls is stopped here.
+        // The store knows the fuel left at the guest's last host call, so a guest that only calls
+        // the host is stopped here.
         let left = store.get_fuel()?;
         let state = store.data_mut();
         if left < state.fuel.spent() {
@@ -39,7 +39,7 @@ pub(crate) fn fresh(engine: &Engine, terms: &Terms<'_>) -> wasmtime::Result<Stor
     Ok(store)
 }
 
-/// Fills up the budgets of a call.
+/// Refills the budgets of a call.
 pub(crate) fn fill_budgets(store: &mut Store<CallState>, limits: &Limits) -> wasmtime::Result<()> {
     store.set_fuel(limits.fuel())?;
     store.data_mut().fuel = HostFuel::new(limits.fuel());

@@ -1,4 +1,4 @@
-//! Instances made ahead for a tool in use, so that a call does not wait for its instantiation. Each
+//! Instances prewarmed for a tool in use, so that a call does not wait for instantiation. Each
 //! serves one call.
 use std::future::Future;
 use std::pin::Pin;
@@ -16,31 +16,32 @@ use crate::wasi::guest_grants::GuestGrants;
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::start_call::StartCall;
 
-/// A tool that was not called for this long gives its instances up.
+/// A tool that was not called for this long drops its instances.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Time for which instances are made without giving the thread back: it may be the reader's. Eight
-/// small ones take as long.
+/// How long instances are made before the thread yields: it may be the reader's. Eight small ones
+/// take this long.
 const STRETCH: Duration = Duration::from_micros(100);
 
-/// Runs a piece of work on the threads of guests, when these have nothing else to do.
+/// Runs work on the threads of guests when they are idle.
 pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
 
-/// Is told once of a component that nothing is made ahead of, by its name in the manifest, and why.
+/// Called once for a component whose instances cannot be prewarmed, with its name in the manifest
+/// and the reason.
 pub type StartCodeNotice = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
 
-/// The settings for making instances ahead.
+/// The settings for prewarming.
 #[derive(Clone)]
 pub struct WarmSetup {
-    /// The memory that they have, with those of all other tools.
+    /// The memory that prewarmed instances may have, shared by all tools.
     pub budget: Arc<WarmBudget>,
     /// The threads that make them.
     pub spawn: Spawn,
-    /// Receives the notice that nothing is made ahead.
+    /// Called when a component's instances cannot be prewarmed.
     pub tell: StartCodeNotice,
 }
 
-/// The memory that all instances made ahead have together.
+/// The memory that all prewarmed instances may have together.
 #[derive(Debug)]
 pub struct WarmBudget {
     bytes_max: u64,
@@ -67,7 +68,7 @@ impl WarmBudget {
     }
 }
 
-/// A part of the budget, given back when dropped.
+/// A part of the budget, returned when dropped.
 struct Charge {
     budget: Arc<WarmBudget>,
     bytes: u64,
@@ -79,7 +80,7 @@ impl Drop for Charge {
     }
 }
 
-/// The tool that instances are made ahead for.
+/// The tool that instances are prewarmed for.
 pub struct WarmTool {
     /// Its component.
     pub component: Arc<ToolComponent>,
@@ -87,27 +88,27 @@ pub struct WarmTool {
     pub limits: Limits,
     /// Its grants.
     pub capabilities: Arc<GuestGrants>,
-    /// Instances that are kept ready.
+    /// Instances to keep ready.
     pub count: usize,
 }
 
-/// The instances made ahead for one tool.
+/// The prewarmed instances of one tool.
 pub struct WarmInstances {
     tool: WarmTool,
     setup: WarmSetup,
     ready: Mutex<Vec<(Instance, Charge)>>,
-    /// Used instances, given up away from the path of a call. They count against the budget as
-    /// those that wait do.
+    /// Used instances, to be dropped outside of a call. They count against the budget as ready ones
+    /// do.
     spent: Mutex<Vec<(Instance, Charge)>>,
     /// True while instances are being made, or about to be.
     refilling: AtomicBool,
-    /// True while somebody looks from time to time if the tool is still used.
+    /// True while a task polls whether the tool is still used.
     watched: AtomicBool,
     calls: AtomicUsize,
 }
 
 impl WarmInstances {
-    /// Keeps the tool's `count` instances ready once the tool is called, as far as the budget goes.
+    /// Keeps `count` instances of the tool ready once it is called, as far as the budget allows.
     pub fn new(tool: WarmTool, setup: WarmSetup) -> Arc<Self> {
         Arc::new(Self {
             tool,
@@ -120,25 +121,25 @@ impl WarmInstances {
         })
     }
 
-    /// An instance for one call, where one waits.
+    /// An instance for one call, if one is ready.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Instance> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let (taken, left) = {
             let mut ready = lock(&self.ready);
             (ready.pop(), ready.len())
         };
-        // Making one costs as much as it saves the next call, on a CPU that client and host share.
-        // So they are made at once when the last is gone, and most calls find one without anything
-        // being made beside them.
+        // Making one costs as much as it saves the next call, if client and host share a CPU. So
+        // they are made in one go when nearly all are used, and most calls find one ready without
+        // one being made meanwhile.
         if left <= self.tool.count / 8 && self.may_be_made() && !self.refilling.swap(true, Ordering::AcqRel) {
             (self.setup.spawn)(Box::pin(refill(Arc::downgrade(self))));
         }
         taken.map(|(instance, _charge)| instance)
     }
 
-    /// Takes an instance whose call has ended, to drop it when others are made. Gives back an
-    /// instance that grew, and any where nobody watches the tool: memory that a call used stays no
-    /// longer than the next look.
+    /// Takes an instance whose call has ended, to drop it when others are made. Returns an instance
+    /// that grew, and any if the tool is not watched, so that memory of calls is freed by the next
+    /// poll at the latest.
     pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
         instance.rest();
         let small = instance.is_small() && self.may_be_made() && self.watched.load(Ordering::Acquire);
@@ -152,11 +153,11 @@ impl WarmInstances {
         None
     }
 
-    /// Makes instances until there are enough, the budget is used up, or one cannot be made.
+    /// Makes instances until there are enough, the budget is used up, or one fails.
     async fn fill(&self) {
         let mut began = Instant::now();
         while lock(&self.ready).len() < self.tool.count {
-            // The place in the pool that one leaves is the best for the next.
+            // The place in the pool that this one frees is the best for the next.
             drop(lock(&self.spent).pop());
             let Some(made) = self.make().await else { break };
             lock(&self.ready).push(made);
@@ -168,7 +169,7 @@ impl WarmInstances {
         lock(&self.spent).clear();
     }
 
-    /// Start code of this component may run before there is a call, as far as is known.
+    /// True unless it is known that this component's start code must not run before a call.
     fn may_be_made(&self) -> bool {
         self.tool.component.start().is_alone() != Some(false)
     }
@@ -183,7 +184,7 @@ impl WarmInstances {
         let terms =
             Terms { limits: &self.tool.limits, capabilities: &self.tool.capabilities, caller: Arc::new(NoCaller) };
         let mut instance = Instance::empty(&self.tool.component, &terms, slot).ok()?;
-        // Even after a good try, this code runs with nothing granted, and an instance that asked
+        // Even after a successful try, this code runs without grants, and an instance that called
         // the host serves no call.
         instance.store.data_mut().starting();
         let made = tokio::time::timeout(self.tool.limits.deadline(), instance.instantiate(&self.tool.component)).await;
@@ -198,8 +199,8 @@ impl WarmInstances {
     }
 
     /// Tries it once for each component. Start code must not reach anything for a call that is not
-    /// recorded yet. Nor may its findings without grants serve a call that has them. An instance
-    /// made for the call runs it with the call's rights.
+    /// recorded yet. What it learns without grants must not serve a call that has them. An instance
+    /// made for the call runs it with the call's grants.
     async fn starts_alone(&self) -> bool {
         if let Some(alone) = self.tool.component.start().is_alone() {
             return alone;
@@ -218,7 +219,7 @@ impl WarmInstances {
     }
 }
 
-/// Makes instances, and has somebody look after them.
+/// Makes instances, and starts the task that watches them.
 async fn refill(warm: Weak<WarmInstances>) {
     let Some(this) = warm.upgrade() else { return };
     this.fill().await;
@@ -228,7 +229,7 @@ async fn refill(warm: Weak<WarmInstances>) {
     }
 }
 
-/// Gives a tool's instances up once it is called no more, and ends.
+/// Drops a tool's instances once it is no longer called, and ends.
 async fn watch(warm: Weak<WarmInstances>) {
     let mut calls = 0;
     loop {

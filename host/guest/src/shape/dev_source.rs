@@ -1,5 +1,5 @@
-//! `toolcell:dev/live-source`, which a component exports that `toolcell dev` built: it imports the
-//! project's files, so that what is wrong with them is told before they serve.
+//! `toolcell:dev/live-source`, which components built by `toolcell dev` export. It imports the
+//! project's files, to find problems before a call does.
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
@@ -16,11 +16,11 @@ pub(crate) fn export(exports: &[String]) -> Option<&str> {
     exports.iter().map(String::as_str).find(|name| name.starts_with(EXPORT))
 }
 
-/// Imports the project's files: `load: func() -> result<_, string>`. The inner error says what is
-/// wrong with them, and where.
+/// Imports the project's files: `load: func() -> result<_, string>`. The inner error describes the
+/// problem and its place.
 ///
 /// # Errors
-/// The engine's, or the function has another type.
+/// An error of the engine, or the function has another type.
 pub(crate) async fn load(
     store: &mut Store<CallState>,
     instance: Instance,

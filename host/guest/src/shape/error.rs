@@ -1,6 +1,6 @@
-//! The reasons why a component has no shape that is served.
+//! Why a component has no supported shape.
 
-/// The component is no tool, or not the tool that its exports promise.
+/// The component is not a tool, or not the tool that its exports promise.
 #[derive(Debug)]
 pub(crate) enum ShapeError {
     /// It exports no tools.
@@ -8,12 +8,12 @@ pub(crate) enum ShapeError {
         /// Its exports.
         exports: Vec<String>,
     },
-    /// An export has the right name and another type.
+    /// An export has the right name but the wrong type.
     Mismatch {
         /// The difference.
         reason: String,
     },
-    /// It was built against a contract that this host does not speak.
+    /// It was built against a contract that this host does not support.
     Contract {
         /// The export it has.
         found: String,

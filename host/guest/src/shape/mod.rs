@@ -1,5 +1,5 @@
-//! The shapes of components that are tools, told by a component's own exports. Must not hold: the
-//! tools of a shape, or how they are called; each shape has a folder for that.
+//! The shapes of components that are tools, recognized by their exports. Must not hold: the tools
+//! of a shape, or how they are called; each shape has a folder for that.
 //!
 //! | file | holds |
 //! |---|---|
@@ -31,29 +31,29 @@ use crate::wasi::state::CallState;
 pub(crate) use error::ShapeError;
 pub(crate) use tool_call::{ToolAnswer, ToolCall};
 
-/// The shape of a component: the way in which its exports become tools.
+/// The shape of a component: how its exports become tools.
 #[allow(clippy::large_enum_variant, reason = "there is one of each component")]
 pub(crate) enum Shape {
     /// It exports the tool contract, and lists its tools itself.
     Contract(contract::Indices),
-    /// It is a command-line program, which the manifest makes tools of.
+    /// It is a command-line program, from which the manifest makes tools.
     Program(ComponentExportIndex),
     /// It exports functions over WIT values: each is a tool.
     Typed {
         functions: Functions,
-        /// Its entry point, where it is a command-line program as well.
+        /// Its entry point, if it is also a command-line program.
         run: Option<ComponentExportIndex>,
     },
 }
 
-/// The tools of a component, told by its exports.
+/// The tools of a component, found in its exports.
 pub(crate) struct ExportedTools {
     pub(crate) shape: Shape,
     /// Functions that are not tools, each with the reason.
     pub(crate) left_out: Vec<LeftOut>,
 }
 
-/// The reason why a function of a component with the contract is not a tool.
+/// Why a function of a component with the contract is not a tool.
 const NOT_LISTED: &str = "the component lists its tools itself, by the contract";
 
 /// The exports of one instance, as its shape calls them.
@@ -64,7 +64,7 @@ pub(crate) enum Exports {
 }
 
 impl Exports {
-    /// The instance itself; `None` of a program, which exports nothing else.
+    /// The instance itself; `None` for a program, which exports nothing else.
     pub(crate) const fn instance(&self) -> Option<Instance> {
         match self {
             Self::Contract(functions) => Some(functions.instance),
@@ -75,10 +75,10 @@ impl Exports {
 }
 
 impl ExportedTools {
-    /// Tells the shape of a component that is linked already, and what it goes without.
+    /// Finds the shape of a linked component, and the functions that are left out.
     ///
     /// # Errors
-    /// [`ShapeError`] where it has no shape, or breaks the promise of its exports.
+    /// [`ShapeError`] if it has none, or if its exports have wrong types.
     pub(crate) fn of(pre: &InstancePre<CallState>, bytes: &[u8], exports: &[String]) -> Result<Self, ShapeError> {
         let component = pre.component();
         if let Some(indices) = contract::detect(pre, exports)? {
@@ -88,7 +88,7 @@ impl ExportedTools {
         let mut functions = Functions::of(component, bytes)?;
         let mut left_out = functions.take_left_out();
         let run = match program::detect(component, exports) {
-            // The functions are tools all the same.
+            // The functions are still tools.
             Err(ShapeError::Mismatch { reason }) if !functions.is_empty() => {
                 left_out.push(LeftOut { function: "wasi:cli/run.run".to_owned(), reason });
                 None
@@ -132,7 +132,8 @@ impl Shape {
     /// Calls a tool of an instance.
     ///
     /// # Errors
-    /// The engine's: a trap, or a limit. A failure that the guest itself reports is an answer.
+    /// An error of the engine: a trap, or a limit. A failure that the guest itself reports is an
+    /// answer.
     pub(crate) async fn call(
         &self,
         store: &mut Store<CallState>,

@@ -42,7 +42,7 @@ async fn structured(component: &ToolComponent, tool: &str, arguments_json: &str)
     call(component, tool, arguments_json).await.outcome.unwrap().structured_json.unwrap()
 }
 
-/// Functions at the top and in an interface; each adds two numbers.
+/// Functions at the top level and in an interface; each adds two numbers.
 const ADDERS: &str = r#"(component
   (core module $m (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
   (core instance $i (instantiate $m))
@@ -74,7 +74,7 @@ async fn arguments_that_do_not_fit_are_refused_by_their_path() {
     assert_eq!(failure, Failure::InvalidInput(expected.to_owned()));
 }
 
-/// A component that exports interfaces of these names, each with a function that gives another
+/// A component that exports interfaces with these names, each with a function that returns another
 /// number.
 fn interfaces(names: &[&str]) -> String {
     let mut text = "(component (core module $m".to_owned();
@@ -117,8 +117,8 @@ async fn the_functions_that_the_manifest_names_are_the_tools() {
     assert_eq!(names, ["second", "first"]);
 }
 
-/// A component with these exports, each about the core functions `f: (i32) -> i32` and
-/// `run: () -> i32`.
+/// A component with these exports, made from the core functions `f: (i32) -> i32` and `run: () ->
+/// i32`.
 fn exporting(exports: &str) -> String {
     format!(
         "(component (core module $m
@@ -209,7 +209,7 @@ fn a_component_that_exports_nothing_is_no_tool() {
     assert!(matches!(load("(component)").err().unwrap(), LoadError::NotATool { .. }));
 }
 
-/// A component that imports four interfaces of WASI in one minor version, and gives a random
+/// A component that imports four interfaces of WASI in one minor version, and returns a random
 /// number.
 fn of_wasi(version: &str) -> String {
     let import = |name: &str, functions: &str| format!("(import \"wasi:{name}@{version}\" (instance {functions}))");
@@ -288,7 +288,7 @@ async fn names_of_types_count_for_each_function_that_has_them_before_any_is_desc
     assert_eq!(listed(200, 40).await.unwrap().len(), 200);
     let failure = listed(900, 1_000).await.unwrap_err();
     assert_eq!(failure, Failure::over(Limit::HostData, &Limits::default()));
-    // The estimate is near the size of the text, and not below it.
+    // The estimate is close to the size of the text, and not below it.
     for letters in [1, 100, 2_000] {
         let tools = listed(3, letters).await.unwrap();
         assert!(tools.iter().all(|tool| tool.input_schema_json.len() < 3 * (15 * letters + 2_000)));

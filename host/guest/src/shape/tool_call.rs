@@ -13,7 +13,7 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) arguments_json: &'a str,
     /// The manifest's settings for running a program.
     pub(crate) program: Option<&'a Program>,
-    /// True for a program of preview 1, which takes less at once.
+    /// True for a program of preview 1, whose arguments must fit into the adapter.
     pub(crate) adapted: bool,
     pub(crate) limits: &'a Limits,
 }

@@ -10,7 +10,7 @@ use crate::wasi::state::CallState;
 pub(crate) type ConfigValues = BTreeMap<String, String>;
 
 /// The interface under each name that components were built with. All have the same two functions:
-/// wasmtime offers the first, componentize-js and older toolchains the next two, Spin the last.
+/// wasmtime provides the first, componentize-js and older toolchains the next two, Spin the last.
 pub(crate) const INTERFACES: [&str; 4] = [
     "wasi:config/store@0.2.0-rc.1",
     "wasi:config/store@0.2.0-draft",
@@ -18,7 +18,7 @@ pub(crate) const INTERFACES: [&str; 4] = [
     "wasi:config/store@0.2.0-draft-2024-09-27",
 ];
 
-/// The interface's `error`. A lookup in memory never fails, so no value of it is ever made.
+/// The interface's `error`. A lookup in memory never fails, so there is never a value of it.
 #[derive(ComponentType, Lift, Lower)]
 #[component(variant)]
 enum ConfigError {

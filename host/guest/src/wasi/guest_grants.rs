@@ -1,4 +1,4 @@
-//! The grants of one tool, as its guests have them: variables, settings and mounts, made ready once
+//! The grants of one tool, as its guests get them: variables, settings and mounts, prepared once
 //! and borrowed by each call.
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct HandedValues {
     pub(crate) files: HandedFiles,
     /// The value of [`DEV_SOURCE`], for a component that `toolcell dev` serves.
     pub(crate) dev_source: Option<String>,
-    /// True if the guest's attempts are observed: more of them then reach a place that denies and
+    /// True if the guest's attempts are observed: more of them then reach a check that denies and
     /// notes them. It allows nothing.
     pub(crate) observing: bool,
 }
@@ -38,7 +38,7 @@ pub struct GuestGrants {
 }
 
 impl GuestGrants {
-    /// Makes the grants ready, of what the host handed over.
+    /// Prepares the grants from what the host handed over.
     ///
     /// # Errors
     /// One sentence: something was not handed over.
@@ -47,20 +47,21 @@ impl GuestGrants {
         let secrets = secrets(grants, handed)?;
         environment.extend(secrets.iter().cloned());
         environment.extend(handed.dev_source.as_deref().map(dev_variable));
-        // An exposed secret goes by its name, which no setting has.
+        // Settings cannot have the name of an exposed secret.
         let config = secrets.into_iter().chain(grants.config().iter().cloned()).collect();
         let observed = handed.observing.then(|| Arc::clone(grants));
         let files = Prepared::handed(grants.files(), &handed.files, observed)?;
         Ok(Arc::new(Self { grants: Arc::clone(grants), environment, config, files, observing: handed.observing }))
     }
 
-    /// Nothing: no files, network, environment, configuration or state.
+    /// No grants at all: no files, network, environment, configuration or state.
     #[must_use]
     pub fn sealed(component: &str) -> Arc<Self> {
         Self::sealed_with(component, None)
     }
 
-    /// Nothing but the files of [`DEV_SOURCE`], if there are any: a list of tools is made of them.
+    /// No grants but the files of [`DEV_SOURCE`], if there are any: a list of tools is made from
+    /// them.
     pub(crate) fn sealed_with(component: &str, dev_source: Option<&str>) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
         let config = grants.config().iter().cloned().collect();
@@ -73,7 +74,7 @@ impl GuestGrants {
         &self.grants
     }
 
-    /// The values that `wasi:config` tells the guest.
+    /// The values that `wasi:config` returns to the guest.
     pub(crate) fn config(&self) -> &ConfigValues {
         &self.config
     }

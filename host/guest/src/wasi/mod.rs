@@ -1,5 +1,5 @@
-//! The state of one store, and the interfaces that guests import. Must not hold: rules, which are
-//! the policy's, or the running of calls.
+//! The state of one store, and the interfaces that guests import. Must not hold: rules, which
+//! belong to the policy, or the running of calls.
 //!
 //! | interface | file |
 //! |---|---|

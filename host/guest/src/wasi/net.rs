@@ -1,5 +1,5 @@
-//! One call's use of the network as its own process counts it. The host counts again, and decides
-//! by its own count: here, a guest at its limit does not reach the host for it.
+//! One call's use of the network, counted in its own process. The host counts again and decides by
+//! its own count. The count here keeps a guest at its limit from reaching the host.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ impl Drop for OutsideNetGuard {
     }
 }
 
-/// Counts one; false: one too many.
+/// Counts one; false if that exceeds `max`.
 fn take(used: &AtomicU64, max: u64) -> bool {
     used.fetch_add(1, Ordering::Relaxed) < max
 }
@@ -58,29 +58,28 @@ impl OutsideNet {
         &self.limits
     }
 
-    /// Counts an HTTP request; false: one too many.
+    /// Counts an HTTP request; false if it is one too many.
     pub(crate) fn request(&self) -> bool {
         take(&self.requests, self.limits.requests)
     }
 
-    /// Counts a socket; false: one too many.
+    /// Counts a socket; false if it is one too many.
     pub(crate) fn socket(&self) -> bool {
         take(&self.sockets, self.limits.sockets)
     }
 
-    /// Counts a name look-up; false: one too many.
+    /// Counts a name lookup; false if it is one too many.
     pub(crate) fn lookup(&self) -> bool {
         take(&self.lookups, self.limits.lookups)
     }
 
-    /// Counts a question to the host if a person must be asked; false: there were as many as there
-    /// may be operations.
+    /// Counts a permission request to a person; false if there were as many as there may be
+    /// operations.
     pub(crate) fn wish(&self) -> bool {
         take(&self.wishes, self.limits.operations())
     }
 
-    /// Waits for the turn of one look-up of the host among those at once. `None`: the call has
-    /// ended.
+    /// Waits for one of the lookups that may run at once. `None` if the call has ended.
     pub(crate) async fn lookup_turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.lookup_turns).acquire_owned().await.ok()
     }

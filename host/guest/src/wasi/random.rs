@@ -1,5 +1,5 @@
 //! `wasi:random` with lengths that the guest chooses. wasmtime-wasi makes the bytes in pieces,
-//! between which other guests get their turn; the guest pays for each byte.
+//! between which other guests get a turn; the guest pays for each byte.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::WasiView as _;
 use wasmtime_wasi::p2::bindings::random as wasi;
@@ -23,17 +23,17 @@ mod bindings {
 
 use bindings::wasi::random::{insecure, random};
 
-/// Bytes made at once: at about 1.5 ns each, no more than a fraction of the time that a guest
-/// computes before it yields.
+/// Bytes made at once. At about 1.5 ns each, that is a fraction of the time that a guest computes
+/// before it yields.
 const PIECE_BYTES: u64 = 64 * 1024;
 
-/// Bytes up to which the thread is kept, even one with other duties: 12 µs.
+/// Bytes up to which the current thread makes them, even if it has other duties: 12 µs.
 const SHORT_BYTES: u64 = 8 * 1024;
 
-/// Fuel of each byte: about a guest's computing in the same time.
+/// Fuel of each byte: about what a guest computes in the same time.
 const BYTE_FUEL: u64 = 10;
 
-/// `random` and `insecure`; the latter's seed is as wasmtime-wasi has it.
+/// `random` and `insecure`. The latter's seed is wasmtime-wasi's.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     random::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::reached)?;
     insecure::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::reached)

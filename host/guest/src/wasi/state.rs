@@ -1,8 +1,7 @@
 //! The data of one call's store: the WASI context with its grants, the resource table, the limiter,
 //! the log.
 //!
-//! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI
-//! function.
+//! Rarely edit this on purpose: changing the type of the linker recompiles every WASI function.
 use std::sync::Arc;
 
 use toolcell_policy::{Denial, Limits};
@@ -43,20 +42,20 @@ pub(crate) struct CallState {
     pub(crate) fuel: HostFuel,
     /// Random bytes of one request.
     random_bytes: u64,
-    /// While the instance is made ahead: there is no call yet that may reach anything.
+    /// True while the instance is prewarmed: there is no call yet that may reach anything.
     starting: bool,
     net_limits: NetLimits,
-    /// Made when the guest first needs it: most calls never do.
+    /// Made at first use; most calls never need it.
     net: Option<OutsideNetGuard>,
     http: Option<HttpHooks>,
     http_context: WasiHttpCtx,
-    /// The output of the program that runs, where one does.
+    /// The output of the running program, if any.
     last_words: Option<Printed>,
 }
 
 impl CallState {
-    /// Anything that the grants do not name is absent: arguments, environment, preopens, sockets,
-    /// name look-ups. Standard input is closed. Standard output and error go to the call's log.
+    /// Whatever the grants do not name is absent: arguments, environment, preopens, sockets, name
+    /// lookups. Standard input is closed. Standard output and error go to the call's log.
     pub(crate) fn new(limits: &Limits, capabilities: Arc<GuestGrants>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
         let wasi = wasi_context(limits, &capabilities, &log);
@@ -90,7 +89,7 @@ impl CallState {
         }
     }
 
-    /// The state for a host function; each call of one comes here once.
+    /// The state for a host function. Each call of one passes here once.
     pub(crate) fn called(&mut self) -> &mut Self {
         self.fuel.count_call();
         self.reached()
@@ -110,14 +109,14 @@ impl CallState {
         self.starting = true;
     }
 
-    /// The start code has ended. False where it called a host function: it got nothing, and its
-    /// instance must not serve a call.
+    /// Ends the start code. False if it called a host function: it got nothing, and its instance
+    /// must not serve a call.
     pub(crate) fn started(&mut self) -> bool {
         self.starting = false;
         self.fuel.calls() == 0
     }
 
-    /// Takes all of the tool's capabilities away. The instance serves no call any more.
+    /// Removes all of the tool's capabilities. The instance serves no more calls.
     #[cold]
     fn seal(&mut self) {
         if self.fuel.calls() == 0 {
@@ -141,25 +140,25 @@ impl CallState {
         self.fuel.spend(fuel)
     }
 
-    /// A program begins to run, with streams, arguments and variables of this run alone.
+    /// Begins the run of a program, with streams, arguments and variables for this run only.
     pub(crate) fn begin_run(&mut self, limits: &Limits, standard: RunStreams) {
         self.last_words = Some(standard.printed.clone());
         self.files.show_devices();
         self.wasi = program_context(limits, &self.capabilities, standard);
     }
 
-    /// The last words of a program that was stopped; nothing of any other guest.
+    /// The last words of a program that was stopped, and of no other guest.
     pub(crate) fn last_words(&self) -> String {
         self.last_words.as_ref().map(Printed::last_words).unwrap_or_default()
     }
 
-    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on
+    /// The bytes of a file in this call's scratch space, at most `bytes_max`; or a sentence with
     /// the reason.
     pub(crate) fn read_own_file(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
         self.files.read_own(path, bytes_max)
     }
 
-    /// Makes a file in scratch space of this call; else a sentence on why it cannot be.
+    /// Makes a file in this call's scratch space; or a sentence with the reason.
     pub(crate) fn write_own_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
         self.files.write_own(path, bytes)
     }
@@ -185,12 +184,12 @@ impl CallState {
         self.random_bytes
     }
 
-    /// The guest's handles. For host functions of this crate, which have been counted.
+    /// The guest's handles, for host functions of this crate that are counted elsewhere.
     pub(crate) fn table(&mut self) -> &mut ResourceTable {
         &mut self.table
     }
 
-    /// The guest asked for something that its tool is not granted.
+    /// Reports that the guest asked for something that its tool is not granted.
     pub(crate) fn deny(&self, denial: Denial) {
         self.denials.add(denial);
     }
@@ -204,7 +203,7 @@ impl CallState {
         value
     }
 
-    /// A call of another tool begins, which reaches the same.
+    /// Prepares for a call of another tool with the same mounts.
     pub(crate) fn set_capabilities(&mut self, capabilities: &Arc<GuestGrants>) {
         self.files.set_prepared(capabilities.files());
         self.capabilities = Arc::clone(capabilities);
@@ -272,7 +271,7 @@ fn program_context(limits: &Limits, capabilities: &GuestGrants, standard: RunStr
     builder.build()
 }
 
-/// The common part of every guest's context: bounds, and no socket of the kernel's.
+/// What every guest's context has: bounds, and no socket of the kernel's.
 fn context_of(limits: &Limits) -> WasiCtxBuilder {
     let mut builder = WasiCtx::builder();
     builder.max_random_size(limits.random_bytes());

@@ -1,5 +1,4 @@
-//! Credentials as Docker, Podman and others keep them: `config.json` and `auth.json`. Must not
-//! hold: sending them.
+//! Credentials as Docker, Podman and others keep them: `config.json` and `auth.json`.
 //!
 //! The form is that of Docker's `config.json` and of `containers-auth.json(5)`. The most specific
 //! key counts: a repository, the folders above it, then the registry.

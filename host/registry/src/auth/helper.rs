@@ -1,5 +1,4 @@
-//! Credential helpers: programs `docker-credential-NAME`, which are asked for one server. Must not
-//! hold: which of them is asked.
+//! Credential helpers: programs `docker-credential-NAME`, which are asked for one server.
 //!
 //! The protocol is that of docker-credential-helpers: `get`, the server on stdin, JSON on stdout.
 use std::path::PathBuf;

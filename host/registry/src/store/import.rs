@@ -1,5 +1,4 @@
-//! Components out of an archive that is an image layout, of this store or of another tool. Must not
-//! hold: trust in anything that the archive says.
+//! Components out of an archive that is an image layout, of this store or of another tool.
 //!
 //! Each blob is written under a name of this side's own while it is read. It becomes a blob once
 //! its digest is known to be its name, and an entry of the index needs it.

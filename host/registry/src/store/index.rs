@@ -1,5 +1,4 @@
-//! `index.json` of a store: the components it has, their names, and what is attached to them. Must
-//! not hold: their bytes.
+//! `index.json` of a store: the components it has, their names, and what is attached to them.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

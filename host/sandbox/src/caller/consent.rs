@@ -20,15 +20,15 @@ pub(crate) struct Consenting<'a> {
     pub(crate) asked: Asked<'a>,
     pub(crate) caller: &'a dyn Caller,
     pub(crate) budget: &'a mut AskBudget,
-    /// Is told when a person is asked.
+    /// Woken when a person is asked.
     pub(crate) waits: Option<&'a Notify>,
 }
 
-/// A socket's target as the guest named it.
+/// A socket's target, as the guest named it.
 struct Target {
     host: Host,
     port: u16,
-    /// The host is a name that was never looked up, and this address only stands in for it.
+    /// The host is a name that was never looked up; this address is only a placeholder.
     placeheld: bool,
 }
 
@@ -37,7 +37,7 @@ fn http_ask(request: &WishedRequest) -> Option<HttpAsk> {
     HttpAsk::new(&request.method, &request.scheme, &request.authority, &request.target).ok()
 }
 
-/// The host's side of a wish: asks, where it must, and says how it goes on.
+/// The host's side of a permission request: asks a person if it must, and answers the guest.
 pub(crate) async fn serve(
     mut consenting: Consenting<'_>,
     wish: Wish,
@@ -121,8 +121,8 @@ impl Consenting<'_> {
         }
     }
 
-    /// Asks a person, once in a call about each request. True if it is allowed: from then on the
-    /// call's network has a rule for it.
+    /// Asks a person, once per request in a call. True if it is allowed; then the call's network
+    /// has a rule for it.
     async fn ask_person(&mut self, offer: &Askable) -> Result<bool, ConsentSaid> {
         let Asked { capabilities, net, .. } = self.asked;
         if net.was_refused(offer) {

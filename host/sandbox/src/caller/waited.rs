@@ -1,9 +1,8 @@
-//! The time in which a call waits for a person, as the host sees it.
+//! The time a call waits for a person, measured by the host.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time in which a call waits for a person: at least one question to its
-/// caller is open.
+/// The time a call waits for a person: at least one question to its caller is open.
 #[derive(Debug, Default)]
 pub(crate) struct Waited(Mutex<WaitedState>);
 
@@ -18,7 +17,7 @@ struct WaitedState {
 pub(crate) struct OpenQuestion(Arc<Waited>);
 
 impl Waited {
-    /// A question opens.
+    /// Opens a question.
     pub(crate) fn open(self: &Arc<Self>) -> OpenQuestion {
         let mut state = self.lock();
         state.open += 1;
@@ -26,7 +25,7 @@ impl Waited {
         OpenQuestion(Arc::clone(self))
     }
 
-    /// The time until now.
+    /// The total so far.
     pub(crate) fn total(&self) -> Duration {
         let state = self.lock();
         state.total.saturating_add(state.since.map_or(Duration::ZERO, |since| since.elapsed()))

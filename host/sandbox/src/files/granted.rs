@@ -1,5 +1,5 @@
-//! The files of a component on their way to a sandbox process, which may open none: the host opens
-//! them, and hands over descriptors.
+//! The files of a component on their way to a sandbox process. The process cannot open any, so the
+//! host opens them and passes descriptors.
 //!
 //! | mount | handed over |
 //! |---|---|
@@ -30,7 +30,7 @@ pub struct GrantedFiles {
     scratch: Option<OpenedScratch>,
 }
 
-/// A mount with the most that any tool of the component has of it.
+/// A mount, with the most access that any tool of the component has to it.
 struct GrantedMount {
     guest: String,
     writes: bool,
@@ -38,12 +38,12 @@ struct GrantedMount {
     identity: Identity,
     /// Places in it that no guest sees.
     hidden: Vec<Vec<String>>,
-    /// The room with the largest quota, where it is written to.
+    /// The room with the largest quota, if it is written to.
     room: Option<Room>,
 }
 
 impl PartialEq for GrantedFiles {
-    /// The files that are the same now.
+    /// True if they are the same files.
     fn eq(&self, other: &Self) -> bool {
         let same = |(one, other): (&GrantedMount, &GrantedMount)| {
             let quotas = [one, other].map(|mount| mount.room.as_ref().map(Room::quota));
@@ -79,7 +79,7 @@ impl GrantedFiles {
     }
 
     /// True if its tools write to folders or files of the host. Their room is counted in one
-    /// process.
+    /// process only.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.mounts.iter().any(|mount| mount.writes)
@@ -88,23 +88,23 @@ impl GrantedFiles {
     /// Descriptors of all mounts, for a process that starts.
     ///
     /// # Errors
-    /// As the system says.
+    /// An error of the system.
     pub fn hand_over(&self) -> io::Result<Vec<(MountFacts, Vec<OwnedFd>)>> {
         self.mounts.iter().map(GrantedMount::hand_over).collect()
     }
 
-    /// True if there are any: each of them is looked at before a call.
+    /// True if there are any: they are checked before each call.
     pub(crate) fn has_single_files(&self) -> bool {
         self.mounts.iter().any(|mount| matches!(mount.opened, Opened::File(..)))
     }
 
-    /// The single files as they are now; one that is gone is none.
+    /// The single files as they are now; `None` for one that was removed.
     pub fn single_files(&self) -> impl Iterator<Item = Option<Identity>> {
         let files = self.mounts.iter().filter(|mount| matches!(mount.opened, Opened::File(..)));
         files.map(|mount| mount.opened.identity())
     }
 
-    /// The scratch space of all processes, where its tools have some.
+    /// The scratch space of all processes, if its tools have some.
     #[must_use]
     pub fn scratch_home(&self) -> Option<&Arc<ScratchHome>> {
         self.scratch.as_ref().map(|scratch| &scratch.home)
@@ -123,7 +123,7 @@ impl GrantedFiles {
         })
     }
 
-    /// The length that no file of these grows past; `None` where that is not known.
+    /// The length that no file of these grows past; `None` if it is not known.
     pub(crate) fn file_bytes_max(&self) -> Option<u64> {
         let longest = |room: &Room| Some(room.used()?.bytes.max(room.quota().bytes));
         let written = self.mounts.iter().filter_map(|mount| mount.room.as_ref());
@@ -147,7 +147,7 @@ fn add(mounts: &mut Vec<GrantedMount>, mount: &OpenedMount) {
         guest: mount.grant.guest().to_owned(),
         writes,
         opened: mount.opened.clone(),
-        // A file that is gone is that of no other.
+        // A removed file equals no other.
         identity: mount.opened.identity().unwrap_or_default(),
         hidden: mount.hidden.clone(),
         room: mount.room.clone(),
@@ -175,7 +175,7 @@ impl GrantedMount {
 /// The regular file of this name, as it is now.
 fn open(folder: &Dir, name: &OsString, writes: bool) -> Option<std::fs::File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
-    // Looked at before it is opened: nothing must happen to a pipe or a device.
+    // Checked before it is opened: opening a pipe or a device could have effects.
     let is_file = |facts: Facts| facts.is_file().then_some(facts.identity);
     let seen = is_file(Facts::from(&folder.symlink_metadata(name).ok()?))?;
     let mut options = OpenOptions::new();
@@ -184,15 +184,15 @@ fn open(folder: &Dir, name: &OsString, writes: bool) -> Option<std::fs::File> {
     (is_file(Facts::of(&file).ok()?) == Some(seen)).then_some(file)
 }
 
-/// A folder that a sandbox process writes to, and the most that it may come to hold.
+/// A folder that a sandbox process writes to, with the most that it may hold.
 pub(crate) enum WrittenFolder {
     Mount(Arc<Dir>, Quota),
-    /// Of the process's own, with what each call may have there.
+    /// The process's own, with what each call may have there.
     Scratch(Arc<ProcessScratch>, Quota),
 }
 
 impl WrittenFolder {
-    /// The most that so many calls at once add to it.
+    /// The most that this number of calls at once can add to it.
     pub(crate) fn quota(&self, calls: u64) -> Quota {
         match self {
             // All calls share it.
@@ -208,7 +208,7 @@ impl WrittenFolder {
         toolcell_walls::folder::count(self.dir(), files_max)
     }
 
-    /// Its device and its number there: two mounts may be one folder.
+    /// Its device and inode: two mounts may be the same folder.
     pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
         let data = self.dir().dir_metadata()?;
         Ok((data.dev(), data.ino()))

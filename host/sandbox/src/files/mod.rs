@@ -1,5 +1,5 @@
-//! The files that tools are granted, on the host's side: opened at load, counted, and handed to
-//! sandbox processes, which may open none by themselves. Must not hold: what a guest does with one.
+//! The files that tools are granted, on the host's side: opened at load, counted, and passed to
+//! sandbox processes, which cannot open any themselves. Must not hold: what a guest does with one.
 //!
 //! | file | holds |
 //! |---|---|

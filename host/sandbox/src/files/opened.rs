@@ -1,5 +1,4 @@
-//! Mounts made ready at load: host paths resolved, checked and opened, and quotas counted. Must not
-//! hold: how mounts lie in a guest's tree.
+//! Mounts prepared at load: host paths resolved, checked and opened, and quotas counted.
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use super::scratch::{self, ScratchHome};
 use crate::owned::make_folders;
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 
-/// The host's folders that bear on mounts.
+/// The host's folders that matter for mounts.
 pub(crate) struct Surroundings<'a> {
     /// The manifest's folder: paths are relative to it, and a tool must not write there.
     pub(crate) folder: &'a Path,
@@ -36,13 +35,13 @@ pub(crate) struct OpenedMounts {
 pub(super) struct OpenedMount {
     pub(super) grant: Grant,
     pub(super) opened: Opened,
-    /// The room in it, where it is written to.
+    /// Its room, if it is written to.
     pub(super) room: Option<Room>,
     /// Places in it that are the host's own.
     pub(super) hidden: Vec<Vec<String>>,
 }
 
-/// The mounted folder or file. A file is opened anew for each process.
+/// The mounted folder or file. A file is opened again for each process.
 #[derive(Clone, Debug)]
 pub(super) enum Opened {
     Folder(Arc<Dir>),
@@ -58,7 +57,7 @@ pub(super) struct OpenedScratch {
 }
 
 impl Opened {
-    /// The file or folder that is there now; none where it is gone.
+    /// The file or folder that is there now; `None` if it was removed.
     pub(super) fn identity(&self) -> Option<Identity> {
         let data = match self {
             Self::Folder(dir) => dir.dir_metadata(),
@@ -72,7 +71,7 @@ impl OpenedMounts {
     /// Opens the files and folders that the grants name.
     ///
     /// # Errors
-    /// Every mount that cannot be given.
+    /// Every mount that cannot be opened.
     pub(crate) fn open(grants: &[Grant], around: &Surroundings<'_>) -> Result<Self, Vec<GrantProblem>> {
         let mut mounts = Self::default();
         let mut problems = Vec::new();
@@ -168,13 +167,13 @@ impl OpenedMounts {
     }
 }
 
-/// A mount of the host while it is looked at.
+/// A mount of the host that is being checked.
 struct Site<'a> {
     grant: &'a Grant,
-    /// The path as the manifest has it.
+    /// The path as in the manifest.
     shown: &'a str,
     access: Access,
-    /// The host makes the folder where it is missing.
+    /// The host makes the folder if it is missing.
     create: bool,
 }
 
@@ -249,7 +248,7 @@ fn problem(grant: &Grant, message: String, hint: String) -> Box<GrantProblem> {
     Box::new(GrantProblem { span: grant.span(), message, hint, is_value: false })
 }
 
-/// The operating system's words without its number.
+/// The operating system's message without its number.
 fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

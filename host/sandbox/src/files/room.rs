@@ -1,5 +1,5 @@
-//! The room in a folder or file of the host that tools write to: its quota, and what it holds. All
-//! mounts of it share one count, and so do the sandbox processes that have it.
+//! The room in a folder or file of the host that tools write to: its quota, and the used amount.
+//! All mounts of it share one count, also across sandbox processes.
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,8 +12,8 @@ use toolcell_walls::folder::{Amount, Counts, file, folder};
 
 use super::opened::Opened;
 
-/// The tools of a component are loaded one after the other, and count a folder that they share
-/// once.
+/// The tools of a component are loaded one after the other. Within this time, a shared folder is
+/// counted once.
 const LOAD_WITHIN: Duration = Duration::from_secs(1);
 
 /// The room of one mount.
@@ -33,7 +33,7 @@ struct SharedRoom {
 #[derive(Debug, Default)]
 struct LastCount {
     at: Option<Instant>,
-    /// The largest number of files that any mount of the place allows: the bound of a count.
+    /// The largest number of files that any mount of the place allows. A count stops there.
     files_max: u64,
 }
 
@@ -41,7 +41,7 @@ impl Room {
     /// The room of the resolved `path`, counted.
     ///
     /// # Errors
-    /// As the system says, where it cannot be counted.
+    /// An error of the system, if it cannot be counted.
     pub(super) fn of(path: &Path, quota: Quota, opened: &Opened) -> io::Result<Self> {
         static ROOMS: LazyLock<Mutex<HashMap<PathBuf, Weak<SharedRoom>>>> = LazyLock::new(Mutex::default);
         let shared = {
@@ -65,7 +65,7 @@ impl Room {
         self.quota
     }
 
-    /// The used amount, where it could be counted.
+    /// The used amount, if it could be counted.
     pub(super) fn used(&self) -> Option<Amount> {
         self.shared.counts.amount()
     }
@@ -77,7 +77,7 @@ impl Room {
 }
 
 impl SharedRoom {
-    /// Counts it, unless that was done a short while ago.
+    /// Counts it, unless that was done shortly before.
     fn count(&self, quota: Quota, opened: &Opened) -> io::Result<()> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.files_max = last.files_max.max(quota.files);

@@ -1,10 +1,9 @@
-//! The place of scratch space: one folder per user among the host's temporary files,
-//! `toolcell-UID`, which only this user may enter and which no mount shows. In it, each host has a
-//! home that it keeps locked. The next host that makes its own home removes those of hosts that are
-//! gone.
+//! Where scratch space is: one folder per user among the host's temporary files, `toolcell-UID`,
+//! which only this user may enter and which no mount shows. Each host has a home in it, which it
+//! keeps locked. A host that makes its home removes those of hosts that are gone.
 //!
-//! A sandbox process is handed a folder in the home of its host, and makes the folders of its calls
-//! in it. The host removes it when the process has ended, however it did.
+//! The host passes each sandbox process a folder in its home, where the process makes the folders
+//! of its calls. The host removes it after the process has ended, however it did.
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,10 +15,10 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, MetadataExt, OpenOptions, Open
 use rustix::fs::OFlags;
 use toolcell_walls::folder::remove;
 
-/// The file whose lock says that a folder is in use.
+/// The file whose lock marks a folder as in use.
 const LOCK: &str = ".lock";
 
-/// Homes of processes that are gone, removed at once by one that starts; the next one goes on.
+/// Homes of ended processes that one start removes at most. The next start continues.
 const STALE_HOMES_MAX: usize = 64;
 
 /// The folder of all scratch space of this user.
@@ -37,7 +36,7 @@ pub struct ScratchHome {
     users: Dir,
     name: String,
     next: AtomicU64,
-    /// Held as long as the home is.
+    /// Held as long as the home exists.
     _lock: File,
 }
 
@@ -56,7 +55,7 @@ impl ScratchHome {
 
     fn make(place: &Path) -> Result<Self> {
         let users = users_folder(place)?;
-        // Nobody sweeps between making a home and locking it.
+        // No sweep runs between making a home and locking it.
         let turn = open_lock(&users)?;
         turn.lock()?;
         sweep(&users);
@@ -71,7 +70,7 @@ impl ScratchHome {
     /// A home in this place.
     ///
     /// # Errors
-    /// It is not a folder that only this user may enter, or as the system says.
+    /// It is not a folder that only this user may enter, or an error of the system.
     pub fn at(place: &Path) -> Result<Arc<Self>> {
         Self::make(place).map(Arc::new)
     }
@@ -79,7 +78,7 @@ impl ScratchHome {
     /// A folder in it for a sandbox process.
     ///
     /// # Errors
-    /// As the system says.
+    /// An error of the system.
     pub fn of_process(self: &Arc<Self>) -> Result<Arc<ProcessScratch>> {
         let name = format!("p{}", self.next.fetch_add(1, Ordering::Relaxed));
         self.dir.create_dir_with(&name, &private())?;
@@ -96,7 +95,7 @@ impl Drop for ScratchHome {
     }
 }
 
-/// The scratch space of a sandbox process, as its host has it.
+/// The scratch space of a sandbox process, on the host's side.
 #[derive(Debug)]
 pub struct ProcessScratch {
     home: Arc<ScratchHome>,
@@ -112,10 +111,10 @@ impl ProcessScratch {
         &self.dir
     }
 
-    /// Removes it with all that is in it. The process has ended.
+    /// Removes it with everything in it, after the process has ended.
     pub fn remove(&self) {
         if !self.removed.swap(true, Ordering::AcqRel) {
-            // Leftovers, such as on a disk that fails, are swept by a later process.
+            // A later process sweeps leftovers, for instance after a disk error.
             drop(remove(&self.home.dir, &self.name));
         }
     }
@@ -133,8 +132,8 @@ fn private() -> DirBuilder {
     builder
 }
 
-/// Opens the folder of this user's scratch space. It lies where everybody may make one, so its
-/// owner and rights are looked at.
+/// Opens the folder of this user's scratch space. Anybody can make a folder at this path, so its
+/// owner and mode are checked.
 fn users_folder(place: &Path) -> Result<Dir> {
     use std::os::unix::fs::DirBuilderExt as _;
     match std::fs::DirBuilder::new().mode(0o700).create(place) {
@@ -158,7 +157,7 @@ fn open_lock(dir: &Dir) -> Result<File> {
     Ok(dir.open_with(LOCK, &options)?.into_std())
 }
 
-/// Removes homes that no process holds. Failures are left for another time.
+/// Removes homes that no process holds. Failures are left for the next time.
 fn sweep(users: &Dir) {
     let Ok(entries) = users.entries() else { return };
     for entry in

@@ -1,8 +1,8 @@
 //! The folder of precompiled code: names, integrity, size.
 //!
 //! Precompiled code is native code: a file here that is accepted runs outside any sandbox. So an
-//! entry is used only if it carries a MAC under a key that is kept elsewhere and that only this
-//! user can read. The MAC is checked on the very file that is mapped. If anything is wrong with an
+//! entry is used only if it has a MAC under a key that is kept elsewhere and that only this user
+//! can read. The MAC is checked on the very file that is mapped. If anything is wrong with an
 //! entry, the component is compiled again.
 //!
 //! Promise: compiled code is the host's own.
@@ -18,8 +18,8 @@ use toolcell_wall::load::CODE_BYTES_MAX;
 
 use crate::load::drafts;
 
-/// Bytes that all entries have together by default. Precompiled Rust tools have about half a
-/// megabyte, Python and JavaScript ones about 35.
+/// Bytes of all entries together, by default. Precompiled Rust tools have about half a megabyte,
+/// Python and JavaScript ones about 35.
 pub const CACHE_BYTES_MAX: u64 = 2 << 30;
 
 /// Bytes of a key, and of a MAC (BLAKE3).
@@ -28,16 +28,15 @@ const KEY_BYTES: usize = 32;
 const SUFFIX: &str = ".cwasm";
 /// Bytes of an entry that are read at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes from which on a file's blocks are looked at: small ones lie in the folder's own blocks on
-/// some file systems.
+/// Files of this size and more are checked for holes. Some file systems store small ones in the
+/// folder's own blocks.
 const HOLES_BYTES_MIN: u64 = 1 << 20;
-/// A file may be this many times as large as its blocks. File systems compress: code by two to
-/// four.
+/// A file may be this many times as large as its blocks. File systems compress code by two to four.
 const HOLES_FACTOR: u64 = 16;
-/// A used entry is marked as used at most once in this time: the oldest goes first, to the day.
+/// An entry is marked as used at most once in this time, so the oldest is known to the day.
 const USED_AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why there is no cache. The host runs without one.
+/// Why there is no cache. The host can run without one.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// The folder or the key file cannot be made or read.
@@ -54,7 +53,7 @@ pub enum CacheError {
         /// The folder or file.
         path: PathBuf,
     },
-    /// The key file holds something else than a key.
+    /// The key file does not hold a key.
     #[error("{} holds no key; remove it to have a new one made", path.display())]
     NoKey {
         /// The file.
@@ -74,10 +73,10 @@ pub struct CodeCache {
 impl CodeCache {
     /// Opens a cache, and makes the folder (0700) and the key (0600) where they are missing.
     ///
-    /// `key_file` must lie outside of `folder`, in a folder that only this user can write to.
+    /// `key_file` must be outside of `folder`, in a folder that only this user can write to.
     ///
     /// # Errors
-    /// [`CacheError`], also where others than this user could change folder or key.
+    /// [`CacheError`], also if other users could change the folder or the key.
     pub fn open(folder: &Path, key_file: &Path, bytes_max: u64) -> Result<Self, CacheError> {
         make_folder(folder)?;
         if let Some(parent) = key_file.parent() {
@@ -87,27 +86,26 @@ impl CodeCache {
             Err(CacheError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => make_key(key_file)?,
             read => read?,
         };
-        // Those of the key are beside it, under its name.
+        // Drafts of the key are in its folder, under its name.
         let of_key = key_file.parent().zip(key_file.file_stem().and_then(|stem| stem.to_str()));
         let of_key = of_key.map_or(0, |(folder, stem)| drafts::remove_abandoned(folder, stem));
         let drafts_removed = drafts::remove_abandoned(folder, "") + of_key;
         Ok(Self { folder: folder.to_owned(), key, bytes_max, drafts_removed })
     }
 
-    /// Drafts of entries or of the key that were left by processes stopped half-way, and removed
-    /// when this was opened.
+    /// Abandoned drafts of entries or of the key that were removed on opening.
     #[must_use]
     pub const fn drafts_removed(&self) -> usize {
         self.drafts_removed
     }
 
-    /// The open file of an entry whose MAC is right, to be mapped as it is; `None` where there is
-    /// no entry. A wrong entry is removed.
+    /// The open file of an entry with a correct MAC, to be mapped as it is; `None` if there is no
+    /// entry. A wrong entry is removed.
     pub(crate) fn find(&self, name: &str) -> Option<File> {
         self.find_file(name, SUFFIX, CODE_BYTES_MAX)
     }
 
-    /// The open file of this name and end, of at most so many bytes with its MAC.
+    /// The open file with this name and suffix, of at most `bytes_max` bytes without its MAC.
     pub(crate) fn find_file(&self, name: &str, suffix: &str, bytes_max: u64) -> Option<File> {
         let path = self.folder.join(format!("{name}{suffix}"));
         let file = open(&path).ok()?;
@@ -119,7 +117,7 @@ impl CodeCache {
         Some(file)
     }
 
-    /// The content of the file of this name and end, which has at most so many bytes.
+    /// The content of the file with this name and suffix, of at most `bytes_max` bytes.
     pub(crate) fn find_bytes(&self, name: &str, suffix: &str, bytes_max: u64) -> Option<Vec<u8>> {
         let path = self.folder.join(format!("{name}{suffix}"));
         let file = open(&path).ok()?;
@@ -131,26 +129,26 @@ impl CodeCache {
         Some(content)
     }
 
-    /// The content of the entry in this open file, if it is one of ours.
+    /// The content of the entry in this open file, if its MAC is correct.
     fn content(&self, name: &str, file: &File, bytes_max: u64) -> Option<Vec<u8>> {
         let bytes = usize::try_from(trusted_bytes(file, bytes_max)?).ok()?;
         let mut content = vec![0; bytes];
         file.read_exact_at(&mut content, 0).ok()?;
         let mac = content.split_off(bytes.checked_sub(KEY_BYTES)?);
         let mac = <[u8; KEY_BYTES]>::try_from(mac).ok()?;
-        // Comparing two `Hash`es takes the same time wherever they differ.
+        // Comparing two `Hash`es takes constant time.
         (self.mac(name, &content) == blake3::Hash::from_bytes(mac)).then_some(content)
     }
 
-    /// True if there is an entry of this name, right or wrong.
+    /// True if there is an entry with this name, valid or not.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.path(name).exists()
     }
 
-    /// Keeps content under this name and end. All files of this end have at most so many bytes. It
-    /// is written beside its place and renamed into it, so that no reader sees half of it. Should
-    /// the machine stop half-way, the MAC does not fit. Failing to keep is no failure: the next
-    /// start compiles again.
+    /// Keeps content under this name and suffix. All files with the suffix have at most
+    /// `all_bytes_max` bytes. A draft is written and renamed, so no reader sees half of it. If the
+    /// machine stops halfway, the MAC is wrong. A failure is ignored: the next start compiles
+    /// again.
     pub(crate) fn keep_bytes(&self, (name, suffix): (&str, &str), content: &[u8], bytes_max: u64) {
         let _ = self.write((name, suffix), |file| {
             file.write_all(content)?;
@@ -160,7 +158,7 @@ impl CodeCache {
     }
 
     /// Keeps code from a file that nobody changes any more. Returns the entry, as
-    /// [`find`](Self::find) would: what was written need not be read again.
+    /// [`find`](Self::find) would, without reading it again.
     pub(crate) fn keep_code_of(&self, name: &str, from: &File) -> Option<File> {
         self.keep_file((name, SUFFIX), from, self.bytes_max)
     }
@@ -184,7 +182,7 @@ impl CodeCache {
         kept.filter(|file| trusted_bytes(file, CODE_BYTES_MAX).is_some())
     }
 
-    /// Writes a draft with its MAC, and puts it in its place. Returns that very file, to be read.
+    /// Writes a draft with its MAC, and renames it. Returns the same file, for reading.
     fn write(
         &self,
         (name, suffix): (&str, &str),
@@ -208,7 +206,7 @@ impl CodeCache {
 
     /// A path for a draft of a file that will have this name.
     fn draft(&self, name: &str) -> PathBuf {
-        /// Tells the drafts of this process apart.
+        /// Distinguishes the drafts of this process.
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         self.folder.join(format!("{name}.{}-{number}{}", std::process::id(), drafts::SUFFIX))
@@ -218,7 +216,7 @@ impl CodeCache {
         self.folder.join(format!("{name}{SUFFIX}"))
     }
 
-    /// The MAC of an entry: over its name too, so that one entry cannot stand in for another.
+    /// The MAC of an entry. It covers the name, so that one entry cannot replace another.
     fn mac(&self, name: &str, code: &[u8]) -> blake3::Hash {
         self.hasher(name).update(code).finalize()
     }
@@ -230,8 +228,8 @@ impl CodeCache {
         hasher
     }
 
-    /// Verifies that the entry in this open file is one of ours. Only this user could change the
-    /// file after that.
+    /// Verifies the MAC of the entry in this open file. Only this user could change the file after
+    /// that.
     fn verify(&self, name: &str, file: &File, bytes_max: u64) -> Option<()> {
         let code_bytes = trusted_bytes(file, bytes_max)?.checked_sub(KEY_BYTES as u64)?;
         let mut hasher = self.hasher(name);
@@ -246,12 +244,12 @@ impl CodeCache {
         let mut file = file;
         let mut mac = [0; KEY_BYTES];
         file.read_exact(&mut mac).ok()?;
-        // Comparing two `Hash`es takes the same time wherever they differ.
+        // Comparing two `Hash`es takes constant time.
         (hasher.finalize() == blake3::Hash::from_bytes(mac)).then_some(())
     }
 
-    /// Removes the files with this end that were not used for longest, until the rest has no more
-    /// bytes than these.
+    /// Removes the least recently used files with this suffix, until the rest has at most this many
+    /// bytes.
     pub(super) fn trim_to(&self, suffix: &str, bytes_max: u64) {
         let files = self.listing(suffix);
         let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
@@ -264,7 +262,7 @@ impl CodeCache {
         }
     }
 
-    /// The files with this end: when they were used, their bytes and paths. The oldest comes first.
+    /// The files with this suffix: time of last use, bytes and path. The oldest comes first.
     pub(super) fn listing(&self, suffix: &str) -> Vec<(SystemTime, u64, PathBuf)> {
         let Ok(listing) = fs::read_dir(&self.folder) else { return Vec::new() };
         let mut files: Vec<(SystemTime, u64, PathBuf)> = listing
@@ -280,27 +278,27 @@ impl CodeCache {
     }
 }
 
-/// Opens a file to be read, without following a link and without waiting: a FIFO may have no
+/// Opens a file for reading, without following a link and without blocking: a FIFO may have no
 /// writer.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
 }
 
-/// The file of this descriptor, to be read. No path leads to another one.
+/// Opens the file of this descriptor again, for reading. No path is involved, so it is the same
+/// file.
 fn reopened(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd as _;
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The bytes of an open file that only this user could have written, and that is no larger than
-/// this.
+/// The size of an open file that only this user could have written, if it is at most `bytes_max`.
 pub(super) fn trusted_bytes(file: &File, bytes_max: u64) -> Option<u64> {
     let metadata = file.metadata().ok()?;
     let fits = metadata.is_file() && is_ours(&metadata) && metadata.len() <= bytes_max && !has_holes(&metadata);
     fits.then_some(metadata.len())
 }
 
-/// True if parts of a file are not there on the disk. Entries are written whole.
+/// True if parts of a file are not on the disk. Entries are written in full.
 fn has_holes(metadata: &fs::Metadata) -> bool {
     const BLOCK_BYTES: u64 = 512;
     metadata.len() > HOLES_BYTES_MIN && metadata.blocks().saturating_mul(BLOCK_BYTES) < metadata.len() / HOLES_FACTOR
@@ -310,7 +308,7 @@ fn flags(flags: OFlags) -> i32 {
     i32::try_from(flags.bits()).unwrap_or_default()
 }
 
-/// Best effort: an entry that is not marked only goes earlier.
+/// Best effort: an entry without the mark is only removed earlier.
 pub(super) fn mark_used(file: &File) {
     let now = SystemTime::now();
     let marked = file.metadata().and_then(|metadata| metadata.modified());
@@ -351,7 +349,7 @@ fn read_key(path: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
     Ok(key)
 }
 
-/// Makes a key. Of several processes that do so at once, all end with the one that was first.
+/// Makes a key. If several processes do so at once, all use that of the first.
 fn make_key(path: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
     let failed = |source| CacheError::Io { path: path.to_owned(), source };
     let mut key = [0; KEY_BYTES];
@@ -416,7 +414,7 @@ mod tests {
         assert!(cache.keep_code_of("b", &from).is_none());
     }
 
-    /// Changes of a file after which it is none of ours.
+    /// Changes that make a file invalid.
     const CHANGES: [fn(&mut Vec<u8>); 4] =
         [|bytes| bytes[0] ^= 1, |bytes| bytes.truncate(bytes.len() - 1), |bytes| bytes.clear(), |bytes| bytes.push(0)];
 

@@ -1,17 +1,17 @@
-//! Drafts: files that a process writes under another name before they take their place, and the
-//! leftovers of a process that was stopped half-way.
+//! Drafts: files that a process writes under another name before it renames them, and the leftovers
+//! of a process that was stopped halfway.
 use std::fs;
 use std::path::Path;
 
-/// The end of a draft's name. Before it stand the name of the finished file and the number of the
+/// The suffix of a draft's name. Before it come the name of the finished file and the id of the
 /// process that writes it.
 pub(crate) const SUFFIX: &str = ".new";
 
 /// Removes the drafts in this folder whose names begin with `begin` and whose writers are gone.
 /// Returns their number.
 ///
-/// A writer in another process namespace looks gone. It then fails to put its draft in place, as on
-/// a full disk.
+/// A writer in another process namespace looks gone. It then fails to rename its draft, as on a
+/// full disk.
 pub fn remove_abandoned(folder: &Path, begin: &str) -> usize {
     let Ok(listing) = fs::read_dir(folder) else { return 0 };
     let abandoned = listing.flatten().filter(|entry| {
@@ -42,7 +42,7 @@ mod tests {
     fn only_drafts_of_processes_that_are_gone_go() {
         let folder = tempfile::tempdir().unwrap();
         let own = std::process::id();
-        // No process has the number 2000000000: it is past Linux's range.
+        // No process has the id 2000000000: it is past Linux's range.
         let stays = ["a.cwasm".to_owned(), format!("a.{own}-1.new"), "a.new".to_owned(), "b.2000000000.new".to_owned()];
         let goes = ["a.2000000000-7.new".to_owned(), "a.2000000000.new".to_owned()];
         for name in stays.iter().chain(&goes) {

@@ -1,4 +1,4 @@
-//! A component as the host holds it: the facts about it, and its code.
+//! A component on the host's side: facts about it, and its code.
 use std::fs::File;
 use std::io;
 
@@ -7,7 +7,7 @@ use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOut, ShapeName};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::wishes::CarriedWishes;
 
-/// A component as the host holds it. A loader made it; this process has never looked at it.
+/// A component on the host's side. A loader made it; this process has never read it.
 pub struct HeldComponent {
     code: CodeElsewhere,
     inspection: Inspection,
@@ -20,7 +20,7 @@ pub(crate) struct CodeElsewhere {
     pub(crate) file: File,
     pub(crate) facts: CodeFacts,
     pub(crate) origin: CodeOrigin,
-    /// The name of all that it was made of, if there is a cache.
+    /// The name of everything that it was made from, if there is a cache.
     pub(crate) name: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl HeldComponent {
     }
 
     /// True if its calls run in slots of the pool. A component that does not fit a slot (a table of
-    /// more than 32,768 elements) has its memory mapped for each call, which costs more.
+    /// more than 32,768 elements) gets its memory mapped for each call, which costs more.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.code.facts.cost.fits_pool()
@@ -77,7 +77,7 @@ impl HeldComponent {
         self.facts.shape
     }
 
-    /// The wishes that it carries.
+    /// The permission requests that it carries.
     #[must_use]
     pub fn wishes(&self) -> &CarriedWishes {
         &self.facts.wishes
@@ -96,13 +96,13 @@ impl HeldComponent {
     }
 
     /// The functions of a typed component that are tools, as in WIT with interface and version, in
-    /// the order in which they are listed. `None` of any other.
+    /// the order in which they are listed. `None` for any other component.
     #[must_use]
     pub fn functions(&self) -> Option<Vec<String>> {
         self.facts.functions.clone()
     }
 
-    /// Everything of a typed component that can be described; `None` of any other.
+    /// Everything of a typed component that can be described; `None` for any other component.
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
         self.facts.describable.clone()
@@ -111,7 +111,7 @@ impl HeldComponent {
     /// Its code and the facts about it, for a sandbox process.
     ///
     /// # Errors
-    /// There is no descriptor for it.
+    /// An error of the system: no descriptor is left.
     pub(crate) fn hand_over(&self) -> io::Result<(File, CodeFacts)> {
         Ok((self.code.file.try_clone()?, self.code.facts))
     }

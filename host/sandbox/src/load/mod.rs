@@ -1,5 +1,5 @@
-//! Components that a loader made ready: their code, and the folder that keeps it. Nothing is
-//! compiled here.
+//! Components that a loader prepared: their code, and the folder that keeps it. Nothing is compiled
+//! here.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Takes secret values out of all that a sandbox process says to people: every text and every byte
-//! of it. The process itself takes out nothing.
+//! Removes secret values from everything that a sandbox process sends to people: every text and
+//! every byte. The process itself removes nothing.
 //!
 //! Promise: a secret that guests hold is taken out of all that they say.
 use std::borrow::Cow;
@@ -20,13 +20,13 @@ pub(crate) fn result(redactor: &Redactor, result: &mut CallResult) {
     optional(redactor, &mut result.meta_json);
 }
 
-/// Replaces the values in each text of a failure: a guest chooses most of them.
+/// Replaces the values in each text of a failure. A guest controls most of them.
 pub(crate) fn failure(redactor: &Redactor, failure: &mut Failure) {
     match failure {
         Failure::InvalidInput(message) | Failure::Failed(message) | Failure::Unfit { problems: message } => {
             text(redactor, message);
         }
-        // The last words of a guest stand in the reason.
+        // The reason contains the guest's last output.
         Failure::Trapped { reason, detail } => {
             text(redactor, reason);
             text(redactor, detail);
@@ -37,7 +37,7 @@ pub(crate) fn failure(redactor: &Redactor, failure: &mut Failure) {
     }
 }
 
-/// The question without the values: it leaves the host.
+/// Removes the values from a question, since it leaves the host.
 pub(crate) fn inquiry(redactor: &Redactor, mut asked: Inquiry) -> Inquiry {
     match &mut asked.question {
         Question::Form(Form { message, schema_json: other }) | Question::Page(Page { message, url: other }) => {
@@ -50,8 +50,8 @@ pub(crate) fn inquiry(redactor: &Redactor, mut asked: Inquiry) -> Inquiry {
     asked
 }
 
-/// The beginning of a text that was cut, without the values. The end of it is left out as far as a
-/// value may have begun there: its beginning would not be found.
+/// The beginning of a text that was cut, without the values. Its end is dropped if a value may have
+/// begun there, since half a value would not be found.
 pub(crate) fn beginning(redactor: &Redactor, beginning: &str) -> String {
     let clean = redactor.stream().push(beginning.as_bytes());
     String::from_utf8_lossy(&clean).into_owned()
@@ -104,7 +104,7 @@ fn annotations(redactor: &Redactor, annotations: &mut Option<Annotations>) {
     }
 }
 
-/// As [`text`], where there is one.
+/// As [`text`], if there is one.
 pub(crate) fn optional(redactor: &Redactor, part: &mut Option<String>) {
     if let Some(part) = part {
         text(redactor, part);

@@ -4,7 +4,7 @@
 /// Bytes of the longest name.
 pub(super) const NAME_BYTES_MAX: usize = 16;
 
-/// Names that HTML reads only with a semicolon behind them.
+/// Names that HTML reads only with a semicolon after them.
 const CLOSED: [(&str, &str); 44] = [
     ("Tab", "\t"),
     ("NewLine", "\n"),
@@ -52,14 +52,14 @@ const CLOSED: [(&str, &str); 44] = [
     ("angst", "\u{c5}"),
 ];
 
-/// Names that HTML reads without a semicolon as well.
+/// Names that HTML also reads without a semicolon.
 const OPEN: [(&str, &str); 8] =
     [("quot", "\""), ("QUOT", "\""), ("amp", "&"), ("AMP", "&"), ("lt", "<"), ("LT", "<"), ("gt", ">"), ("GT", ">")];
 
 /// The first character of [`LATIN`].
 const LATIN_FIRST: u32 = 0xa0;
 
-/// Latin-1's names in its order; these too are read without a semicolon.
+/// Latin-1's names in order. They are also read without a semicolon.
 const LATIN: [&str; 96] = [
     "nbsp", "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf", "laquo", "not", "shy",
     "reg", "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro", "para", "middot", "cedil", "sup1", "ordm",
@@ -71,8 +71,8 @@ const LATIN: [&str; 96] = [
     "divide", "oslash", "ugrave", "uacute", "ucirc", "uuml", "yacute", "thorn", "yuml",
 ];
 
-/// Writes the text that a name stands for, in UTF-8, and returns its length; zero where it stands
-/// for nothing. `closed` where a semicolon follows the name.
+/// Writes the text of a name in UTF-8, and returns its length; zero if the name has no meaning.
+/// `closed` if a semicolon follows.
 pub(super) fn named(name: &[u8], closed: bool, text: &mut [u8; 4]) -> usize {
     let known = |(known, _): &&(&str, &'static str)| known.as_bytes() == name;
     let closed_only: &[(&str, &'static str)] = if closed { &CLOSED } else { &[] };

@@ -8,18 +8,19 @@
 //! | `&#65;`, `&#x41;`, `&amp;`, and where HTML reads them so without `;` | the character |
 use super::entities::{NAME_BYTES_MAX, named};
 
-/// An escape that has begun.
+/// An unfinished escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Partial {
     /// `%`
     Percent,
     /// `\`
     Backslash,
-    /// Digits of a fixed number, `left` of which are to come.
+    /// A fixed number of digits, `left` of which are missing.
     Fixed { left: u8, unit: Unit, value: u32 },
     /// `\u{`, and digits.
     Braced { value: u32 },
-    /// The first half of a character; `announced` once the `\` or `%` of the second half was there.
+    /// The first half of a surrogate pair; `announced` once the `\` or `%` of the second half was
+    /// read.
     Half { high: u32, announced: bool },
     /// `&`
     Ampersand,
@@ -31,12 +32,13 @@ pub(super) enum Partial {
     Name { text: [u8; NAME_BYTES_MAX], bytes: u8 },
 }
 
-/// The meaning of an escape of fixed digits.
+/// The meaning of an escape with a fixed number of digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A byte.
     Byte,
-    /// A code unit of UTF-16; the second half of a character where the first is here.
+    /// A code unit of UTF-16. `high` is the first half, if this is the second half of a surrogate
+    /// pair.
     Code { high: Option<u32> },
 }
 
@@ -47,8 +49,8 @@ pub(super) struct Letter {
     bytes: u8,
 }
 
-/// The effect of one more byte on an escape. Both fields may be set: `&#6` stands for something,
-/// and so does `&#65`.
+/// What one more byte makes of an escape. Both fields may be set: `&#6` has a meaning, and so does
+/// `&#65`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) on: Option<Partial>,
@@ -76,7 +78,7 @@ impl Letter {
         self.text.get(..usize::from(self.bytes)).unwrap_or_default()
     }
 
-    /// The byte, where it is only one.
+    /// The byte, if there is only one.
     pub(super) const fn single(&self) -> Option<u8> {
         let [first, ..] = self.text;
         if self.bytes == 1 { Some(first) } else { None }
@@ -152,7 +154,7 @@ fn escaped(byte: u8) -> Step {
 }
 
 fn fixed(left: u8, unit: Unit, value: u32, byte: u8) -> Step {
-    // JavaScript's `\u{41}` begins as `\u0041` does.
+    // JavaScript's `\u{41}` begins like `\u0041`.
     if byte == b'{' && left == 4 && unit == (Unit::Code { high: None }) {
         return Step::on(Partial::Braced { value: 0 });
     }
@@ -170,7 +172,7 @@ fn fixed(left: u8, unit: Unit, value: u32, byte: u8) -> Step {
     }
 }
 
-/// A number with one digit more; none for another character, or past the last character's number.
+/// A number with one more digit; `None` for another character, or past the last code point.
 fn grown(value: u32, radix: u32, byte: u8) -> Option<u32> {
     let digit = char::from(byte).to_digit(radix)?;
     Some(value * radix + digit).filter(|value| *value <= 0x10_ffff)
@@ -205,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// The meaning of an escape, once all of it was read.
+    /// The meaning of a complete escape.
     fn read(escape: &str) -> Option<Vec<u8>> {
         let (first, rest) = escape.as_bytes().split_first()?;
         let mut step = Step::on(Partial::begin(*first)?);

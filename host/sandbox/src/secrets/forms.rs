@@ -2,13 +2,13 @@
 //! Pure.
 use zeroize::Zeroizing;
 
-/// Bytes below which a value is only looked for in its plain form: its encodings are too short to
-/// be told from other text.
+/// A shorter value is only searched in its plain form: its encodings are too short to distinguish
+/// from other text.
 const ENCODED_BYTES_MIN: usize = 8;
 
 type Form = Zeroizing<Vec<u8>>;
 
-/// Every form of `value` that is looked for. Some may be equal.
+/// Every form of `value` that is searched. Some may be equal.
 pub(crate) fn forms(value: &[u8]) -> Vec<Form> {
     let mut forms = vec![Zeroizing::new(value.to_vec()), json(value)];
     if value.len() >= ENCODED_BYTES_MIN {
@@ -32,7 +32,7 @@ fn hex(value: &[u8], alphabet: &[u8; 16]) -> Form {
     Zeroizing::new(value.iter().flat_map(|byte| digits(*byte, alphabet)).collect())
 }
 
-/// Percent-encoded but for the unreserved characters of RFC 3986, section 2.3.
+/// Percent-encoded, except for the unreserved characters of RFC 3986, section 2.3.
 pub(crate) fn percent(value: &[u8], alphabet: &[u8; 16], space: &[u8]) -> Form {
     let mut form = Zeroizing::new(Vec::with_capacity(value.len() * 3));
     for byte in value {
@@ -68,19 +68,19 @@ fn json(value: &[u8]) -> Form {
     form
 }
 
-/// The characters that `value` alone decides in the base64 of a text that has `before` bytes
-/// (modulo 3) before it and anything after it.
+/// The characters that depend only on `value` in the base64 of a text with `before` bytes (modulo
+/// 3) before it and anything after it.
 fn base64_core(value: &[u8], before: usize, alphabet: &[u8; 2]) -> Form {
     let mut text = Zeroizing::new(vec![0; before]);
     text.extend_from_slice(value);
     let whole = base64(&text, alphabet);
-    // The first character that holds only bits of the value, and the last.
+    // The first and the last character with only bits of the value.
     let from = (before * 8).div_ceil(6);
     let to = text.len() * 8 / 6;
     Zeroizing::new(whole.get(from..to).unwrap_or_default().to_vec())
 }
 
-/// Base64 (RFC 4648) without padding; `alphabet` has its last two characters.
+/// Base64 (RFC 4648) without padding. `alphabet` has its last two characters.
 pub(crate) fn base64(text: &[u8], alphabet: &[u8; 2]) -> Form {
     let [plus, slash] = *alphabet;
     let letter = |six: u32| match u8::try_from(six & 63).unwrap_or(0) {

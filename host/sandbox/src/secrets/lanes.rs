@@ -1,19 +1,20 @@
 //! Base64 and hexadecimal digits, decoded at every offset at once.
 //!
-//! Four letters of base64 stand for three bytes, so a run of letters reads in four ways, by the
-//! beginning of its first group. Hexadecimal digits read in two. Each way is a lane: a text of its
-//! own.
+//! Four letters of base64 stand for three bytes, so a run of letters can be read in four ways,
+//! depending on where its first group begins. Hexadecimal digits can be read in two. Each way is a
+//! lane: a text of its own.
 use super::patterns::Patterns;
 use super::scan::{Match, Scanner, Unit};
 
 /// Separators, such as spaces and colons, that may stand between two hexadecimal digits.
 const APART_MAX: u8 = 2;
 
-/// Letters of a line from which on the next one may continue it: encoders break lines at 60 to 76.
+/// A line with at least this many letters may continue on the next one: encoders break lines at 60
+/// to 76.
 const LINE_LETTERS_MIN: usize = 16;
 
-/// Six bits and four bits of each letter; `NONE` for others. Base64 has the alphabets of RFC 4648,
-/// sections 4 and 5, and of RFC 3501, section 5.1.3.
+/// Six bits and four bits of each letter; `NONE` for other bytes. Base64 has the alphabets of RFC
+/// 4648, sections 4 and 5, and of RFC 3501, section 5.1.3.
 const SEXTETS: [u8; 256] = table(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", b"-_", b"", 62);
 const COMMA: u8 = 63;
 const DIGITS: [u8; 256] = table(b"0123456789abcdef", b"", b"ABCDEF", 10);
@@ -56,7 +57,7 @@ pub(super) struct Lanes {
 /// The decoded readings of a run of letters.
 #[derive(Debug)]
 struct Run<const LANES: usize> {
-    /// The last letter: its bits, and where it stands.
+    /// The last letter: its bits, and its place.
     last: Option<(u8, u64)>,
     letters: usize,
     lanes: [Scanner; LANES],
@@ -67,7 +68,7 @@ impl<const LANES: usize> Run<LANES> {
         Self { last: None, letters: 0, lanes: std::array::from_fn(|_| Scanner::new(layer)) }
     }
 
-    /// The run has ended: later letters are not decoded with it.
+    /// Ends the run: later letters are not decoded with it.
     #[inline]
     fn end(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
         if self.last.take().is_some() {
@@ -99,7 +100,7 @@ impl Lanes {
         Self { base64: Run::new(layer), digits: Run::new(layer), line: 0, apart: 0 }
     }
 
-    /// Reads one byte more.
+    /// Reads one more byte.
     #[inline]
     pub(super) fn push(&mut self, patterns: &Patterns, unit: Unit, found: &mut Vec<Match>) {
         let value_of = |table: &[u8; 256]| table.get(usize::from(unit.byte)).copied().unwrap_or(NONE);
@@ -122,7 +123,7 @@ impl Lanes {
         }
     }
 
-    /// A line has ended: whether the next one continues it.
+    /// Ends a line. True if the next one may continue it.
     fn goes_on(&mut self) -> bool {
         let line = std::mem::take(&mut self.line);
         line >= LINE_LETTERS_MIN || (line > 0 && self.base64.is_live())
@@ -134,7 +135,7 @@ impl Lanes {
         if let Some((last, from)) = run.last {
             let bytes = [(1, last << 2 | now >> 4), (2, last << 4 | now >> 2), (3, last << 6 | now)];
             for (ago, byte) in bytes {
-                // The first letters of a run belong to no group that began before it.
+                // The first letters of a run do not belong to a group that began before it.
                 if let Some(lane) = run.lane(ago) {
                     lane.push(patterns, Unit { byte, from, to: unit.to }, found);
                 }
@@ -179,7 +180,7 @@ impl Lanes {
         self.base64.is_live() || self.digits.is_live()
     }
 
-    /// As [`Scanner::held`]. Of the last letter, some bits may be a value's first.
+    /// As [`Scanner::held`]. Some bits of the last letter may begin a value.
     pub(super) fn held(&self, patterns: &Patterns) -> Option<u64> {
         let letter = self.base64.last.filter(|(bits, _)| {
             let begins = |top, bits| patterns.may_begin_with_bits(top, bits);

@@ -5,27 +5,26 @@ use std::sync::Arc;
 
 use super::SecretValue;
 
-/// There is no value, and the operator has been told why.
+/// There is no value, and the operator knows why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoValue;
 
-/// A value that is being got.
+/// A value, once it is available.
 pub type ValueInTime<'a> = Pin<Box<dyn Future<Output = Result<SecretValue, NoValue>> + Send + 'a>>;
 
-/// A secret whose value changes with time. It is asked anew for each request that carries it.
+/// A secret whose value changes with time. Each request that carries it asks for the value.
 pub trait LiveSecret: Send + Sync {
-    /// The value for a request that goes out now. A dropped future ends nothing that others wait
-    /// for.
+    /// The value for a request that is sent now. Dropping the future does not affect others that
+    /// wait for it.
     fn value(&self) -> ValueInTime<'_>;
 
     /// A number that grows with each change of [`LiveSecret::known`].
     fn version(&self) -> u64;
 
-    /// The values that were given, the newest and those before it: all that a server may still send
-    /// back.
+    /// The values so far, newest first: all that a server may still send back.
     fn known(&self) -> Vec<SecretValue>;
 
-    /// The reason why there is no value now, in one sentence without a full stop. Asked at load.
+    /// Why there is no value now, in one sentence without a full stop. Asked at load.
     fn lack(&self) -> Option<String>;
 }
 
@@ -47,7 +46,7 @@ impl HeldSecret {
         }
     }
 
-    /// All values that may be met.
+    /// All values that may appear in a response.
     pub(crate) fn known(&self) -> Vec<SecretValue> {
         match self {
             Self::Fixed(value) => vec![value.clone()],

@@ -1,7 +1,7 @@
 //! Values that a guest must not see, or not show. Their sources are the server's business.
 //!
-//! A value leaves this room in three ways only. It goes into the requests that the manifest names
-//! (`http`), and to the guest where the manifest exposes it. Its name stands in the marks of a
+//! A value leaves this folder in three ways only. It goes into the requests that the manifest names
+//! (`http`), and to the guest if the manifest exposes it. Its name appears in the marks of a
 //! [`Redactor`].
 //!
 //! | file | holds |
@@ -36,8 +36,8 @@ pub use redact::Redactor;
 pub(crate) use forms::percent_query;
 pub(crate) use redact::RedactedStream;
 
-/// Bytes from which a value and its encodings can be told from other text. Shorter ones are worth a
-/// warning: they are looked for only as they are, and below four bytes not at all.
+/// A shorter value and its encodings cannot be distinguished from other text, which is worth a
+/// warning. Shorter values are searched only in plain form, and below four bytes not at all.
 pub const SECRET_BYTES_SAFE: usize = 8;
 
 /// Bytes of a secret's value: as much as a header may carry by default.
@@ -51,7 +51,7 @@ impl SecretValue {
     /// A value of 1 to [`SECRET_BYTES_MAX`] bytes without control characters.
     ///
     /// # Errors
-    /// The fault of the value, to stand behind the secret's name; the value is no part of the text.
+    /// What is wrong with the value, to follow the secret's name. It does not contain the value.
     pub fn new(value: Zeroizing<String>) -> Result<Self, &'static str> {
         if value.is_empty() {
             return Err("is empty");
@@ -65,7 +65,7 @@ impl SecretValue {
         Ok(Self(value))
     }
 
-    /// True if it is too short to be told from other text, wherever it appears.
+    /// True if it is too short to be distinguished from other text.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.0.len() < SECRET_BYTES_SAFE
@@ -105,7 +105,7 @@ impl Secrets {
         self.held.iter().map(|(secret, value)| (secret, value))
     }
 
-    /// Those that cannot be told from other text wherever they appear.
+    /// Those too short to be distinguished from other text.
     pub(crate) fn short(&self) -> impl Iterator<Item = &Secret> {
         let is_short = |value: &HeldSecret| value.fixed().is_some_and(SecretValue::is_short);
         self.iter().filter(move |(_, value)| is_short(value)).map(|(secret, _)| secret)

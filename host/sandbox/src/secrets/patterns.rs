@@ -1,17 +1,17 @@
-//! The values that are looked for, by their beginnings.
+//! The searched values, by their beginnings.
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-/// Bytes below which a value is not looked for in decoded base64 or hexadecimal digits: any long
-/// text would contain it.
+/// A shorter value is not searched in decoded base64 or hexadecimal digits, since any long text
+/// would contain it.
 const DECODED_BYTES_MIN: usize = 8;
 
-/// Values, each with the mark that takes its place.
+/// Values, each with the mark that replaces it.
 pub(super) struct Patterns {
     list: Vec<Pattern>,
     marks: Vec<Arc<str>>,
-    /// By byte: whether a value or an escape begins so.
+    /// By byte: true if a value or an escape begins with it.
     begin: [bool; 256],
     /// First bytes of patterns in a decoded text.
     begin_decoded: [bool; 256],
@@ -38,7 +38,7 @@ impl Patterns {
         Self { list: Vec::new(), marks: Vec::new(), begin, begin_decoded: begin, buckets, decoded, longest_bytes: 0 }
     }
 
-    /// Looks for each of these forms of one value, and has the mark in its place.
+    /// Searches for each of these forms of one value, and replaces it by the mark.
     pub(super) fn add(&mut self, name: &Arc<str>, forms: impl Iterator<Item = Zeroizing<Vec<u8>>>) {
         let own = self.marks.len();
         self.marks.push(Arc::clone(name));
@@ -86,26 +86,25 @@ impl Patterns {
         begin.get(usize::from(byte)).copied().unwrap_or_default()
     }
 
-    /// True if a value or an escape of a decoded text begins with a byte that has these bits at its
-    /// top.
+    /// True if a value or an escape of a decoded text begins with a byte whose top bits are these.
     pub(super) fn may_begin_with_bits(&self, top: u8, bits: u32) -> bool {
         let least = usize::from(top) << (8 - bits);
         let most = least + (1 << (8 - bits));
         self.begin_decoded.get(least..most).is_some_and(|begins| begins.contains(&true))
     }
 
-    /// The values whose first byte is that of this letter.
+    /// The values whose first byte is this letter.
     pub(super) fn that_begin(&self, letter: &[u8], decoded: bool) -> impl Iterator<Item = usize> + use<'_> {
         let bucket = letter.first().and_then(|first| self.buckets.get(usize::from(*first)));
         let is_looked_for = move |place: &usize| !decoded || self.list.get(*place).is_some_and(|known| !known.is_short);
         bucket.into_iter().flatten().copied().filter(is_looked_for)
     }
 
-    /// The bytes of a value that are missing when this letter follows the matched ones; `None`
-    /// where it does not go on so.
+    /// The bytes of a value that follow the matched ones and this letter; `None` if the value does
+    /// not continue with it.
     pub(super) fn spelled(&self, pattern: usize, matched: usize, letter: &[u8]) -> Option<usize> {
         let rest = self.list.get(pattern)?.bytes.get(matched..)?;
-        // A letter of several bytes is part of a value, or it is not.
+        // A letter of several bytes belongs to a value completely or not at all.
         let goes_on =
             letter.len() <= rest.len() && rest.iter().zip(letter).all(|(one, other)| is_written(*one, *other));
         goes_on.then(|| rest.len() - letter.len())
@@ -122,7 +121,7 @@ impl Patterns {
     }
 }
 
-/// Forms write a space as a plus sign.
+/// True if they are equal, where a form may write a space as a plus sign.
 const fn is_written(byte: u8, written: u8) -> bool {
     byte == written || (byte == b' ' && written == b'+')
 }

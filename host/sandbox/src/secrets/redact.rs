@@ -12,27 +12,28 @@ use super::live::HeldSecret;
 use super::patterns::Patterns;
 use super::scan::{Match, Scanner, Unit};
 
-/// Bytes below which a value is not looked for: shorter ones are part of ordinary text everywhere.
+/// A shorter value is not searched, since ordinary text contains it everywhere.
 pub(crate) const REDACTED_BYTES_MIN: usize = 4;
 
-/// Bytes that are kept back for each byte of the longest value; a value that is escaped twice takes
+/// Bytes that are held back for each byte of the longest value. A value that is escaped twice needs
+/// as many.
 /// 36. A longer candidate is taken for a value.
 const HELD_PER_BYTE: usize = 64;
 
-/// Bytes that are kept back beside those.
+/// Bytes that are held back in addition.
 const HELD_BYTES: usize = 4 << 10;
 
-/// Replaces secret values by `[redacted:NAME]`, in every form. Cheap to clone, and to ask where
-/// there is no secret.
+/// Replaces secret values by `[redacted:NAME]`, in every form. Cheap to clone, and to call without
+/// secrets.
 ///
-/// It knows a value in plain form and in escapes of JSON, HTML and URLs. It knows it in base64 at
-/// any place of a longer text, in hexadecimal digits, and in all of these within one another (see
-/// `scan.rs`). It is a net below the boundary: a guest never holds the value. A server that sends
-/// the value back in some other form is not seen through.
+/// It finds a value in plain form and in escapes of JSON, HTML and URLs, in base64 at any place of
+/// a longer text, in hexadecimal digits, and in combinations of these (see `scan.rs`). It is a
+/// second line of defence: a guest never holds the value. A server that sends the value back in
+/// another form is not detected.
 #[derive(Clone, Default)]
 pub struct Redactor(Values);
 
-/// The values that a redactor looks for.
+/// The values that a redactor searches for.
 #[derive(Clone, Default)]
 enum Values {
     #[default]
@@ -41,14 +42,14 @@ enum Values {
     Changing(Arc<Changing>),
 }
 
-/// Values some of which change. The patterns are made anew when one has.
+/// Values that include changing ones. The patterns are made again after a change.
 struct Changing {
     held: Vec<(String, HeldSecret)>,
     /// Patterns, and the version of the values that they are for.
     made: Mutex<Option<(u64, Option<Arc<Sought>>)>>,
 }
 
-/// The values that are looked for.
+/// The values to search for.
 struct Sought {
     values: Patterns,
     /// Patterns for names of header fields. Names have no capitals, so base64 is not decoded there.
@@ -62,7 +63,7 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Looks for these values, each with its secret's name.
+    /// Searches for these values, each with its secret's name.
     pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut sought = Sought { values: Patterns::new(true), names: Patterns::new(false) };
         for (name, value) in values.filter(|(_, value)| value.len() >= REDACTED_BYTES_MIN) {
@@ -74,8 +75,8 @@ impl Redactor {
         if sought.values.len() > 0 { Self(Values::Fixed(Arc::new(sought))) } else { Self::default() }
     }
 
-    /// Looks for the values of these secrets, each with its secret's name; for those that change,
-    /// of what they are when it is asked.
+    /// Searches for the values of these secrets, each with its secret's name; for those that
+    /// change, their values at the time of each search.
     pub(crate) fn of<'a>(secrets: impl Iterator<Item = (&'a str, &'a HeldSecret)>) -> Self {
         let held: Vec<_> = secrets.map(|(name, held)| (name.to_owned(), held.clone())).collect();
         if held.iter().all(|(_, held)| held.fixed().is_some()) {
@@ -84,7 +85,7 @@ impl Redactor {
         Self(Values::Changing(Arc::new(Changing { held, made: Mutex::default() })))
     }
 
-    /// The patterns of now.
+    /// The current patterns.
     fn sought(&self) -> Option<Arc<Sought>> {
         match &self.0 {
             Values::None => None,
@@ -93,7 +94,7 @@ impl Redactor {
         }
     }
 
-    /// One that looks for the values of now, whatever becomes of them.
+    /// A redactor for the current values, whatever changes later.
     pub(crate) fn now(&self) -> Self {
         match &self.0 {
             Values::Changing(changing) => changing.now().map_or_else(Self::default, |now| Self(Values::Fixed(now))),
@@ -101,7 +102,7 @@ impl Redactor {
         }
     }
 
-    /// True if there is nothing to look for.
+    /// True if there is nothing to search for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.0 {
@@ -111,7 +112,7 @@ impl Redactor {
         }
     }
 
-    /// The text without secret values; itself where it holds none.
+    /// The text without secret values; unchanged if it has none.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.bytes(text.as_bytes()) {
@@ -120,7 +121,7 @@ impl Redactor {
         }
     }
 
-    /// The bytes without secret values; themselves where they hold none.
+    /// The bytes without secret values; unchanged if they have none.
     #[must_use]
     pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.is_empty() {
@@ -132,7 +133,7 @@ impl Redactor {
         if stream.replaced { Cow::Owned(clean) } else { Cow::Borrowed(bytes) }
     }
 
-    /// True if the name of a header field, without capitals, has a value in it.
+    /// True if the name of a header field, without capitals, contains a value.
     pub(crate) fn is_in_name(&self, name: &str) -> bool {
         let Some(sought) = self.sought() else { return false };
         let mut scanner = Scanner::new(0);
@@ -143,7 +144,7 @@ impl Redactor {
         !found.is_empty() || matches!(self.bytes(name.as_bytes()), Cow::Owned(_))
     }
 
-    /// For a text that comes in pieces.
+    /// For a text that arrives in pieces.
     pub(crate) fn stream(&self) -> RedactedStream {
         RedactedStream {
             sought: self.sought(),
@@ -158,8 +159,8 @@ impl Redactor {
 }
 
 impl Changing {
-    /// The values of now. They may be newer than the version that stands beside them, which costs
-    /// another look, and never older.
+    /// The current patterns. They may be newer than the version noted with them, which costs
+    /// another check, but never older.
     fn now(&self) -> Option<Arc<Sought>> {
         let version = self.held.iter().map(|(_, held)| held.version()).fold(0, u64::wrapping_add);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,43 +171,43 @@ impl Changing {
     }
 }
 
-/// Looks for all values that these secrets have now.
+/// Searches for all values that these secrets have now.
 fn known(held: &[(String, HeldSecret)]) -> Redactor {
     let values: Vec<_> =
         held.iter().flat_map(|(name, held)| held.known().into_iter().map(move |it| (name, it))).collect();
     Redactor::new(values.iter().map(|(name, value)| (name.as_str(), value.reveal().as_bytes())))
 }
 
-/// The value in Latin-1, where that is another text.
+/// The value in Latin-1, if that differs.
 fn latin(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let text = std::str::from_utf8(value).ok().filter(|text| !text.is_ascii())?;
     let bytes = text.chars().map(|letter| u8::try_from(u32::from(letter)).ok()).collect::<Option<Vec<u8>>>();
     bytes.map(Zeroizing::new).filter(|bytes| bytes.len() >= REDACTED_BYTES_MIN)
 }
 
-/// Redacts a text that comes in pieces, values across their borders included. It keeps back only
-/// text that may be the beginning of a value.
+/// Redacts a text that arrives in pieces, including values across their borders. It holds back only
+/// text that may begin a value.
 pub(crate) struct RedactedStream {
     sought: Option<Arc<Sought>>,
     scanner: Scanner,
-    /// Bytes that were read and are not passed on yet.
+    /// Bytes that were read but not passed on yet.
     waiting: Zeroizing<Vec<u8>>,
     /// Bytes before that.
     passed: u64,
-    /// Values in the waiting text, in order, apart from one another.
+    /// Values in the waiting text, in order and without overlaps.
     found: VecDeque<Match>,
-    /// To where the last value reaches whose mark was passed on.
+    /// The end of the last value whose mark was passed on.
     covered: u64,
     replaced: bool,
 }
 
 impl RedactedStream {
-    /// Takes the next piece, and returns the text that can be passed on now.
+    /// Takes the next piece. Returns the text that can be passed on now.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let Some(sought) = self.sought.clone() else { return piece.to_vec() };
         let mut clean = Vec::with_capacity(self.waiting.len() + piece.len());
         let held_max = sought.values.longest_bytes() * HELD_PER_BYTE + HELD_BYTES;
-        // No more is taken at once than may be kept back, so that this is looked at in time.
+        // Pieces are no larger than what may be held back, so that this is checked in time.
         for part in piece.chunks(held_max) {
             self.read(&sought.values, part);
             let end = self.passed + self.waiting.len() as u64;
@@ -234,7 +235,7 @@ impl RedactedStream {
         clean
     }
 
-    /// Bytes that were read and are not passed on yet.
+    /// Bytes that were read but not passed on yet.
     #[cfg(test)]
     pub(crate) fn kept_back_bytes(&self) -> usize {
         self.waiting.len()
@@ -250,7 +251,8 @@ impl RedactedStream {
         }
     }
 
-    /// A value was found. Of overlapping ones, one stays that covers them all: the longest's name.
+    /// Notes a value. Overlapping ones become one that covers them all, with the name of the
+    /// longest.
     fn note(&mut self, mut found: Match) {
         if found.from < self.covered {
             self.covered = self.covered.max(found.to);
@@ -373,7 +375,7 @@ mod tests {
         assert_eq!(format!("{:?}", redactor()), "Redactor(..)");
     }
 
-    /// A secret that has had these values, by the number of its changes.
+    /// A secret with the values that it has had, and the number of its changes.
     struct Token(Mutex<(u64, Vec<SecretValue>)>);
 
     impl LiveSecret for Token {

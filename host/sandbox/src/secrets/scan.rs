@@ -1,44 +1,41 @@
 //! Finds values in a text in every form: plain, in escapes of any kind, in base64, in hexadecimal
 //! digits, and in all of these within one another.
 //!
-//! A text is read as a graph. Between two places of it lies each byte. Beside the bytes lies each
-//! letter that an escape between them stands for, which may be part of a larger escape. A value is
-//! found where any way through the graph spells it. So no escape beside it hides it, nor does
-//! reading in another order. Base64 and hexadecimal digits are decoded at each offset, and the
-//! result is read as another text.
+//! A text is read as a graph of places. Each byte is an edge between two places. So is each letter
+//! that an escape stands for, which may itself be part of a larger escape. A value is found if any
+//! path through the graph spells it. So neither an escape next to it nor another order of decoding
+//! hides it. Base64 and hexadecimal digits are decoded at each offset, and the result is read as
+//! another text.
 //!
-//! Time is linear. At each place, at most [`DEPTH_MAX`] escapes end for each kind, and as many
+//! The time is linear. At each place, at most [`DEPTH_MAX`] escapes end for each kind, and as many
 //! values begin as [`Scanner::push`] allows.
 use super::escapes::{Letter, Partial};
 use super::lanes::Lanes;
 use super::patterns::Patterns;
 
-/// Escapes within escapes that are seen through: `\\\\u0026` in a JSON text within another, in
-/// HTML.
+/// Escapes within escapes that are decoded: `\\\\u0026` in a JSON text within another, in HTML.
 pub(super) const DEPTH_MAX: u8 = 3;
 
 /// Places that one escape may span, in bytes: all digits of three levels of `&#x0026;`, and zeros
 /// before them.
 const SPAN_MAX: u64 = 256;
 
-/// Texts within one another in base64 or hexadecimal digits that are seen through, beside the text
-/// itself.
+/// Texts nested in base64 or hexadecimal digits that are decoded, in addition to the text itself.
 pub(super) const LAYERS_MAX: u8 = 2;
 
-/// Beginnings of values that are followed at once from one place, beside some for each value. Each
-/// costs some ten nanoseconds for each byte. A value of random letters has one or two. One that
-/// repeats itself more often, such as `aaaaaaaaaaaaaaab`, is taken to be there as soon as it may
-/// be.
+/// Partial matches that are followed at once from one place, in addition to some for each value.
+/// Each costs some ten nanoseconds for each byte. A random value has one or two. One that repeats
+/// itself more often, such as `aaaaaaaaaaaaaaab`, is assumed to be there as soon as it may be.
 const THREADS_MAX: usize = 8;
 
-/// The bound for each value: many begin alike, such as `sk-live-`.
+/// The bound for each value. Many share a beginning, such as `sk-live-`.
 const THREADS_PER_PATTERN: usize = 4;
 
-/// Beginnings of any kind that are kept for the escapes that may lead on from them. Texts that are
-/// no attack keep ten.
+/// Partial matches of any kind that are kept for the escapes that may continue them. Texts that are
+/// not attacks need ten.
 const ITEMS_MAX: usize = 512;
 
-/// One byte of a text, and where the outermost text has it.
+/// One byte of a text, and its place in the outermost text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
     pub(super) byte: u8,
@@ -55,7 +52,7 @@ pub(super) struct Match {
     pub(super) value: usize,
 }
 
-/// A match or an escape that has begun and may go on from a place.
+/// A match or an escape that has begun and may continue from a place.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     /// The place that it has reached.
@@ -84,7 +81,8 @@ struct Edge {
     depth: u8,
 }
 
-/// One byte's scan: the values looked for, its end in the outermost text, and the matches so far.
+/// The scan of one byte: the searched values, its end in the outermost text, and the matches so
+/// far.
 struct Scan<'a> {
     patterns: &'a Patterns,
     to: u64,
@@ -108,7 +106,8 @@ pub(super) struct Scanner {
     place: u64,
     /// In the order of their places.
     items: Vec<Item>,
-    /// Bytes that may be part of an escape, by place: not decoded any further until that is known.
+    /// Bytes that may be part of an escape, by place. They are not decoded further until that is
+    /// known.
     undecided: Vec<(u64, Unit)>,
     lanes: Option<Box<Lanes>>,
 }
@@ -119,7 +118,7 @@ impl Scanner {
         Self { layer, place: 0, items: Vec::new(), undecided: Vec::new(), lanes: None }
     }
 
-    /// Reads one byte more; notes the values that end with it.
+    /// Reads one more byte, and notes the values that end with it.
     #[inline]
     pub(super) fn push(&mut self, patterns: &Patterns, unit: Unit, found: &mut Vec<Match>) {
         if self.items.is_empty() && !patterns.may_begin(unit.byte, self.layer > 0) {
@@ -129,7 +128,7 @@ impl Scanner {
         self.read(patterns, unit, found);
     }
 
-    /// There is no next byte.
+    /// Ends the text.
     pub(super) fn finish(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
         self.settle(patterns, found);
         if let Some(lanes) = &mut self.lanes {
@@ -137,7 +136,7 @@ impl Scanner {
         }
     }
 
-    /// Forgets everything: the bytes that follow belong to another text.
+    /// Forgets everything: the following bytes belong to another text.
     pub(super) fn clear(&mut self) {
         self.items.clear();
         self.undecided.clear();
@@ -151,8 +150,8 @@ impl Scanner {
         !self.items.is_empty() || self.lanes.as_ref().is_some_and(|lanes| lanes.is_live())
     }
 
-    /// The first place of the outermost text that is undecided: only later bytes can tell whether a
-    /// value is there.
+    /// The first undecided place of the outermost text: later bytes decide whether it begins a
+    /// value.
     pub(super) fn held(&self, patterns: &Patterns) -> Option<u64> {
         let own = self.items.iter().map(|item| item.from).min();
         let within = self.lanes.as_ref().and_then(|lanes| lanes.held(patterns));
@@ -178,7 +177,7 @@ impl Scanner {
         }
     }
 
-    /// Goes on along a letter, from every item that reached its beginning and from new ones.
+    /// Follows a letter from every item that reached its beginning, and from new ones.
     fn follow(&mut self, scan: &mut Scan<'_>, edge: &Edge, edges: &mut Vec<Edge>) {
         let first = self.items.partition_point(|item| item.at < edge.start);
         let mut next = first;
@@ -200,7 +199,7 @@ impl Scanner {
         }
     }
 
-    /// A value with a letter more: whole, or further than it was.
+    /// Extends a value by a letter; it may now be complete.
     fn spell(&mut self, scan: &mut Scan<'_>, edge: &Edge, begun: Begun) {
         let Begun { pattern, matched, from } = begun;
         let letter = edge.letter.bytes();
@@ -214,11 +213,11 @@ impl Scanner {
         }
     }
 
-    /// An escape with a letter more: goes on, and perhaps stands for a letter already.
+    /// Extends an escape by a letter; it may already stand for one itself.
     fn escape(&mut self, partial: Partial, depth: u8, item: &Item, edge: &Edge) -> Option<Edge> {
         let byte = edge.letter.single()?;
-        // Of a run of backslashes, only halves of one level make one of the next: other cuts say
-        // nothing more.
+        // In a run of backslashes, two of one level make one of the next. Other ways to split it
+        // add nothing.
         if partial == Partial::Backslash && byte == b'\\' && depth != edge.depth {
             return None;
         }
@@ -243,7 +242,7 @@ impl Scanner {
         }
     }
 
-    /// An escape stands for this letter, which is decoded further.
+    /// Decides that an escape stands for this letter, which is then decoded further.
     fn decide(&mut self, edge: &Edge, to: u64) {
         let before = self.undecided.partition_point(|(place, _)| *place < edge.start);
         self.undecided.truncate(before);
@@ -251,8 +250,8 @@ impl Scanner {
         self.undecided.extend(units.map(|unit| (edge.start, unit)));
     }
 
-    /// Bounds the matches that are followed. Past the bound, the oldest value is taken to be there,
-    /// and the newer half is followed.
+    /// Bounds the matches that are followed. Past the bound, the oldest value is assumed to be
+    /// there, and the newer half is followed.
     fn bound(&mut self, patterns: &Patterns, to: u64, found: &mut Vec<Match>) {
         let threads_max = THREADS_MAX + patterns.len() * THREADS_PER_PATTERN;
         let begun = self.items.iter().filter(|item| item.at == self.place && is_value(item));
@@ -271,7 +270,7 @@ impl Scanner {
         self.items.retain(|item| value(item).is_none_or(|(from, _)| from >= newer));
     }
 
-    /// Keeps the items at the current place, and those that an open escape there may lead on from.
+    /// Keeps the items at the current place, and those that an open escape there may continue.
     fn forget(&mut self) {
         // By place, the depth of the escape that ends here.
         let mut wanted: Vec<(u64, u8)> = vec![(self.place, 0)];
@@ -288,7 +287,7 @@ impl Scanner {
                 }
                 wanted.push((item.start, depth));
             }
-            // The newest come first: the oldest item is given up.
+            // The newest come first, so the oldest item is dropped.
             if item.at == self.place || kept.len() < ITEMS_MAX {
                 kept.push(item);
             }
@@ -297,7 +296,7 @@ impl Scanner {
         self.items = kept;
     }
 
-    /// No undecided byte is part of an escape.
+    /// Decides that no undecided byte is part of an escape.
     fn settle(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
         let mut units = std::mem::take(&mut self.undecided);
         for (_, unit) in units.drain(..) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Redactor;
 use super::forms::base64;
 
-/// A value with everything that some encoding writes otherwise.
+/// A value with every character that some encoding escapes.
 const KEY: &str = "s3cr3t/Key+with \"odd\" <b>ytes</b>&é\\n=%41'`";
 
 type Encoding = (&'static str, fn(&[u8]) -> String);
@@ -184,7 +184,7 @@ fn what_stands_beside_a_value_does_not_hide_it() {
                 ["", "%", "%4", "\\", "\\\\", "\\\\\\", "\\u00", "&", "&#", "&#x", "&am", "%25", "\\u002", "\\ud83d"]
             {
                 for after in ["", ";", "41", "\\", "%"] {
-                    // Letters beside base64 without a border belong to it.
+                    // Letters right next to base64 would belong to it.
                     let border = if how.contains("base64") || how.contains("digits") { " " } else { "" };
                     let clean = redacted(&redactor, &format!("{before}{border}{written}{border}{after}"));
                     assert!(clean.contains("[redacted:"), "{how}, {before} {after}: {clean}");
@@ -231,7 +231,7 @@ fn a_value_in_the_name_of_a_field_is_found_without_its_capitals() {
     }
 }
 
-/// Texts whose every byte may be the beginning of something.
+/// Texts in which every byte may begin something.
 fn costly(bytes: usize) -> Vec<(&'static str, String)> {
     let base64_of = |text: &[u8]| text_of(&base64(text, b"+/"));
     let mut texts: Vec<(&str, String)> = [
@@ -261,10 +261,10 @@ fn costly(bytes: usize) -> Vec<(&'static str, String)> {
 
 #[test]
 fn texts_made_to_be_costly_are_read_in_linear_time_and_bounded_memory() {
-    // 256 of the same letter, so that each place of such a text is the beginning of as many values.
+    // 256 of the same letter, so that each place of such a text begins as many values.
     let same = "a".repeat(256);
     let redactor = Redactor::new([("KEY", KEY.as_bytes()), ("SAME", same.as_bytes())].into_iter());
-    // Some tens of milliseconds each on an idle machine, at most two microseconds for a byte.
+    // Some tens of milliseconds each on an idle machine: at most two microseconds for a byte.
     const BYTES: usize = 128 << 10;
     const TIME_MAX: Duration = Duration::from_secs(20);
     for (name, text) in costly(BYTES) {

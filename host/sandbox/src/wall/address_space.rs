@@ -1,11 +1,11 @@
-//! The address space of sandbox processes, tried before the first one starts.
+//! The address space of sandbox processes, checked before the first one starts.
 use toolcell_wall::pool_sizes::{AddressSpace, PoolSizes, SandboxOptions};
 use toolcell_walls::kernel::has_address_space;
 
-/// Looks if a process like this one gets the address space that these options reserve.
+/// Checks that a process like this one gets the address space that these options reserve.
 ///
 /// # Errors
-/// It does not.
+/// The address space is too small.
 pub fn check_address_space(options: &SandboxOptions) -> Result<(), AddressSpace> {
     PoolSizes::fitting(options.calls_max, options.stack_bytes, has_address_space).map(drop)
 }

@@ -1,5 +1,5 @@
-//! A thread that sends calls to sandbox processes and hands out their replies itself, while it
-//! waits for other things: no other thread is woken for them.
+//! A thread that sends calls to sandbox processes and dispatches their replies itself while it
+//! polls for other things, so that no other thread is woken for them.
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
@@ -11,16 +11,16 @@ use toolcell_walls::link::{Attending, Pace, Wait};
 
 use super::process::{Dispatch, SandboxProcess};
 
-/// Processes that one thread attends to at most. Those of further ones have their own tasks.
+/// Processes that one thread attends to at most. Further ones have their own tasks.
 const PROCESSES_MAX: usize = 8;
 
-/// Time without a call after which others hand out a process's replies again.
+/// Time without a call after which a process's own task dispatches its replies again.
 const ATTENDS_FOR: Duration = Duration::from_millis(50);
 
-/// Interval at which a thread that looks for replies also looks at what else it waits for.
+/// While a thread polls for replies, it polls the other things it waits for at this interval.
 const POLLS_EVERY: Duration = Duration::from_micros(20);
 
-/// Interval at which it does so while replies come.
+/// The same interval while replies arrive.
 const ALSO_POLLS_EVERY: Duration = Duration::from_micros(200);
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -38,28 +38,28 @@ struct Attended {
 }
 
 thread_local! {
-    /// None on threads that do not wait this way.
+    /// `None` on threads that do not wait this way.
     static ATTENTION: RefCell<Option<Attention>> = const { RefCell::new(None) };
 }
 
-/// From now on this thread attends to the processes that it sends calls to. It has to call
-/// [`wait_attending`] again and again, until it calls [`leave_attending`].
+/// From now on this thread attends to the processes that it sends calls to. It must call
+/// [`wait_attending`] repeatedly, until it calls [`leave_attending`].
 pub fn begin_attending() {
     ATTENTION.with_borrow_mut(|attention| {
         attention.get_or_insert_default();
     });
 }
 
-/// Other threads hand out the replies again.
+/// Lets other threads dispatch the replies again.
 pub fn leave_attending() {
     drop(ATTENTION.take());
 }
 
-/// Waits until one of these can be read or has failed, and returns what is so of each. Meanwhile it
-/// hands out what sandbox processes say, and calls `work` after that: tasks may be ready then.
+/// Waits until one of these is readable or has failed, and returns the state of each. Meanwhile it
+/// dispatches messages of sandbox processes, and then calls `work`, since tasks may be ready.
 ///
 /// # Errors
-/// What the system's `poll` says.
+/// An error of `poll`.
 pub fn wait_attending(fds: &[BorrowedFd<'_>], mut work: impl FnMut()) -> Result<Vec<PollFlags>, Errno> {
     let mut wait: Option<Wait> = None;
     let mut polled = Instant::now();
@@ -72,7 +72,7 @@ pub fn wait_attending(fds: &[BorrowedFd<'_>], mut work: impl FnMut()) -> Result<
     }
 }
 
-/// Will this thread hand out the replies of this process? Only if it waits for them later.
+/// True if this thread will dispatch the replies of this process. It must wait for them later.
 pub(super) fn attends(process: &Arc<SandboxProcess>) -> bool {
     ATTENTION.with_borrow_mut(|attention| {
         let Some(attention) = attention else { return false };
@@ -91,9 +91,9 @@ pub(super) fn attends(process: &Arc<SandboxProcess>) -> bool {
 
 /// One turn of waiting.
 enum Turn {
-    /// Something that is waited for is ready.
+    /// One of the descriptors is ready.
     Ready(Vec<PollFlags>),
-    /// Something came of a process.
+    /// A message of a process was dispatched.
     HandedOut,
     /// Nothing yet.
     Nothing,
@@ -110,7 +110,7 @@ fn turn(
         poll(&mut polls, None)?;
         return Ok(Turn::Ready(polls.iter().map(PollFd::revents).collect()));
     };
-    // A process that never stops saying something holds up nothing else.
+    // A process that sends without end must not hold up anything else.
     if polled.elapsed() >= ALSO_POLLS_EVERY {
         *polled = Instant::now();
         let mut polls = watched(fds, &[]);
@@ -144,7 +144,7 @@ impl Attention {
                 return self.poll(fds, Some(&NO_WAIT));
             }
         }
-        // Whoever sleeps has asked to be woken before the last look.
+        // Asks to be woken before the last poll, then sleeps.
         if self.hand_out(Attending::arm) {
             return Ok(Turn::HandedOut);
         }
@@ -159,13 +159,13 @@ impl Attention {
         Ok(turn)
     }
 
-    /// Hands out what the processes said. True if that was anything.
+    /// Dispatches the processes' messages. True if there was one.
     fn hand_out(
         &mut self,
         look: impl Fn(&Attending<Dispatch>) -> Result<bool, toolcell_walls::link::LinkError>,
     ) -> bool {
         let mut came = false;
-        // A link that ended is told to the process's own task.
+        // The process's own task handles a link that ended.
         self.processes.retain(|attended| match look(&attended.link) {
             Ok(something) => {
                 came |= something;
@@ -179,7 +179,7 @@ impl Attention {
         came
     }
 
-    /// Polls what is waited for, and the links.
+    /// Polls the descriptors and the links.
     fn poll(&mut self, fds: &[BorrowedFd<'_>], timeout: Option<&Timespec>) -> Result<Turn, Errno> {
         let mut polls = watched(fds, &self.processes);
         if poll(&mut polls, timeout)? == 0 {
@@ -189,7 +189,7 @@ impl Attention {
         drop(polls);
         let (awaited, links) = flags.split_at_checked(fds.len()).unwrap_or_default();
         let came = links.iter().any(|flags| !flags.is_empty()) && self.hand_out(Attending::read);
-        // What is waited for is still ready at the next turn.
+        // A descriptor is still ready in the next turn.
         if came { Ok(Turn::HandedOut) } else { Ok(Self::ready(awaited)) }
     }
 

@@ -4,34 +4,34 @@ use toolcell_policy::Limits;
 use super::group::GroupMember;
 use super::pool::PoolOptions;
 
-/// Memory of a process beside that of calls: the engine, the tables of its reserved address space,
-/// and what the allocator keeps. An idle one with a hundred tools takes a tenth of it.
+/// Memory of a process without its calls: the engine, the tables of its reserved address space, and
+/// what the allocator keeps. An idle one with a hundred tools takes a tenth of it.
 const PROCESS_BYTES: u64 = 256 << 20;
 
-/// Memory of a call beside what its limits name: its store, its records, its buffers on the way.
+/// Memory of a call in addition to its limits: its store, its records, its buffers.
 const CALL_BYTES: u64 = 2 << 20;
 
-/// Memory that a process may hold of calls that are over: what an allocator and an engine keep to
-/// be fast. A process that holds more is ended while it rests.
+/// Memory of finished calls that a process may keep, as allocator and engine do to be fast. A
+/// process that keeps more is ended while idle.
 const KEPT_BYTES: u64 = 64 << 20;
 
-/// Writable memory, as the kernel counts it, to memory in use. The engine leaves the memory of a
-/// slot writable that an earlier call grew, and gives back only its pages.
+/// Ratio of writable memory, as the kernel counts it, to memory in use. The engine leaves the
+/// memory of a slot writable that an earlier call grew, and returns only its pages.
 const WRITABLE_TIMES: u64 = 2;
 
 /// The bounds of one process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemoryBound {
-    /// Memory in use, which the host looks at.
+    /// Memory in use, which the host checks.
     pub(super) resident: u64,
     /// Memory that may be written to, which the kernel counts.
     pub(super) writable: u64,
-    /// Memory that it may hold without a call, beside that of its start.
+    /// Memory that it may hold without a call, in addition to what it has at its start.
     pub(super) rest: u64,
 }
 
-/// The memory of a process that runs these components: as many of the largest calls as there may be
-/// at once, instances made ahead and those kept for callers; never more than `most`.
+/// The memory of a process that runs these components: the largest calls that may run at once,
+/// prewarmed instances and those kept for callers; never more than `most`.
 pub(super) fn of(members: &[GroupMember], pool: &PoolOptions, most: u64) -> MemoryBound {
     let tools = members.iter().flat_map(|member| &member.limits);
     let kept = members.iter().map(|member| {
@@ -64,7 +64,7 @@ fn calls_bytes<'l>(tools: impl Iterator<Item = &'l Limits>, calls_max: usize, st
 
 /// The memory of one call at most.
 fn call_bytes(limits: &Limits, stack_bytes: usize) -> u64 {
-    // An answer is there as values and as a message, what is printed as text three times as long.
+    // An answer exists as values and as a message. Output is kept as text three times as long.
     let answer = limits.output_bytes().saturating_mul(2);
     let printed = limits.log_bytes().saturating_mul(4);
     let arguments = limits.arguments_bytes().saturating_mul(2);

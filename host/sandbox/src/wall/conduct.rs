@@ -3,29 +3,29 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Ends of a component's sandbox that count, and how long it is held back.
+/// How long the end of a component's sandbox counts, and how long it is held back.
 const WITHIN: Duration = Duration::from_secs(600);
 
-/// Ends after which a component runs apart from the others of its group. With the first it may have
-/// been beside another that did it.
+/// Ends after which a component runs apart from the others of its group. At the first end, another
+/// component of the group may have been the cause.
 const APART_AFTER: usize = 2;
 
-/// Ends after which it is held back. Three of them happened in processes that it had for itself.
+/// Ends after which it is held back. Three of them happened in processes of its own.
 const HELD_BACK_AFTER: usize = 5;
 
 /// Ends of sandbox processes that several hosts count together.
 pub trait SharedEnds: Send + Sync {
-    /// A process was ended here, and ran a call of this component. It counts for a time.
+    /// A process that ran a call of this component was ended here. It counts for this time.
     fn ended(&self, component: &str, time: Duration);
 
-    /// Ends that count now, those here included, up to `most`.
+    /// Ends that count now, including those here, up to `most`.
     fn count(&self, component: &str, most: usize) -> usize;
 
-    /// No end counts any more, of any component.
+    /// Forgets all ends, of every component.
     fn forget(&self);
 }
 
-/// The standing of a component.
+/// How the host treats a component after its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// It runs with its group.
@@ -36,8 +36,8 @@ pub enum Standing {
     HeldBack,
 }
 
-/// The ends of sandboxes, by the components whose calls they ran. A component is known by the name
-/// that other hosts know it by as well, so its ends count whatever becomes of its group.
+/// The crash history of components: ends of the sandboxes that ran their calls. A component is
+/// known by the name that other hosts also use, so its ends count even if its group changes.
 #[derive(Debug, Default)]
 pub(super) struct Conduct(Mutex<HashMap<String, VecDeque<End>>>);
 
@@ -55,8 +55,8 @@ impl End {
 }
 
 impl Conduct {
-    /// This process was ended, and ran a call of this component. However many it ran, it ended
-    /// once. Other hosts are told. Returns the standing where that is another one now.
+    /// Notes that this process was ended while it ran a call of this component. A process counts
+    /// once, however many calls it ran. Notifies other hosts. Returns the standing if it changed.
     pub(super) fn ended(&self, component: &str, process: u32, shared: Option<&dyn SharedEnds>) -> Option<Standing> {
         let before = self.of(component, shared);
         if !self.ended_at(component, End { at: Instant::now(), process }) {
@@ -68,31 +68,31 @@ impl Conduct {
         Some(self.of(component, shared)).filter(|now| *now != before)
     }
 
-    /// False where this end is counted already.
+    /// False if this end already counts.
     fn ended_at(&self, component: &str, end: End) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of components that are served no more nobody asks.
+        // Components that are no longer served are never asked about.
         all.retain(|_, ends| ends.back().is_some_and(|last| last.counts(end.at)));
         let ends = all.entry(component.to_owned()).or_default();
         if ends.iter().any(|known| known.process == end.process) {
             return false;
         }
         ends.push_back(end);
-        // Older ones change nothing.
+        // Older ones make no difference.
         while ends.len() > HELD_BACK_AFTER {
             ends.pop_front();
         }
         true
     }
 
-    /// No end so far counts any more, here and where hosts count together.
+    /// Forgets all ends so far, here and at the hosts that count together.
     pub(super) fn forget(&self, shared: Option<&dyn SharedEnds>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
         shared.into_iter().for_each(SharedEnds::forget);
     }
 
     /// The standing of this component now, after its ends here and those that hosts count together.
-    /// An end here that others do not know yet counts as well.
+    /// An end that other hosts do not know yet counts, too.
     pub(super) fn of(&self, component: &str, shared: Option<&dyn SharedEnds>) -> Standing {
         let together = shared.map_or(0, |shared| shared.count(component, HELD_BACK_AFTER));
         Standing::after(self.ends_at(component, Instant::now()).max(together))
@@ -105,7 +105,7 @@ impl Conduct {
 }
 
 impl Standing {
-    /// After so many ends.
+    /// The standing after this number of ends.
     const fn after(ends: usize) -> Self {
         match ends {
             few if few < APART_AFTER => Self::Good,
@@ -124,8 +124,8 @@ impl Standing {
         }
     }
 
-    /// The reason for it, and what to do, in one sentence without a full stop. That of a component
-    /// that is held back answers its calls.
+    /// The reason for it, and what to do, in one sentence without a full stop. For a component that
+    /// is held back, it is the answer to its calls.
     #[must_use]
     pub fn reason(self) -> String {
         let minutes = WITHIN.as_secs() / 60;
@@ -156,7 +156,7 @@ mod tests {
             .map(|time| {
                 let now = began + second * time;
                 let standing = Standing::after(conduct.ends_at("one", now));
-                // Each of its calls says so.
+                // Each of its calls reports the end.
                 let counted = [(); 3].map(|()| conduct.ended_at("one", End { at: now, process: time }));
                 assert_eq!(counted, [true, false, false]);
                 standing
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(Standing::after(conduct.ends_at("one", began + WITHIN + second * 6)), Good);
     }
 
-    /// Ends elsewhere, and those that were told from here.
+    /// Ends elsewhere, and those reported from here.
     #[derive(Default)]
     struct Elsewhere(Mutex<Vec<String>>);
 

@@ -1,5 +1,5 @@
-//! Disks that a sandbox process may write to. Its own count of a quota binds the guests, not native
-//! code in it: so the host counts from outside.
+//! Disks that a sandbox process may write to. Its own count of a quota binds guests, but not native
+//! code in it, so the host counts from outside.
 //!
 //! Promise: folders are bounded behind walls too.
 use std::collections::HashMap;
@@ -12,29 +12,29 @@ use toolcell_walls::folder::{Amount, Counted};
 use super::process::SandboxProcess;
 use crate::files::WrittenFolder;
 
-/// Interval at which the host counts, while calls run.
+/// How often the host counts while calls run.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Interval of it while none runs.
+/// How often it counts while none runs.
 const LOOK_WHEN_IDLE_EVERY: Duration = Duration::from_secs(10);
 
-/// Counting takes at most this part of the time.
+/// Counting takes at most this fraction of the time.
 const PART_OF_THE_TIME: u32 = 50;
 
-/// Bytes past the quota that a folder may come to hold: other programs may write there as well.
+/// Bytes that a folder may hold past the quota, since other programs may write there, too.
 const SLACK_BYTES: u64 = 256 << 20;
 
 /// Names past the quota.
 const SLACK_FILES: u64 = 10_000;
 
-/// Names that a folder may hold when the process starts: one with more is not counted.
+/// Entries that a folder may have when the process starts. One with more is not counted.
 const FILES_AT_FIRST_MAX: u64 = 1_000_000;
 
-/// Folders deeper than the host counts.
+/// Folders nested deeper than the host counts.
 const TOO_DEEP: &str = "a folder that it writes to holds folders that lie too deep in one another to be counted";
 
-/// The folders that processes write to, with what those made them grow by. A process that ends
-/// takes nothing of that along: the next one may add only what is left.
+/// The folders that processes write to, with the growth that those caused. It survives a process,
+/// so the next one may only add what is left.
 #[derive(Default)]
 pub(super) struct Disks(Mutex<HashMap<FolderId, SharedGrowth>>);
 
@@ -46,13 +46,13 @@ type SharedGrowth = Arc<Mutex<Growth>>;
 /// The growth of one folder.
 #[derive(Default)]
 struct Growth {
-    /// Amount in it that is not by these processes; `None`: it was not counted yet.
+    /// Amount that is not from these processes; `None` before the first count.
     before: Option<Amount>,
     /// Amount at the last count.
     last: Amount,
-    /// Processes that are looked at.
+    /// Processes that are watched.
     processes: usize,
-    /// The last count found too much.
+    /// The last count exceeded the bound.
     is_over: bool,
 }
 
@@ -69,8 +69,8 @@ impl Disks {
     }
 }
 
-/// A sentence on a folder that already holds too much for any process to start. Only folders that
-/// were over their bound are counted again.
+/// Why no process may start, if a folder already holds too much. Only folders that were over their
+/// bound are counted again.
 pub(super) async fn refusal(folders: Vec<Watched>) -> (Vec<Watched>, Option<String>) {
     if folders.iter().all(|folder| !folder.lock().is_over) {
         return (folders, None);
@@ -83,7 +83,7 @@ pub(super) async fn refusal(folders: Vec<Watched>) -> (Vec<Watched>, Option<Stri
 }
 
 /// Ends the process once a folder that it writes to has grown by more than its quota and a slack.
-/// No honest process makes one grow so, whatever it held before.
+/// No honest process does that, whatever the folder held before.
 pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watched>) {
     let mut wait = Duration::ZERO;
     let mut calls = 0;
@@ -93,7 +93,7 @@ pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watche
         let running = process.upgrade().filter(|process| !process.is_ended());
         let has_ended = running.is_none();
         let now = running.map_or(0, |process| process.load() as u64);
-        // A call that has ended may still be leaving its scratch space.
+        // A call that has ended may still be removing its scratch space.
         let calls_at_most = now.saturating_add(calls).saturating_add(1);
         calls = now;
         let began = Instant::now();
@@ -116,7 +116,7 @@ pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watche
             return;
         }
         if let (Some(problem), Some(process)) = (found, process.upgrade()) {
-            // What it wrote until then is counted once more.
+            // Counts what it wrote until then.
             process.kill(&problem);
             continue;
         }
@@ -136,7 +136,7 @@ impl Watched {
         self.growth.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process begins to write to it. While there was none, whatever came was by others.
+    /// A process begins to write to it. Before that, all growth came from others.
     fn begin(&self) {
         let mut growth = self.lock();
         growth.processes += 1;
@@ -149,20 +149,20 @@ impl Watched {
         }
     }
 
-    /// A process has ended, and was looked at for the last time.
+    /// A process has ended and was counted for the last time.
     fn end(&self) {
         let mut growth = self.lock();
         growth.processes = growth.processes.saturating_sub(1);
     }
 
-    /// Counts it; a sentence on what is wrong, where anything is.
+    /// Counts it. Returns a sentence if it is too large.
     fn look(&self, calls: u64) -> Option<String> {
         let quota = self.folder.quota(calls);
         let mut growth = self.lock();
         let before = growth.before.unwrap_or(Amount { bytes: 0, files: FILES_AT_FIRST_MAX });
         let bytes_max = before.bytes.saturating_add(quota.bytes).saturating_add(SLACK_BYTES);
         let files_max = before.files.saturating_add(quota.files).saturating_add(SLACK_FILES);
-        // What cannot be read now may be later.
+        // What cannot be read now may be readable later.
         let counted = self.folder.count(files_max).ok()?;
         let found = match (counted, growth.before) {
             (Counted::All(now), Some(before)) if now.bytes <= bytes_max => {

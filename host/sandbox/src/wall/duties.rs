@@ -1,6 +1,5 @@
 //! Threads with other duties: those that read the protocol and drive connections run a guest only
-//! as long as that takes next to nothing. A host call that may take longer leaves them first. Must
-//! not hold: which threads these are.
+//! as long as that takes next to nothing. A host call that may take longer leaves them first.
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -16,7 +15,7 @@ thread_local! {
 /// there until their guest is polled elsewhere. The code that polls the guest asks [`leaves`]
 /// afterwards.
 pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
-    /// Ends it however the work ends.
+    /// Restores the flag, however the work ends.
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -27,8 +26,8 @@ pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// True if the guest that was just polled wants to go on elsewhere, and to stay there. It has been
-/// woken, and makes no progress here. Asking takes the answer.
+/// True if the guest that was just polled must continue on another thread, and stay there. It has
+/// been woken, and makes no progress here. Asking resets the answer.
 #[must_use]
 pub fn leaves() -> bool {
     LEAVES.take()
@@ -39,8 +38,7 @@ fn is_here() -> bool {
     HAS_DUTIES.get()
 }
 
-/// Returns on a thread without other duties: the code that polls it asks [`leaves`] and goes on
-/// elsewhere.
+/// Returns on a thread without other duties. The code that polls this asks [`leaves`] and moves it.
 pub async fn leave() {
     poll_fn(|context| {
         if !is_here() {

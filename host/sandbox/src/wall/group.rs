@@ -25,16 +25,16 @@ use toolcell_wall::message::{self, HandedSecret, Load, ToSandbox, ToolSchemas};
 use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
 
-/// Time for a process to start and to load its components: a hundred take a tenth of a second. One
-/// that is started in its place has what is left of it.
+/// Time for a process to start and to load its components: a hundred take a tenth of a second. A
+/// replacement has the rest of it.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Processes that one call starts at most, where each before ended while it started. No component
-/// has run in them, so somebody else ended them: a person, or the kernel for want of memory. One
-/// that waited counts as well.
+/// Processes that one call starts at most, if each one before ended while starting. No component
+/// has run in them, so the cause is elsewhere: a person, or the kernel for lack of memory. A
+/// waiting process counts, too.
 const STARTS_MAX: usize = 3;
 
-/// Is told once of a component that nothing is made ahead of, and why.
+/// Called once for a component whose instances cannot be prewarmed, with the reason.
 pub type ComponentNotice = Arc<dyn Fn(&StartCall) + Send + Sync>;
 
 /// One component of a group.
@@ -42,7 +42,7 @@ pub type ComponentNotice = Arc<dyn Fn(&StartCall) + Send + Sync>;
 pub struct GroupMember {
     /// The component.
     pub component: Arc<HeldComponent>,
-    /// The name by which other hosts know this very component with these very rights.
+    /// The name by which other hosts know this component with the same rights.
     pub known_as: String,
     /// The manifest of this component alone ([`toolcell_policy::Excerpts`]).
     pub manifest: String,
@@ -52,7 +52,7 @@ pub struct GroupMember {
     pub schemas: Arc<[ToolSchemas]>,
     /// Instances that it may keep for callers at once.
     pub kept_max: usize,
-    /// Is told once that nothing is made ahead of its calls, and why.
+    /// Called once if its instances cannot be prewarmed, with the reason.
     pub tell: ComponentNotice,
     /// Values of variables that its manifest takes from the host's environment, by their names
     /// there.
@@ -69,9 +69,9 @@ pub struct GroupMember {
 /// The settings of a group.
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
-    /// Processes of a group; at least one. Calls go to the one with the fewest.
+    /// Processes of a group; at least one. A call goes to the one with the fewest calls.
     pub processes: usize,
-    /// A process without a call for this long is ended.
+    /// A process that has had no call for this long is ended.
     pub idle: Duration,
     /// Bytes of memory that no process may exceed, whatever its components may use.
     pub memory_bytes_max: u64,
@@ -81,7 +81,7 @@ pub struct GroupOptions {
     pub observing: bool,
 }
 
-/// Ends a process whose start is given up, with the call that needed it.
+/// Ends a process whose start is given up together with the call that needed it.
 struct GivenUp(Option<Arc<SandboxProcess>>);
 
 impl Drop for GivenUp {
@@ -90,8 +90,8 @@ impl Drop for GivenUp {
     }
 }
 
-/// Components that share sandbox processes. They are started when first needed, and ended when
-/// nobody needs them.
+/// Components that share sandbox processes. The processes are started when first needed, and ended
+/// when no longer needed.
 pub struct SandboxGroup {
     members: Vec<GroupMember>,
     options: GroupOptions,
@@ -99,7 +99,7 @@ pub struct SandboxGroup {
     processes: Mutex<Vec<Arc<SandboxProcess>>>,
     /// Single files of its mounts, as its processes have them.
     single_files: Mutex<Vec<Option<Identity>>>,
-    /// Processes that have other ones, and end with their calls.
+    /// Processes that hold outdated single files. They end with their calls.
     outdated: Mutex<Vec<Arc<SandboxProcess>>>,
     /// One process starts at a time.
     starting: tokio::sync::Mutex<()>,
@@ -109,7 +109,8 @@ pub struct SandboxGroup {
 }
 
 impl Drop for SandboxGroup {
-    /// No call runs any more: each holds its group. The processes end, whoever listens to one.
+    /// No call runs any more, since each holds its group. This ends the processes even if something
+    /// else holds one.
     fn drop(&mut self) {
         let outdated = std::mem::take(&mut *self.outdated.lock().unwrap_or_else(PoisonError::into_inner));
         self.lock().drain(..).chain(outdated).for_each(|process| process.kill("its components are served no more"));
@@ -122,7 +123,7 @@ impl SandboxGroup {
     pub fn new(members: Vec<GroupMember>, options: GroupOptions, pool: Arc<SandboxPool>) -> Arc<Self> {
         let mut options = options;
         if members.iter().any(|member| member.files.writes()) {
-            // The room in a folder is counted in one place.
+            // The room in a folder is counted in one process only.
             options.processes = 1;
         }
         let processes = Mutex::default();
@@ -146,10 +147,10 @@ impl SandboxGroup {
         self.lock().iter().any(|process| !process.is_ended())
     }
 
-    /// Starts a process, where there is none.
+    /// Starts a process, if there is none.
     ///
     /// # Errors
-    /// One sentence, where no process starts.
+    /// A sentence with the reason why no process starts.
     pub async fn start(&self) -> Result<(), String> {
         match self.process(None).await.map_err(|error| error.to_string())?.started().await {
             State::Starting | State::Ready(_) => Ok(()),
@@ -164,14 +165,14 @@ impl SandboxGroup {
     }
 
     /// Runs one call of member number `member`. One that ended sandboxes before runs apart from the
-    /// others, and after more of it not at all for a while.
+    /// others, and after more ends not at all for a while.
     pub async fn call_tool(self: &Arc<Self>, member: usize, input: SandboxCall<'_>) -> CallReport<CallResult> {
         let known_as = self.members.get(member).map_or("", |member| member.known_as.as_str());
         let standing = self.pool.standing(known_as);
         let (report, process) = match standing {
             Standing::Good => self.call_here(member, input).await,
             Standing::Apart => match self.alone(member) {
-                // Boxed, since the group of one member is a group as well.
+                // Boxed, since the group of one member is also a group.
                 Some(group) => Box::pin(group.call_here(0, input)).await,
                 None => self.call_here(member, input).await,
             },
@@ -252,7 +253,7 @@ impl SandboxGroup {
         keeps.or_else(|| processes.iter().min_by_key(|process| process.load())).and_then(SandboxProcess::claim)
     }
 
-    /// Has processes that hold a single file of a mount as it is no more serve no further calls.
+    /// Retires processes that hold an outdated single file of a mount.
     fn renew(&self) {
         let now: Vec<_> = self.members.iter().flat_map(|member| member.files.single_files()).collect();
         let mut known = self.single_files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -272,7 +273,7 @@ impl SandboxGroup {
 
     async fn process(&self, kept: Option<&RemoteInstance>) -> Result<Claim, NotStarted> {
         if self.members.iter().any(|member| member.files.has_single_files()) {
-            // The disk is asked.
+            // This accesses the disk.
             duties::leave().await;
             self.renew();
         }
@@ -286,7 +287,7 @@ impl SandboxGroup {
         }
     }
 
-    /// Starts another process beside those that have work, up to the most there may be.
+    /// Starts another process in addition to the busy ones, up to the maximum.
     fn grow(self: &Arc<Self>) {
         if self.lock().len() >= self.options.processes || self.grows.swap(true, Ordering::AcqRel) {
             return;
@@ -296,14 +297,14 @@ impl SandboxGroup {
         drop(runtime.spawn(async move {
             let _turn = group.starting.lock().await;
             if group.lock().len() < group.options.processes {
-                // Calls go on in the others.
+                // Calls continue in the others.
                 let _ = group.start_one().await;
             }
             group.grows.store(false, Ordering::Release);
         }));
     }
 
-    /// Starts a process. One that ends while it starts is no reason to refuse a call.
+    /// Starts a process. If one ends while starting, another is tried before a call is refused.
     async fn start_one(&self) -> Result<Claim, NotStarted> {
         let until = Instant::now() + STARTS_WITHIN;
         let mut waited = self.pool.take();
@@ -325,7 +326,7 @@ impl SandboxGroup {
         }
     }
 
-    /// Makes a process that has started one of the group's.
+    /// Adds a started process to the group.
     async fn begin(&self, started: StartedProcess, until: Instant) -> Result<Claim, NotStarted> {
         let StartedProcess { process, receiver } = started;
         let limits = self.members.iter().flat_map(|member| &member.limits);
@@ -381,7 +382,7 @@ impl SandboxGroup {
         mounts.chain(scratch).collect()
     }
 
-    /// The length that no file grows past by a process of the group; `None`: it is not bounded.
+    /// The length that no file grows past by a process of the group; `None` if it is not bounded.
     fn file_bytes_max(&self) -> Option<u64> {
         let files = self.members.iter().map(|member| &member.files);
         files.map(GrantedFiles::file_bytes_max).try_fold(0, |max: u64, bytes| Some(max.max(bytes?)))
@@ -392,10 +393,10 @@ impl SandboxGroup {
         bound::of(&self.members, self.pool.options(), self.options.memory_bytes_max)
     }
 
-    /// Has a new process load the group's components, and waits until its walls stand.
+    /// Makes a new process load the group's components, and waits until its walls stand.
     async fn load_all(&self, process: &SandboxProcess) -> Result<(), NotStarted> {
         match self.hand_over(process).await {
-            // Its own end says more than that of its link.
+            // The process's own end explains more than that of its link.
             Ok(()) | Err(NotStarted::Ended(_)) => {}
             refused => return refused,
         }
@@ -409,7 +410,7 @@ impl SandboxGroup {
         }
     }
 
-    /// Gives a new process the group's components, and has it build its walls.
+    /// Sends a new process the group's components, and makes it build its walls.
     async fn hand_over(&self, process: &SandboxProcess) -> Result<(), NotStarted> {
         let refused =
             |what: &str, error: io::Error| NotStarted::Refused(format!("{what} cannot be handed over: {error}"));
@@ -432,7 +433,7 @@ impl SandboxGroup {
                 process.say_when_taken(&ToSandbox::Schemas(Box::new(schemas.clone())), &[]).await?;
             }
             let files = member.files.clone();
-            // A single file is opened, which may wait for its disk.
+            // Opening a single file may wait for its disk.
             let mounts = tokio::task::spawn_blocking(move || files.hand_over()).await;
             let mounts = mounts.map_err(std::io::Error::other).and_then(|mounts| mounts);
             for (mount, fds) in mounts.map_err(|error| refused("its files", error))? {

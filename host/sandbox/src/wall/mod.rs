@@ -1,6 +1,6 @@
 //! Calls that run in sandbox processes: the host's end of such a process, and the groups of
-//! components that share processes. Must not hold: the walls themselves (`toolcell_walls`), or what
-//! is said through them (`toolcell_wall`).
+//! components that share processes. Must not hold: the walls themselves (`toolcell_walls`), or the
+//! messages through them (`toolcell_wall`).
 //!
 //! | file | holds |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | `pool.rs` | processes that have started and wait for a group |
 //! | `bound.rs` | the memory of a process, from the limits of its components |
 //!
-//! The host treats all that comes out of a sandbox process as hostile: native code may run there.
-//! A message is bounded before it is decoded, names a call that is under way, and is charged to it.
+//! The host treats all output of a sandbox process as hostile: native code may run there. A message
+//! is bounded before it is decoded, must name a running call, and is charged to it.
 pub(crate) mod address_space;
 pub(crate) mod attention;
 mod bound;

@@ -23,8 +23,8 @@ use toolcell_wall::message::{Settings, ToSandbox};
 /// megabytes.
 const WAITING_MAX: usize = 1;
 
-/// Time without a start after which the next process is started ahead: where a host starts, it has
-/// first answers to give.
+/// Time without a start after which the next process is started in advance. A host that has just
+/// started is busy with its first answers.
 const QUIET: Duration = Duration::from_millis(250);
 
 /// The settings of all sandbox processes.
@@ -36,20 +36,20 @@ pub struct PoolOptions {
     pub stack_bytes: usize,
     /// Calls at once in one process.
     pub calls_max: usize,
-    /// Bytes of all instances made ahead in one process.
+    /// Bytes of all prewarmed instances in one process.
     pub prewarm_bytes: u64,
-    /// Bytes of memory that all processes together may take, loaders included. Past it the largest
-    /// is ended.
+    /// Bytes of memory that all processes together may take, including loaders. Beyond it the
+    /// largest is ended.
     pub memory_bytes_max: u64,
 }
 
-/// Is told what an operator should know of sandbox processes.
+/// Receives what an operator should know about sandbox processes.
 pub trait PoolNotices: Send + Sync {
-    /// A process has started in which these walls do not stand, each by its name with the reason.
-    /// Each is told once.
+    /// A process has started without these walls, each by its name with the reason. Each wall is
+    /// reported once.
     fn walls_missing(&self, walls: &[(String, String)]);
 
-    /// The standing of a component is another one now. It is named as the group's member is.
+    /// The standing of a component has changed. The name is that of the group's member.
     fn standing(&self, component: &str, standing: Standing);
 }
 
@@ -67,12 +67,12 @@ pub struct SandboxPool {
     pub(super) disks: Disks,
 }
 
-/// Walls that do not stand, each by its name with the reason.
+/// Missing walls, each by its name with the reason.
 #[derive(Default)]
 struct WallsMissing {
-    /// In the process that was the last to build its walls.
+    /// Those of the process that most recently built its walls.
     latest: Vec<(String, String)>,
-    /// In any process so far.
+    /// Those of any process so far.
     ever: Vec<(String, String)>,
 }
 
@@ -91,7 +91,7 @@ impl SandboxPool {
     /// A pool with no process yet.
     ///
     /// # Errors
-    /// The machine gives no thread to start them.
+    /// The machine has no thread left to start them.
     pub fn new(options: PoolOptions) -> io::Result<Arc<Self>> {
         let starter = Arc::new(Starter::bounded(options.memory_bytes_max)?);
         let waiting = Mutex::new(Waiting { processes: VecDeque::new(), taken: Instant::now() });
@@ -119,14 +119,14 @@ impl SandboxPool {
         &self.starter
     }
 
-    /// From now on ends of its processes count together with those at other hosts.
+    /// From now on, counts ends of its processes together with those at other hosts.
     pub fn share_ends(&self, ends: Arc<dyn SharedEnds>) {
         // The first one stays: there is one for the life of the process.
         let _ = self.shared_ends.set(ends);
     }
 
-    /// Has these told of all that comes from now on. Returns the walls that did not stand in a
-    /// process so far, with the reasons; `None` where no process has built any.
+    /// Sends all further notices to these. Returns the walls that were missing in any process so
+    /// far, with the reasons; `None` if no process has built any.
     pub fn notify(&self, notices: Arc<dyn PoolNotices>) -> Option<Vec<(String, String)>> {
         let known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
         // The first one stays, as above.
@@ -134,15 +134,15 @@ impl SandboxPool {
         known.as_ref().map(|known| known.ever.clone())
     }
 
-    /// The walls that do not stand in the process that was the last to build them, with the
-    /// reasons; `None` where no process has built any.
+    /// The walls that are missing in the process that most recently built them, with the reasons;
+    /// `None` if no process has built any.
     #[must_use]
     pub fn walls_missing(&self) -> Option<Vec<(String, String)>> {
         let known = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().map(|known| known.latest.clone())
     }
 
-    /// A process has built its walls, but for these.
+    /// Notes that a process has built its walls, except for these.
     pub(super) fn walls_built(&self, missing: &[(String, String)]) {
         if matches!(self.options.program, Program::Thread(_)) {
             return;
@@ -163,7 +163,7 @@ impl SandboxPool {
         self.conduct.of(component, self.shared_ends.get().map(AsRef::as_ref))
     }
 
-    /// A process was ended, and ran a call of this component.
+    /// Notes that a process was ended that ran a call of this component.
     pub(super) fn ended(&self, component: &str, process: u32) {
         let changed = self.conduct.ended(component, process, self.shared_ends.get().map(AsRef::as_ref));
         if let (Some(standing), Some(notices)) = (changed, self.notices.get()) {
@@ -171,7 +171,7 @@ impl SandboxPool {
         }
     }
 
-    /// No end of a process so far counts against a component any more, at any host.
+    /// Forgets all ends of processes so far, at every host.
     pub fn forget_ends(&self) {
         self.conduct.forget(self.shared_ends.get().map(AsRef::as_ref));
     }
@@ -182,26 +182,25 @@ impl SandboxPool {
         &self.options
     }
 
-    /// A process that waited, where one did. Another is started ahead once nobody takes one for a
-    /// while.
+    /// A waiting process, if there is one. Another is started once none was taken for a while.
     pub(super) fn take(self: &Arc<Self>) -> Option<StartedProcess> {
         let waited = {
             let mut waiting = self.lock();
             waiting.taken = Instant::now();
-            // One that ended while it waited is no use.
+            // Skip those that ended while waiting.
             std::iter::from_fn(|| waiting.processes.pop_front()).find(|started| started.process.end().is_none())
         };
-        // After that, so that a task which is about to end sees that one is missing.
+        // Set after that, so that a task which is about to end notices the missing process.
         if !self.refilling.swap(true, Ordering::AcqRel) {
             drop(tokio::spawn(refill(Arc::downgrade(self))));
         }
         waited
     }
 
-    /// Starts a process, which then waits for a group: true of a machine that can start any.
+    /// Starts a process that then waits for a group, to check that the machine can start any.
     ///
     /// # Errors
-    /// One sentence, where none starts.
+    /// A sentence with the reason why none starts.
     pub async fn try_start(&self) -> Result<(), String> {
         let started = self.start().await.map_err(|error| error.to_string())?;
         self.lock().processes.push_back(started);
@@ -222,11 +221,11 @@ impl SandboxPool {
         }
     }
 
-    /// Opens the link to a new process, and tells it its settings.
+    /// Opens the link to a new process, and sends its settings.
     fn begin(&self, socket: OwnedFd) -> Result<Receiver, NotStarted> {
         let PoolOptions { stack_bytes, calls_max, prewarm_bytes, .. } = &self.options;
         let (sender, mut receiver) = link::open(socket)?;
-        // Nothing that a sandbox process could send is wanted.
+        // A sandbox process must not send descriptors.
         receiver.refuse_fds();
         let settings =
             Settings { stack_bytes: *stack_bytes as u64, calls_max: *calls_max as u64, prewarm_bytes: *prewarm_bytes };
@@ -234,7 +233,7 @@ impl SandboxPool {
         Ok(receiver)
     }
 
-    /// The time to wait until the next process is started ahead; `None` where enough wait.
+    /// The time until the next process is to be started; `None` if enough wait.
     fn wait(&self) -> Option<Duration> {
         let waiting = self.lock();
         let few = waiting.processes.len() < WAITING_MAX;
@@ -246,7 +245,7 @@ impl SandboxPool {
     }
 }
 
-/// Starts processes ahead until enough wait.
+/// Starts processes until enough wait.
 async fn refill(pool: Weak<SandboxPool>) {
     loop {
         let Some(this) = pool.upgrade() else { return };
@@ -254,7 +253,7 @@ async fn refill(pool: Weak<SandboxPool>) {
             Some(Duration::ZERO) => match this.start().await {
                 Ok(process) => this.lock().processes.push_back(process),
                 Err(_) => {
-                    // The next group that needs a process tries again, and says why there is none.
+                    // The next group that needs a process tries again, and reports the error.
                     this.refilling.store(false, Ordering::Release);
                     return;
                 }
@@ -265,7 +264,7 @@ async fn refill(pool: Weak<SandboxPool>) {
             }
             None => {
                 this.refilling.store(false, Ordering::Release);
-                // One may have been taken in between, by somebody who saw this task.
+                // One may have been taken meanwhile by a caller who saw this task running.
                 if this.wait().is_none() || this.refilling.swap(true, Ordering::AcqRel) {
                     return;
                 }

@@ -6,7 +6,7 @@ const KEY: &str = "walls_without";
 /// The walls that must stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RequiredWalls {
-    /// None: a process runs with those that the machine gives.
+    /// A process runs with whatever walls the machine provides.
     #[default]
     Best,
     /// All but these, by their names.
@@ -23,7 +23,7 @@ impl RequiredWalls {
         }
     }
 
-    /// Checks the walls that a process lacks, each by its name with the reason.
+    /// Checks the missing walls of a process, each by its name with the reason.
     ///
     /// # Errors
     /// One sentence, which names those that it must have.

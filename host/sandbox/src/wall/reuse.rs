@@ -7,17 +7,17 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use toolcell_wall::caller::Caller;
 use toolcell_wall::failure::Failure;
 
-/// At most one instance, for one caller. Its calls run one after the other. The host knows it by
-/// its number in a process, which has the instance itself.
+/// At most one instance, for one caller. Its calls run one after the other. The host knows it by a
+/// number; the process has the instance itself.
 ///
-/// It is given up when it was idle for long, when it is old, and when a call ends without an
-/// answer. A guest that was stopped half-way is in no known state.
+/// It is dropped when it was idle for long, when it is old, and when a call ends without an answer,
+/// since a guest that was stopped halfway is in an unknown state.
 pub struct ReusedInstance<I> {
     place: Arc<Mutex<Place<I>>>,
     times: Times,
 }
 
-/// The times after which an instance is given up.
+/// The times after which an instance is dropped.
 #[derive(Clone, Copy)]
 struct Times {
     idle: Duration,
@@ -50,14 +50,14 @@ pub(crate) struct InstanceLease<I> {
 }
 
 impl<I: Send + 'static> ReusedInstance<I> {
-    /// None yet. `idle` after its last call, and `lifetime` after it was made, an instance is given
-    /// up.
+    /// Without an instance yet. An instance is dropped `idle` after its last call, and `lifetime`
+    /// after it was made.
     #[must_use]
     pub fn new(idle: Duration, lifetime: Duration) -> Self {
         Self { place: Arc::default(), times: Times { idle, lifetime } }
     }
 
-    /// Waits until no other call uses the instance; gives it where there is one that may still be
+    /// Waits until no other call uses the instance. Returns it if there is one that may still be
     /// used.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl<I: Send + 'static> InstanceLease<I> {
         self.made = Instant::now();
     }
 
-    /// Keeps the instance for the next call, and has it given up once it was idle for too long.
+    /// Keeps the instance for the next call, and drops it once it was idle for too long.
     pub(crate) fn keep(mut self, instance: I) {
         self.place.live = Some(ReusableInstance { instance, made: self.made, used: Instant::now() });
         let idle = self.times.idle;
@@ -100,8 +100,8 @@ impl<I: Send + 'static> InstanceLease<I> {
     }
 }
 
-/// Waits until the instance was idle for this long, gives it up, and ends. One task does this,
-/// however many calls there are.
+/// Waits until the instance was idle for this long, drops it, and ends. One task does this, however
+/// many calls there are.
 async fn give_up_when_idle<I>(place: Weak<Mutex<Place<I>>>, idle: Duration) {
     let mut wait = idle;
     loop {

@@ -1,5 +1,5 @@
-//! The host's end against a process that says anything: nothing of it reaches a caller but the
-//! report of a call that runs, once.
+//! The host's end against a process that sends anything: only the report of a running call reaches
+//! a caller, once.
 //!
 //! Promise: a process's messages harm nobody else.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
@@ -27,7 +27,7 @@ use toolcell_wall::failure::Failure;
 use toolcell_wall::message::{self, FromSandbox, ToSandbox};
 use toolcell_wall::report::CallReport;
 
-/// A process that does nothing, and its link, whose other end the test has.
+/// A process that does nothing, and its link, whose other end the test holds.
 struct Hostile {
     process: Arc<SandboxProcess>,
     sender: Sender,
@@ -100,7 +100,7 @@ fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<Capabilities>) -> Sandbox
     SandboxCall { tool: "tool", arguments_json: "{}", limits, capabilities, caller, kept: None }
 }
 
-/// The sandbox process of the tests of starting: as many as `DIES` says die, the others answer
+/// The sandbox process of the tests of starting: as many as `DIES` says end, the others answer
 /// calls.
 #[test]
 #[ignore = "is a process of other tests, which start it"]
@@ -136,7 +136,7 @@ fn process_that_may_die() {
     });
 }
 
-/// A pool of processes that die so often, and there, and lack these walls.
+/// A pool of processes, some of which end while starting, and which lack these walls.
 fn pool(starts: &std::path::Path, (dies, at): (u64, &str), missing: &str) -> Arc<SandboxPool> {
     let program = Command::this_program("toolcell-test").unwrap();
     let program = ["--exact", "wall::tests::process_that_may_die", "--ignored", "--nocapture"]
@@ -162,7 +162,7 @@ fn group(pool: &Arc<SandboxPool>, required_walls: RequiredWalls) -> Arc<SandboxG
     SandboxGroup::new(Vec::new(), options, Arc::clone(pool))
 }
 
-/// A call of a group whose first processes die while they start, this many of them and here.
+/// A call of a group whose first processes end while starting.
 async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::CallResult, Failure> {
     let folder = tempfile::tempdir().unwrap();
     let starts = folder.path().join("starts");
@@ -170,12 +170,12 @@ async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::Cal
     let limits = Limits::default();
     let sealed = Capabilities::sealed("tool");
     let outcome = group.call_tool(0, input(&limits, &sealed)).await.outcome;
-    // One that waits for the next call may have been started as well.
+    // One that waits for the next call may have been started, too.
     assert!(std::fs::metadata(starts).unwrap().len() >= dies.saturating_add(1).min(3), "{at}: {outcome:?}");
     outcome
 }
 
-/// The walls that were told of, in the order of telling.
+/// The walls that were reported, in order.
 #[derive(Default)]
 struct Told(std::sync::Mutex<Vec<String>>);
 
@@ -233,7 +233,8 @@ async fn a_call_whose_processes_are_ended_while_they_start_is_told_so_and_why_is
         let expected = "the sandbox was ended: its process ended while it started; try again";
         assert_eq!((failure.to_string().as_str(), failure.outcome()), (expected, Outcome::SandboxEnded), "{at}");
         let detail = failure.detail();
-        // The first process of a namespace ignores the signal of `abort`: another ends it then.
+        // The first process of a namespace ignores the signal of `abort`; another signal ends it
+        // then.
         let signal = ["signal: 6", "signal: 11"].into_iter().any(|signal| detail.contains(signal));
         assert!(signal && detail.contains("a word that no caller sees"), "{at}: {detail}");
     }
@@ -280,7 +281,7 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
         let mut hostile = Hostile::ready().await;
         let (_, running) = hostile.call(Limits::default()).await;
         hostile.send(&bytes, &[]);
-        // What the socket does not take at once is written while somebody reads.
+        // What does not fit into the socket is written while the other end reads.
         let (report, _) = tokio::join!(running, hostile.receiver.receive());
         let report = report.unwrap();
         let Err(Failure::SandboxEnded { reason }) = report.outcome else { panic!("{what}: {:?}", report.outcome) };
@@ -297,7 +298,7 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
 #[tokio::test]
 async fn a_call_to_a_process_that_has_just_ended_is_told_so() {
     let mut hostile = Hostile::ready().await;
-    // It sleeps, so that the host has to wake it for a call.
+    // It sleeps, so the host must wake it for a call.
     tokio::select! {
         biased;
         _ = hostile.receiver.receive() => panic!("nobody sent anything"),
@@ -305,7 +306,7 @@ async fn a_call_to_a_process_that_has_just_ended_is_told_so() {
     }
     let Hostile { process, sender, receiver, _starter } = hostile;
     drop((sender, receiver));
-    // The task that reads the link runs on this thread, and does not know yet.
+    // The task that reads the link runs on this thread, and has not noticed yet.
     assert!(!process.is_ended());
     let limits = Limits::default();
     let sealed = Capabilities::sealed("tool");
@@ -366,7 +367,7 @@ async fn messages_about_calls_that_have_ended_are_few() {
     hostile.say(&FromSandbox::Ended(first, Box::new(answer("first"))));
     assert!(running.await.unwrap().outcome.is_ok());
     let (_, running) = hostile.call(Limits::default()).await;
-    // What the link does not take at once, it takes while the host reads.
+    // What does not fit into the link is written while the host reads.
     for _ in 0..1_001 {
         hostile.sender.room().await.unwrap();
         hostile.say(&FromSandbox::Instantiated(first));
@@ -380,7 +381,7 @@ async fn messages_about_calls_that_have_ended_are_few() {
 async fn a_call_that_says_too_much_ends_its_process_and_bytes_count() {
     let mut hostile = Hostile::ready().await;
     let (call, running) = hostile.call(Limits::default()).await;
-    // Each counts as a thousand messages, so that a busy machine sends more than may come.
+    // Each counts as a thousand messages, so that even a busy machine sends more than is allowed.
     let message = Some("x".repeat(256 << 10));
     let bytes = encoding::encode(&FromSandbox::Progress { call, progress: 1.0, total: None, message }).unwrap();
     let Hostile { sender, receiver, .. } = &mut hostile;
@@ -396,7 +397,7 @@ async fn a_call_that_says_too_much_ends_its_process_and_bytes_count() {
         }
         sent
     };
-    // What the socket does not take at once is written while somebody reads.
+    // What does not fit into the socket is written while the other end reads.
     let reads = async {
         while receiver.receive().await.is_ok() {}
         std::future::pending().await

@@ -1,6 +1,5 @@
-//! The capabilities of one tool: its grants made ready at load, as opened folders, resolved values
-//! and settings of connections. Each call of the tool borrows them. No decisions: those are the
-//! policy's.
+//! The capabilities of one tool: its grants prepared at load, as opened folders, resolved values
+//! and settings of connections. Each call of the tool borrows them. The policy makes all decisions.
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::wasi::http::HttpClient;
 use crate::wasi::keyvalue::{self, GrantedState, StatePlace};
 use crate::wasi::net::Resolver;
 
-/// The fault of a secret, in one sentence without a full stop, and a hint on how to fix it.
+/// What is wrong with a secret, in one sentence without a full stop, and a hint on how to fix it.
 pub type SecretProblem = (String, String);
 
 /// The host's side of a tool's grants.
@@ -25,15 +24,15 @@ pub struct GrantSources<'a> {
     pub folder: &'a Path,
     /// A variable of the host's environment, for values that the manifest takes `from` it.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The value of a secret, or its fault and a hint on how to fix it.
+    /// The value of a secret, or what is wrong with it and a hint on how to fix it.
     pub secret: &'a dyn Fn(&SecretSource) -> Result<HeldSecret, SecretProblem>,
-    /// The folder of state that tools keep; made when first needed.
+    /// The folder of state that tools keep, made when first needed.
     pub state_folder: &'a Path,
-    /// The server that keeps their state for all replicas, in the folder's place.
+    /// The server that keeps their state for all replicas, instead of the folder.
     pub shared_state: Option<&'a Arc<Kept>>,
-    /// Name servers; empty: the system's.
+    /// Name servers; if empty, the system's.
     pub name_servers: &'a [SocketAddr],
-    /// True if the guest's attempts are observed: more of them then reach a place that denies and
+    /// True if the guest's attempts are observed: more of them then reach a check that denies and
     /// notes them. It allows nothing.
     pub observing: bool,
 }
@@ -50,11 +49,10 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Makes the grants ready: opens, reads and checks the files, folders and values that they
-    /// name.
+    /// Prepares the grants: opens, reads and checks the files, folders and values that they name.
     ///
     /// # Errors
-    /// Every grant that cannot be given.
+    /// Every grant that cannot be prepared.
     pub fn prepare(grants: &Arc<Grants>, setting: &GrantSources<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut problems: Vec<GrantProblem> = missing_variables(grants, setting).collect();
         let secrets = Arc::new(secrets(grants, setting, &mut problems));
@@ -86,7 +84,7 @@ impl Capabilities {
         }
     }
 
-    /// Nothing: no files, network, environment, configuration or state.
+    /// No grants at all: no files, network, environment, configuration or state.
     #[must_use]
     pub fn sealed(component: &str) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
@@ -124,7 +122,7 @@ impl Capabilities {
         self.keyvalue.as_ref()
     }
 
-    /// Grants that are as the manifest says, but may not be as its author meant.
+    /// Grants that follow the manifest, but may not be what its author meant.
     #[must_use]
     pub fn notes(&self) -> &[GrantNote] {
         &self.notes
@@ -159,7 +157,7 @@ impl Capabilities {
     }
 }
 
-/// Variables of the host's environment that the grants name and the host does not have.
+/// Variables of the host's environment that the grants name and that are not set.
 fn missing_variables(grants: &Grants, setting: &GrantSources<'_>) -> impl Iterator<Item = GrantProblem> {
     grants.env().iter().filter_map(|variable| match variable.source() {
         EnvSource::Host(name) if (setting.variable)(name).is_none() => Some(GrantProblem {

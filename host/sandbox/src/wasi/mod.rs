@@ -7,9 +7,9 @@
 //! | `wasi:keyvalue` | `keyvalue/` |
 //! | `wasi:sockets` | `sockets/`, over `net/` |
 //!
-//! `doors/` takes what guests ask for. `capabilities.rs` makes a tool's grants ready at load, and
-//! `grant_problem.rs` says what is wrong with one.
-//! All other interfaces need nothing of the host while a call runs.
+//! `doors/` receives what guests ask for. `capabilities.rs` prepares a tool's grants at load, and
+//! `grant_problem.rs` has their problems. All other interfaces need nothing of the host while a
+//! call runs.
 pub(crate) mod capabilities;
 pub(crate) mod doors;
 pub(crate) mod grant_problem;

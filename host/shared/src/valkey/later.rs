@@ -1,5 +1,4 @@
-//! Operations that the server could not be told of: it is told once it answers again. Must not
-//! hold: who is answered meanwhile.
+//! Operations that the server could not be told of: it is told once it answers again.
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The access list of the documentation: what the user of replicas may do on the server. Must not
-//! hold: a list of its own.
+//! The access list of the documentation: what the user of replicas may do on the server.
 use std::path::Path;
 
 /// The page that has the list.

@@ -1,5 +1,4 @@
-//! Operations that no rule allows, and that a person may allow while the guest waits. Must not
-//! hold: which operations those are, or how anybody is asked.
+//! Operations that no rule allows, and that a person may allow while the guest waits.
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,4 @@
-//! The host's cost of one instance of a component, counted before the component is compiled. Must
-//! not hold: the counting.
+//! The host's cost of one instance of a component, counted before the component is compiled.
 use serde::{Deserialize, Serialize};
 
 /// Elements of one table of an instance in the pool. The largest of a language runtime measured is

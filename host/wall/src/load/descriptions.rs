@@ -1,5 +1,4 @@
-//! Texts about a component from outside, as they were found: nobody has read them yet. Must not
-//! hold: the places of files.
+//! Texts about a component from outside, as they were found: nobody has read them yet.
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

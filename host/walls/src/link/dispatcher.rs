@@ -1,5 +1,4 @@
-//! Frames handed out as they come, by a background task or by the thread that waits for one. Must
-//! not hold: what frames mean.
+//! Frames handed out as they come, by a background task or by the thread that waits for one.
 
 use std::{
     fmt,

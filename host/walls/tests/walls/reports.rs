@@ -1,5 +1,4 @@
-//! Reports of kernels that give less, and of processes that are no child of their host. Must not
-//! hold: attempts.
+//! Reports of kernels that give less, and of processes that are no child of their host.
 
 use std::collections::BTreeMap;
 use std::ffi::c_long;

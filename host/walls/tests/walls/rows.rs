@@ -1,5 +1,4 @@
-//! The table of attempts: what is tried behind which walls, and how the kernel answers. Must not
-//! hold: how an attempt is made, where it takes more than a call.
+//! The table of attempts: what is tried behind which walls, and how the kernel answers.
 
 use std::ffi::c_long;
 

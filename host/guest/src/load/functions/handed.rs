@@ -1,8 +1,8 @@
-//! Compiled functions in a loader: those that the host handed to it, of earlier versions of this
-//! very component, and those that it makes.
+//! Compiled functions in a loader: those that earlier versions of the same component left, which
+//! the host passes in, and those that it makes.
 //!
-//! The host looks at none of them. What one version of a component leaves reaches the later
-//! versions of the same component alone.
+//! The host never reads them. Functions of one component are only ever reused for later versions of
+//! the same component.
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -14,11 +14,11 @@ use wasmtime::CacheStore;
 
 use super::segment::{self, Key, Place};
 
-/// Functions that a loader takes over. An interpreter has 13,000, with 3 to 4 KB each. The index of
-/// so many takes 20 MB while something is compiled.
+/// Functions that a loader takes over. An interpreter has 13,000, with 3 to 4 KB each. An index of
+/// this size takes 20 MB while something is compiled.
 const FUNCTIONS_MAX: usize = 1 << 18;
 
-/// Bytes of one function. The largest of CPython has 1.1 MB.
+/// Bytes of one function. CPython's largest has 1.1 MB.
 const FUNCTION_BYTES_MAX: usize = 16 << 20;
 
 /// The functions of one load.
@@ -35,7 +35,7 @@ struct Handed {
 }
 
 impl HandedFunctions {
-    /// Takes what earlier loads left: a file of so many bytes.
+    /// Reads the index of what earlier loads left. The file has this many bytes.
     pub(crate) fn take(&self, file: File, bytes: u64) {
         let places = segment::read_index(&file, bytes, FUNCTIONS_MAX).unwrap_or_default();
         let mut handed = self.lock();
@@ -43,8 +43,8 @@ impl HandedFunctions {
         handed.file = Some(Arc::new(file));
     }
 
-    /// Writes what this load used and made into an empty file. False where that is what it was
-    /// handed, or too much: the file is empty then, since the host ends who writes more.
+    /// Writes what this load used and made into an empty file. Returns false, and leaves the file
+    /// empty, if nothing changed, or if it is too much: the host ends a loader that writes more.
     pub(crate) fn hand_back(&self, to: &File) -> io::Result<bool> {
         let handed = self.lock();
         if handed.made.is_empty() && handed.used.len() == handed.places.len() {
@@ -81,7 +81,7 @@ impl CacheStore for HandedFunctions {
             let handed = self.lock();
             (Arc::clone(handed.file.as_ref()?), *handed.places.get(&key)?)
         };
-        // Outside of the lock: others go on meanwhile.
+        // Outside of the lock, so that others can go on.
         let code = place.read(&file, FUNCTION_BYTES_MAX).ok()?;
         self.lock().used.insert(key);
         Some(Cow::Owned(code))
@@ -155,7 +155,7 @@ mod tests {
         let large = vec![0; FUNCTION_BYTES_MAX];
         let kept = (0..20).filter(|key| functions.insert(&[*key; 32], large.clone())).count();
         assert_eq!(kept as u64, FUNCTIONS_BYTES_MAX / large.len() as u64);
-        // With its index it is too much, and nothing of it is written.
+        // The index makes it too large, so nothing is written.
         let file = tempfile::tempfile().unwrap();
         assert!(!functions.hand_back(&file).unwrap());
         assert_eq!(file.metadata().unwrap().len(), 0);

@@ -1,8 +1,8 @@
-//! Compiled functions that are kept, so that an edit compiles what it changed. Must not hold: whole
-//! components (that is `cache`).
+//! Compiled functions that are kept, so that after an edit only what changed is compiled. Must not
+//! hold: whole components (that is `cache`).
 //!
-//! wasmtime asks for each function by a key: the SHA-256 of Cranelift's input and settings. What it
-//! gets becomes native code.
+//! wasmtime asks for each function by a key: the SHA-256 of Cranelift's input and settings. The
+//! bytes that it gets back become native code.
 //!
 //! | file | holds |
 //! |---|---|

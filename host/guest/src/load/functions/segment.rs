@@ -7,8 +7,8 @@
 //! | for each function, 44 | its key (32), the offset of its code (8), the bytes of its code (4) |
 //! | 8 + 8 | the number of functions, and `tcfuncs2` again |
 //!
-//! Numbers are little-endian. The reader takes any bytes: a file may be what a component wanted.
-//! Its functions reach later versions of that component alone.
+//! Numbers are little-endian. The reader accepts any bytes: a component may have controlled what is
+//! in the file. Its functions only reach later versions of that component.
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -34,7 +34,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Reads the code, of at most so many bytes.
+    /// Reads the code, at most `bytes_max` bytes.
     pub(super) fn read(self, file: &File, bytes_max: usize) -> io::Result<Vec<u8>> {
         if self.bytes as usize > bytes_max {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -49,8 +49,8 @@ impl Place {
     }
 }
 
-/// Reads the index of a file that has this many bytes. `None` where it is no such file, or claims
-/// more functions than these.
+/// Reads the index of a file of this size. `None` if the file has another form, or more functions
+/// than `functions_max`.
 pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> Option<Vec<(Key, Place)>> {
     let mut magic = [0; MAGIC.len()];
     file.read_exact_at(&mut magic, 0).ok()?;
@@ -70,7 +70,7 @@ pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> 
         let (key, place) = record.split_first_chunk::<KEY_BYTES>()?;
         let (offset, bytes) = place.split_first_chunk::<8>()?;
         let place = Place { offset: u64::from_le_bytes(*offset), bytes: u32::from_le_bytes(bytes.try_into().ok()?) };
-        // Code that would lie in the index or past it is not looked for.
+        // Code that would overlap the index or the end is skipped.
         place.end().is_some_and(|end| end <= index_at).then_some((*key, place))
     });
     places.collect()

@@ -1,6 +1,6 @@
-//! Exit codes of programs for WASI preview 1: the adapter makes success or failure of each, as
-//! `wasi:cli/exit` once knew no more. A module's import of `proc_exit` becomes one of
-//! `exit-with-code`, so that a 2 stays a 2.
+//! Exit codes of programs for WASI preview 1. The adapter turns each into success or failure, all
+//! that `wasi:cli/exit` knew when it was written. Here a module's import of `proc_exit` becomes one
+//! of `exit-with-code`, so that a 2 stays a 2.
 use std::ops::Range;
 
 use wasmparser::{BinaryReaderError, Parser, Payload};
@@ -16,7 +16,7 @@ const PROC_EXIT: &str = "proc_exit";
 /// code before.
 const EXIT_WITH_CODE: &str = "exit-with-code";
 
-/// The interface that has it, as the adapter knows it: both must mean the same one.
+/// The interface that has it, in the version that the adapter uses: both must mean the same one.
 const INTERFACE: &str = "wasi:cli/exit@0.2.12";
 
 /// A world for modules that import it.
@@ -25,7 +25,7 @@ const WORLD: &str = "package toolcell:adapted; world exits { import wasi:cli/exi
 /// The section of imports, by its number in the format.
 const IMPORT_SECTION: u8 = 2;
 
-/// The module, but that it exits with its code; `None` where it never exits so.
+/// The module with its exit codes preserved; `None` if it never exits with one.
 ///
 /// # Errors
 /// The module does not read as one, or the adapter knows another interface.

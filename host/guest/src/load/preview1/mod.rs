@@ -21,20 +21,19 @@ use wit_component::ComponentEncoder;
 /// The entry point of a program.
 const START: &str = "_start";
 
-/// Modules that a refusal names: enough to show the host that the module was built for.
+/// Modules that a refusal names: enough to recognize the host that the module was built for.
 const MODULES_SHOWN_MAX: usize = 5;
 
-/// Why a core module is no program.
+/// Why a core module is not a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAProgram {
-    /// It imports from elsewhere than WASI preview 1: no host but the one it was built for has
-    /// that.
+    /// It imports from elsewhere than WASI preview 1. Only the host it was built for has that.
     #[error("it imports from {}", .0.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", "))]
     Imports(Vec<String>),
-    /// It has no entry point.
+    /// It does not export `_start`.
     #[error("it exports no \"_start\"")]
     NoStart,
-    /// It does not read as a module, or does not fit the adapter.
+    /// It cannot be read as a module, or does not fit the adapter.
     #[error("{0}")]
     Invalid(String),
 }
@@ -64,15 +63,15 @@ impl NotAProgram {
 /// Bump when adapted components change in a way that the adapter's own bytes do not show.
 const FORMAT: u8 = 3;
 
-/// The inputs that adapted code depends on beside the module.
+/// The inputs, in addition to the module, that adapted code depends on.
 pub(crate) const fn adapter() -> (u8, &'static [u8]) {
     (FORMAT, ADAPTER)
 }
 
-/// Checks that a core module is a program, without making a component of it.
+/// Checks that a core module is a program, without making a component from it.
 ///
 /// # Errors
-/// The reason why it is no program.
+/// The reason why it is not a program.
 pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
     let invalid = |error: wasmparser::BinaryReaderError| NotAProgram::Invalid(error.message().to_owned());
     let mut foreign: Vec<String> = Vec::new();
@@ -93,7 +92,7 @@ pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
                     starts |= export.name == START && export.kind == ExternalKind::Func;
                 }
             }
-            // Code and data follow, which are not needed here.
+            // Code and data follow; they do not matter here.
             Payload::CodeSectionStart { .. } => break,
             _ => {}
         }
@@ -115,7 +114,7 @@ pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);
     let adapter = paths::with_looks(ADAPTER).ok_or_else(|| wasmtime::Error::msg("the adapter cannot be read"))?;
-    // Validated where it is compiled.
+    // It is validated when it is compiled.
     let encoder = ComponentEncoder::default().validate(false).module(module);
     let ready = encoder.and_then(|encoder| encoder.adapter(PREVIEW1, &adapter));
     let component = ready.and_then(|mut encoder| encoder.encode());

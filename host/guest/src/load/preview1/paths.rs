@@ -1,6 +1,6 @@
-//! Paths that are not UTF-8. A component's strings are, and the engine ends a guest that passes any
-//! other. POSIX paths are bytes, so a program may. The adapter's functions that take a path are put
-//! behind a look at it, and answer `EILSEQ`.
+//! Paths that are not UTF-8. A component's strings must be UTF-8, and the engine ends a guest that
+//! passes any other. POSIX paths are bytes, so programs do pass such paths. The adapter's functions
+//! that take a path get a check in front, which answers `EILSEQ`.
 use wasm_encoder::{BlockType, Encode, Function, MemArg, Module, RawSection, SectionId, ValType};
 use wasmparser::{ExternalKind, Parser, Payload};
 
@@ -9,7 +9,8 @@ use super::sections::{count_functions, count_types, encoded, longer};
 /// `EILSEQ` of WASI preview 1.
 const EILSEQ: i32 = 25;
 
-/// The functions that take paths, with the parameters where one begins. Its length is the next one.
+/// The functions that take paths, with the parameters where one begins. The next parameter is its
+/// length.
 const FUNCTIONS: [(&str, &[u32]); 10] = [
     ("path_create_directory", &[1]),
     ("path_filestat_get", &[2]),
@@ -46,17 +47,17 @@ struct Export<'a> {
     bytes: &'a [u8],
 }
 
-/// A function that looks at paths before it calls another.
+/// A function that checks paths before it calls another.
 struct Looking<'p> {
     name: &'p str,
     ty: u32,
     parameters: u32,
-    /// The function that it stands before.
+    /// The checked function.
     function: u32,
     paths: &'p [u32],
 }
 
-/// The adapter, with a look at each path. `None` where it cannot be read.
+/// The adapter, with a check of each path. `None` if it cannot be read.
 pub(super) fn with_looks(adapter: &[u8]) -> Option<Vec<u8>> {
     Parts::read(adapter)?.with_looks()
 }
@@ -122,7 +123,7 @@ impl<'a> Parts<'a> {
         Some(looking)
     }
 
-    /// The exports, of which some are the added functions: they follow the one at `first`.
+    /// The exports. Those of checked functions lead to the added ones, which begin at `first`.
     fn exported(&self, looking: &[Looking<'_>], first: u32) -> Option<Vec<u8>> {
         let mut section = encoded(&u32::try_from(self.exports.len()).ok()?);
         for export in &self.exports {
@@ -170,9 +171,9 @@ impl Looking<'_> {
     }
 }
 
-/// True if the bytes from an address on, as many as the second parameter says, are UTF-8, by the
-/// table of well-formed sequences in the Unicode standard: the first byte decides how many follow,
-/// and between which two the second is.
+/// True if the bytes at the address are UTF-8; the second parameter is their number. It follows the
+/// table of well-formed sequences in the Unicode standard: the first byte decides how many bytes
+/// follow, and the range of the second.
 fn is_utf8() -> Function {
     const AT: u32 = 0;
     const END: u32 = 1;
@@ -221,7 +222,7 @@ mod tests {
     use super::super::ADAPTER;
     use super::*;
 
-    /// A module with the look alone.
+    /// A module with nothing but the check.
     fn looker() -> Vec<u8> {
         let mut types = TypeSection::new();
         let mut functions = FunctionSection::new();
@@ -256,7 +257,7 @@ mod tests {
         }
         assert!(texts.len() > 280_000);
         for text in texts {
-            // At the very end of memory: nothing behind the text is read.
+            // At the very end of memory, so that reading past the text would trap.
             let at = 65_536 - text.len();
             memory.write(&mut store, at, &text).unwrap();
             let looked = look.call(&mut store, (i32::try_from(at).unwrap(), i32::try_from(text.len()).unwrap()));

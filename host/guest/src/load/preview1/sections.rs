@@ -4,10 +4,10 @@ use std::ops::Range;
 use wasm_encoder::Encode;
 use wasmparser::{BinaryReader, ImportSectionReader, TypeRef, TypeSectionReader};
 
-/// The module with another body for this section, whose old one lies between `start` and `end`.
+/// The module with another body for this section. The old one lies between `start` and `end`.
 pub(super) fn replace(module: &[u8], section: Range<usize>, number: u8, body: &[u8]) -> Option<Vec<u8>> {
-    // Before the body stand the section's number and its size, which is as long as its writer made
-    // it.
+    // The section's number and its size come before the body. The size may be encoded longer than
+    // necessary.
     let Range { start, end } = section;
     let mut before = start.checked_sub(1)?;
     while before > 0 && module.get(before - 1)? & 0x80 != 0 && start - before < 5 {
@@ -23,7 +23,7 @@ pub(super) fn replace(module: &[u8], section: Range<usize>, number: u8, body: &[
     Some(replaced)
 }
 
-/// A number as the format writes it: seven bits to a byte.
+/// A number in LEB128: seven bits to a byte.
 pub(super) fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -55,7 +55,7 @@ pub(super) fn longer(section: &[u8], items: &[Vec<u8>]) -> Option<Vec<u8>> {
     Some(longer)
 }
 
-/// The number of types; a section counts groups of them.
+/// The number of types. A section itself counts groups of types.
 pub(super) fn count_types(section: TypeSectionReader<'_>) -> Option<u32> {
     let mut count = 0_usize;
     for group in section {

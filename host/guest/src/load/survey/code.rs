@@ -1,9 +1,10 @@
-//! Code of functions: the work that each gives the compiler, which is more than its bytes show.
+//! The work that the code of functions makes for the compiler, which its size in bytes does not
+//! show.
 //!
-//! The compiler follows each value through each block that it lives in, and each loop through those
-//! around it. So a function costs its operators, and its blocks times the values that live in them:
-//! operands that wait, and locals that are written. A local that lives through a loop costs most:
-//! it is another value in each turn.
+//! The compiler follows each value through each block that it lives in, and each loop through the
+//! loops around it. So a function costs its operators, and its blocks times the values that live in
+//! them: operands on the stack, and locals that are written. A local that lives through a loop
+//! costs most, since it is another value in each iteration.
 use wasmparser::{
     BlockType, ContType, FrameKind, FuncType, FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType,
     TypeRef,
@@ -12,15 +13,15 @@ use wasmparser::{
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
 
 /// Units of work of an operator. One unit is a local that lives in a block: 50 bytes and 0.2 µs of
-/// the compiler. An operator takes it a microsecond or two.
+/// the compiler. An operator takes a microsecond or two.
 const OPERATOR_WORK: u64 = 8;
 /// Units of work more of a local for each loop that it lives through.
 const LOOP_WORK: u64 = 2;
-/// Operands that wait while a block begins, for one unit.
+/// Operands on the stack at the start of a block, for one unit.
 const OPERANDS_PER_UNIT: u64 = 16;
-/// Branches and loops that are open while a block begins, for one unit.
+/// Branches and loops that are open at the start of a block, for one unit.
 const BRANCHES_PER_UNIT: u64 = 4;
-/// Units of work of a function, however small.
+/// Units of work of any function, in addition to its code.
 const FUNCTION_WORK: u64 = 256;
 /// Locals that one function may have, by WebAssembly's own rules.
 const LOCALS_MAX: usize = 51_000;
@@ -119,9 +120,9 @@ impl Module {
 struct Block {
     ty: BlockType,
     kind: FrameKind,
-    /// Operands that wait below it.
+    /// Height of the operand stack below it.
     base: u64,
-    /// True if the rest of it is never reached, and never compiled.
+    /// True if the rest of it is unreachable, and so never compiled.
     dead: bool,
 }
 
@@ -129,7 +130,7 @@ struct Block {
 struct Function<'m> {
     module: &'m Module,
     control: Vec<Block>,
-    /// Operands that wait.
+    /// Height of the operand stack.
     height: u64,
     blocks: u64,
     loops: u64,
@@ -165,7 +166,7 @@ impl Function<'_> {
             | Operator::Return
             | Operator::ReturnCall { .. }
             | Operator::ReturnCallIndirect { .. } => self.dies(),
-            // A block of its own follows a branch that may not be taken.
+            // `br_if` ends the basic block; falling through begins a new one.
             Operator::BrIf { .. } => self.block(ledger)?,
             _ => {}
         }
@@ -207,7 +208,7 @@ impl Function<'_> {
         self.block(ledger)
     }
 
-    /// Operands go and come.
+    /// Pops and pushes operands.
     fn change(&mut self, arity: Option<(u32, u32)>, ledger: &Ledger) -> Result<(), Refusal> {
         let (pops, pushes) = arity.ok_or_else(|| unknown(ledger))?;
         let base = self.control.last().map_or(0, |block| block.base);
@@ -218,11 +219,11 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// A block is opened, with this many of the waiting operands.
+    /// Opens a block, which takes this many operands from the stack.
     fn enter(&mut self, ty: BlockType, kind: FrameKind, params: u64, ledger: &Ledger) -> Result<(), Refusal> {
         self.control.push(Block { ty, kind, base: self.height.saturating_sub(params), dead: false });
         ledger.holds(LoadBound::BlockDepth, self.control.len() as u64)?;
-        // A plain block is only a place to go to, which begins where it ends.
+        // A plain block is only a branch target at its end.
         if kind == FrameKind::Block {
             return Ok(());
         }
@@ -231,17 +232,16 @@ impl Function<'_> {
         self.block(ledger)
     }
 
-    /// Another stretch of code begins: everything that waits lives in it, and it lies in everything
-    /// that is open.
+    /// Begins a basic block. All operands live in it, and it counts for every open branch and loop.
     fn block(&mut self, ledger: &Ledger) -> Result<(), Refusal> {
         self.blocks += 1;
         let lives = OPERATOR_WORK + self.height / OPERANDS_PER_UNIT + self.open / BRANCHES_PER_UNIT;
         self.work = self.work.saturating_add(lives);
-        // Soon enough, so that a function past it is not read to its end.
+        // Checked here, so that a function beyond the bound is not read to its end.
         Ok(ledger.holds(LoadBound::FunctionWork, self.work)?)
     }
 
-    /// The work of locals, each of which lives in every block at the most.
+    /// The work of locals, assuming that each lives in every block.
     fn locals_work(&self) -> u64 {
         let places = self.blocks.saturating_add(self.loops.saturating_mul(LOOP_WORK));
         places.saturating_mul(self.written_count)
@@ -255,7 +255,7 @@ impl Function<'_> {
         }
     }
 
-    /// The rest of the innermost block is never reached.
+    /// The rest of the innermost block is unreachable.
     fn dies(&mut self) {
         if let Some(block) = self.control.last_mut() {
             block.dead = true;
@@ -278,7 +278,7 @@ impl ModuleArity for Function<'_> {
         self.module.types.get(usize::try_from(index).ok()?)
     }
 
-    // Exceptions, continuations and references of types are off.
+    // Exceptions, continuations and typed references are off.
     fn tag_type_arity(&self, _: u32) -> Option<(u32, u32)> {
         None
     }

@@ -1,10 +1,10 @@
-//! Instantiation, played through without building anything: each step as often as the engine would
-//! take it.
+//! Simulates instantiation without building anything, taking each step as often as the engine
+//! would.
 //!
 //! A component is followed twice. While it is read, each definition is followed once, with the
-//! types of its imports: that is the cost of validating it. Then the outermost is instantiated,
-//! with everything that it instantiates in turn: the engine writes that out, and every call makes
-//! it.
+//! types of its imports: that is the cost of validating it. Then the outermost component is
+//! instantiated, with everything that it instantiates in turn: the engine expands that, and every
+//! call makes it.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -18,18 +18,18 @@ use super::module::Parts;
 pub(crate) enum Step<'a> {
     /// Something that is the same in each instance: a type, a module, a function of its own.
     Push(Kind, Item<'a>),
-    /// A function that the engine compiles between a component and a function that it calls, or
+    /// A function that the engine compiles to connect a component with a function that it calls, or
     /// that calls it.
     Trampoline(Option<Size>),
-    /// An import, and its type.
+    /// An import with its type.
     Import(Kind, &'a str, Item<'a>),
     /// A component inside.
     Define(Rc<Definition<'a>>),
     /// An export of an instance.
     Alias(Kind, u32, &'a str),
-    /// Something of its own, by another index.
+    /// An item of the component itself, by another index.
     Again(Kind, u32),
-    /// Something that it took from around itself.
+    /// An item captured from an outer component.
     Captured(Kind, usize),
     /// A component is instantiated.
     Instantiate(u32, Box<[ComponentInstantiationArg<'a>]>),
@@ -37,9 +37,9 @@ pub(crate) enum Step<'a> {
     Bundle(Box<[ComponentExport<'a>]>),
     /// A core module is instantiated.
     Core(u32),
-    /// An entry of an index space that is not followed.
+    /// An entry of an index space that is not tracked.
     CoreAlias,
-    /// An export, and its type where it has one.
+    /// An export, with its type if it has one.
     Export(Kind, &'a str, u32, Option<Item<'a>>),
 }
 
@@ -47,28 +47,28 @@ pub(crate) enum Step<'a> {
 #[derive(Default)]
 pub(crate) struct Definition<'a> {
     pub(crate) steps: Vec<Placed<'a>>,
-    /// The items that it takes from around itself.
+    /// The items that it captures from outer components.
     pub(crate) upvalues: Vec<Upvalue>,
-    /// Its exports, as far as its imports' types say.
+    /// Its exports, as far as the types of its imports define them.
     pub(crate) exports: Option<Rc<Bag<'a>>>,
 }
 
-/// A step and where in the file it is.
+/// A step, with its offset in the file.
 pub(crate) struct Placed<'a> {
     pub(crate) step: Step<'a>,
     pub(crate) offset: usize,
 }
 
-/// The place where a component inside finds an item of its surroundings.
+/// Where an inner component finds an item of an outer one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upvalue {
     /// In the index spaces of the component it is defined in.
     Own(Kind, u32),
-    /// In the list of items that the component captured.
+    /// In the list of items that the outer component captured.
     Captured(usize),
 }
 
-/// The index spaces of one instance of a component in the making.
+/// The index spaces of a component instance under construction.
 #[derive(Default)]
 pub(crate) struct Frame<'a> {
     spaces: [Vec<Item<'a>>; KINDS],
@@ -93,7 +93,7 @@ impl<'a> Frame<'a> {
         bag.get(name).cloned().ok_or_else(none)
     }
 
-    /// Adds something, which is written out here.
+    /// Adds an item, and counts its expanded size.
     pub(crate) fn push(&mut self, kind: Kind, item: Item<'a>, ledger: &mut Ledger) -> Result<(), Refusal> {
         ledger.add(LoadBound::Expansion, item.size().parts)?;
         if let Some(space) = self.spaces.get_mut(kind as usize) {
@@ -107,12 +107,12 @@ impl<'a> Frame<'a> {
         self.exports.push((name, item));
     }
 
-    /// The instance that it becomes.
+    /// The finished instance.
     pub(crate) fn into_bag(self, ledger: &Ledger) -> Result<Rc<Bag<'a>>, Refusal> {
         Ok(Rc::new(Bag::of(self.exports, ledger)?))
     }
 
-    /// A component of this definition, with the items that it takes from here.
+    /// A component of this definition, with the items that it captures from here.
     fn blueprint(&self, definition: &Rc<Definition<'a>>, ledger: &Ledger) -> Result<Item<'a>, Refusal> {
         let take = |upvalue: &Upvalue| match *upvalue {
             Upvalue::Own(kind, index) => self.get(kind, index, ledger).cloned(),
@@ -129,13 +129,13 @@ impl<'a> Frame<'a> {
         Ok(Item::Component(Rc::new(Blueprint { definition, captured, exports, size })))
     }
 
-    /// Takes something from around, and gives its place.
+    /// Captures an outer item, and returns its place.
     pub(crate) fn capture(&mut self, item: Item<'a>) -> usize {
         self.captured.push(item);
         self.captured.len() - 1
     }
 
-    /// The item that it took from around itself.
+    /// The captured item at this place.
     pub(crate) fn captured(&self, place: usize, ledger: &Ledger) -> Result<Item<'a>, Refusal> {
         let none = || missing("what lies outside is not there", ledger.offset);
         self.captured.get(place).cloned().ok_or_else(none)
@@ -148,7 +148,7 @@ pub(crate) type Arguments<'a> = HashMap<&'a str, Item<'a>>;
 /// Follows the steps of instantiation.
 pub(crate) struct Evaluation<'l> {
     pub(crate) ledger: &'l mut Ledger,
-    /// True if components inside are instantiated as well, or only known by their exports.
+    /// True if inner components are instantiated, too; otherwise only their exports are known.
     expands: bool,
     depth: u64,
     /// The parts made of core instances.
@@ -161,9 +161,9 @@ impl<'l> Evaluation<'l> {
         Self { ledger, expands: false, depth: 0, parts: Parts::default() }
     }
 
-    /// Instantiates a component whose imports are the host's.
+    /// Instantiates a component with the host's imports.
     pub(crate) fn instantiate(definition: &Definition<'_>, ledger: &'l mut Ledger) -> Result<Parts, Refusal> {
-        // Instances that are written out count beside definitions that are written out.
+        // Expanded instances count separately from expanded definitions.
         ledger.begin(LoadBound::Expansion);
         let mut evaluation = Self { ledger, expands: true, depth: 0, parts: Parts::default() };
         evaluation.run(definition, Frame::default(), &HashMap::new())?;
@@ -188,7 +188,6 @@ impl<'l> Evaluation<'l> {
         Ok(frame)
     }
 
-    /// Takes one step.
     pub(crate) fn take<'a>(
         &mut self,
         step: &Step<'a>,
@@ -228,7 +227,7 @@ impl<'l> Evaluation<'l> {
             Step::CoreAlias => Ok(self.ledger.add(LoadBound::Expansion, 1)?),
             Step::Export(kind, name, index, typed) => {
                 let own = frame.get(*kind, *index, self.ledger)?;
-                // A user that only knows the type sees only the type.
+                // A user that knows only the type sees only the type.
                 let item = typed.as_ref().filter(|_| !self.expands).unwrap_or(own).clone();
                 frame.export(name, item.clone());
                 frame.push(*kind, item, self.ledger)

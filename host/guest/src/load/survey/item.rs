@@ -1,4 +1,4 @@
-//! The items of a component's index spaces, as far as their size matters.
+//! The items of a component's index spaces, reduced to what their size depends on.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use super::evaluation::Definition;
 use super::ledger::{Excess, Ledger, LoadBound};
 use super::module::Parts;
 
-/// The index spaces of the component model that are followed. Items in the others have no size of
+/// The index spaces of the component model that are tracked. Items in the others have no size of
 /// their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -37,7 +37,7 @@ impl From<ComponentExternalKind> for Kind {
 }
 
 impl Kind {
-    /// The kind of an alias to an outer item; `None` of core types, which are not followed.
+    /// The kind of an alias to an outer item; `None` for core types, which are not tracked.
     pub(crate) fn of_outer(kind: ComponentOuterAliasKind) -> Option<Self> {
         match kind {
             ComponentOuterAliasKind::CoreModule => Some(Self::Module),
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// The size of something once everything that it refers to is written out.
+/// The size of an item, with everything that it refers to expanded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// Its parts, itself included.
@@ -58,16 +58,16 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// One thing by itself.
+    /// A single item.
     pub(crate) const ONE: Self = Self { parts: 1, depth: 1 };
 
-    /// This, with something else inside.
+    /// This item, with another one inside.
     pub(crate) fn holding(self, other: Self) -> Self {
         let depth = self.depth.max(other.depth.saturating_add(1));
         Self { parts: self.parts.saturating_add(other.parts), depth }
     }
 
-    /// Within the bounds of one thing.
+    /// Checks the bounds of a single item.
     pub(crate) fn checked(self, ledger: &Ledger) -> Result<Self, Excess> {
         ledger.holds(LoadBound::TypeDepth, self.depth)?;
         ledger.holds(LoadBound::Expansion, self.parts)?;
@@ -124,11 +124,11 @@ impl<'a> Bag<'a> {
 
 /// A component that can be instantiated.
 pub(crate) struct Blueprint<'a> {
-    /// Its steps; none for an imported component, of which only the type is known.
+    /// Its steps; `None` for an imported component, since only its type is known.
     pub(crate) definition: Option<Rc<Definition<'a>>>,
-    /// The items that it took from around itself, in the order of its definition.
+    /// The captured items, in the order of its definition.
     pub(crate) captured: Vec<Item<'a>>,
-    /// The exports that its type says.
+    /// The exports that its type declares.
     pub(crate) exports: Rc<Bag<'a>>,
     /// Its size with its captured items.
     pub(crate) size: Size,

@@ -5,23 +5,24 @@ use wasmparser::BinaryReaderError;
 
 use crate::engine::INSTANCE_BYTES_MAX;
 
-/// A bound on the parts of a component. No setting changes it: each is far above the needs of
-/// language runtimes. A component past it costs the host memory or time that its bytes do not show.
+/// A bound on the parts of a component. No setting changes it: each is far above what language
+/// runtimes need. A component that exceeds one costs the host memory or time that its bytes do not
+/// show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadBound {
-    /// Components, and types of components and instances, inside each other. The parser recurses
+    /// Components, and types of components and instances, nested in each other. The parser recurses
     /// for each.
     Nesting,
-    /// Types that hold one another. The engine recurses for each.
+    /// Types nested in each other. The engine recurses for each.
     TypeDepth,
     /// Entries of the component model's sections.
     Items,
-    /// Parts of types and of instances, counted wherever they stand: each is copied there.
+    /// Parts of types and of instances, counted at each use, since each use copies them.
     Expansion,
-    /// Steps of instantiation, counted as often as they are taken.
+    /// Steps of instantiation, counted each time they are taken.
     Steps,
-    /// Component instances inside each other.
+    /// Component instances nested in each other.
     InstanceDepth,
     /// Component instances.
     ComponentInstances,
@@ -31,7 +32,7 @@ pub enum LoadBound {
     Memories,
     /// Tables of one call.
     Tables,
-    /// Functions between components and the host, each compiled.
+    /// Functions between components and the host. Each is compiled.
     Trampolines,
     /// Bytes of the host's own records of one instance.
     HostBytes,
@@ -41,7 +42,7 @@ pub enum LoadBound {
     Modules,
     /// Types of core modules.
     CoreTypes,
-    /// Imports of core modules, counted for each instance.
+    /// Imports of core modules, counted once per instance.
     CoreImports,
     /// Functions of core modules.
     Functions,
@@ -55,15 +56,15 @@ pub enum LoadBound {
     Elements,
     /// Data segments.
     DataSegments,
-    /// Blocks inside each other in one function.
+    /// Blocks nested in each other in one function.
     BlockDepth,
-    /// Work that one function gives the compiler.
+    /// Compiler work of one function.
     FunctionWork,
-    /// Work that all functions give the compiler.
+    /// Compiler work of all functions.
     Work,
 }
 
-/// Units of work that a component of any size may give the compiler: some four seconds.
+/// Units of work that any component may cost the compiler, whatever its size: some four seconds.
 const WORK_MAX: u64 = 20_000_000;
 /// Additional units for each byte. Tools in Rust need five.
 const WORK_PER_BYTE: u64 = 64;
@@ -72,21 +73,20 @@ const WORK_PER_BYTE: u64 = 64;
 const BOUNDS: usize = LoadBound::Work as usize + 1;
 
 impl LoadBound {
-    /// The most there may be; of [`Self::Work`], in a file of no bytes.
+    /// The largest allowed number; for [`Self::Work`], in a file of no bytes.
     #[must_use]
     pub const fn max(self) -> u64 {
         match self {
             // Composed components have three or four.
             Self::Nesting => 32,
-            // The engine's own bound, which it comes to after it has recursed.
+            // The engine's own bound, which it checks only after it has recursed.
             Self::TypeDepth => 100,
-            // Tools in Rust have some 700; runtimes that are linked of many modules name each
-            // symbol.
+            // Tools in Rust have some 700. Runtimes linked from many modules name each symbol.
             Self::Items => 300_000,
             // Tools in Rust have some 10,000. Each takes the engine some 200 bytes.
             Self::Expansion => 1_000_000,
             Self::Steps => 600_000,
-            // Each is a frame of the thread's stack here.
+            // Each is a stack frame here.
             Self::InstanceDepth => 32,
             // Each has tables of handles of its own.
             Self::ComponentInstances => 500,
@@ -95,28 +95,28 @@ impl LoadBound {
             Self::Tables => TABLES_MAX as u64,
             // All of WASI has some 300. Compiling one takes about 0.1 ms.
             Self::Trampolines => 10_000,
-            // The pool holds an instance to half of it, by the byte; the count here is rounded up.
-            // The bound is the same outside of the pool.
+            // The pool allows an instance half of it, counted exactly; the count here is rounded
+            // up. The bound is the same outside of the pool.
             Self::HostBytes => 2 * INSTANCE_BYTES_MAX as u64,
-            // As much as a file may hold once: some 50 ms.
+            // As much as a file can hold once: some 50 ms.
             Self::CopiedBytes => COMPONENT_BYTES_MAX,
-            // The engine's own bound in one component; this is in all of them.
+            // The engine's own bound is per component; this one is for all of them together.
             Self::Modules => 1_000,
             // The largest runtimes have some thousand.
             Self::CoreTypes => 100_000,
             Self::CoreImports => 200_000,
-            // CPython has 15,000, Clang made WebAssembly some 120,000. Each takes memory until all
+            // CPython has 15,000, Clang as WebAssembly some 120,000. Each takes memory until all
             // are compiled.
             Self::Functions => 200_000,
-            // More than a slot of the pool has room for.
+            // More than fit into a slot of the pool.
             Self::Globals => 100_000,
             Self::CoreExports => 200_000,
             Self::ElementSegments => 20_000,
             Self::Elements => 2_000_000,
-            // The engine's own bound in one module; this is in all of them.
+            // The engine's own bound is per module; this one is for all of them together.
             Self::DataSegments => 100_000,
-            // Compilers of C make one block for each case of a `switch`, that of Go one for each
-            // place to go on from.
+            // C compilers make one block for each case of a `switch`, Go's compiler one for each
+            // resume point.
             Self::BlockDepth => 20_000,
             // The largest function of tools in Rust comes to 130,000. A unit takes the compiler
             // some 50 bytes and 0.2 µs.
@@ -159,32 +159,32 @@ impl LoadBound {
         }
     }
 
-    /// True if it is one of the counts that every call is held to as well.
+    /// True if every call has a limit on this count, too.
     pub(crate) const fn is_of_calls(self) -> bool {
         matches!(self, Self::Instances | Self::Memories | Self::Tables)
     }
 }
 
-/// A bound that a component does not keep.
+/// A bound that a component exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at least {found} {}, and {max} may be (found at byte {offset})", .bound.counted())]
 pub struct Excess {
     /// The bound.
     pub bound: LoadBound,
-    /// The number counted until it was clear; there may be more.
+    /// The count at which it was found; there may be more.
     pub found: u64,
-    /// The most there may be.
+    /// The largest allowed number.
     pub max: u64,
-    /// The place in the file.
+    /// The offset in the file.
     pub offset: usize,
 }
 
-/// Why a component is not handed to the engine.
+/// Why a component is not passed to the engine.
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
-    /// It is made of too much.
+    /// It has too many parts.
     Excess(Excess),
-    /// Its bytes are not those of a component.
+    /// It is malformed.
     Broken(String),
 }
 
@@ -200,15 +200,15 @@ impl From<BinaryReaderError> for Refusal {
     }
 }
 
-/// Refuses a reference to something that is not there.
+/// Refuses a reference to something that does not exist.
 pub(crate) fn missing(what: &str, offset: usize) -> Refusal {
     Refusal::Broken(format!("{what} (at offset {offset:#x})"))
 }
 
-/// Sums, one for each bound.
+/// The sums, one for each bound.
 pub(crate) struct Ledger {
     sums: [u64; BOUNDS],
-    /// The place in the file that is being read.
+    /// The offset in the file that is being read.
     pub(crate) offset: usize,
 }
 
@@ -227,7 +227,7 @@ impl Ledger {
         self.holds(bound, found)
     }
 
-    /// Adds work for the compiler, of a component of this size.
+    /// Adds compiler work of a component of this size.
     pub(crate) fn work(&mut self, units: u64, bytes: usize) -> Result<(), Excess> {
         #[cfg(feature = "drill")]
         if crate::drill::loads_are_open() {
@@ -243,7 +243,7 @@ impl Ledger {
         }
     }
 
-    /// Holds a number to a bound without adding it to anything.
+    /// Checks a number against a bound without adding it to a sum.
     pub(crate) fn holds(&self, bound: LoadBound, found: u64) -> Result<(), Excess> {
         #[cfg(feature = "drill")]
         if crate::drill::loads_are_open() {
@@ -253,7 +253,7 @@ impl Ledger {
         if found > max { Err(Excess { bound, found, max, offset: self.offset }) } else { Ok(()) }
     }
 
-    /// Begins a sum anew.
+    /// Resets a sum.
     pub(crate) fn begin(&mut self, bound: LoadBound) {
         if let Some(sum) = self.sums.get_mut(bound as usize) {
             *sum = 0;

@@ -1,11 +1,11 @@
-//! A look at a component's bytes before the engine sees them: everything in them is counted, in the
-//! unit of its cost.
+//! Reads a component's bytes before the engine does, and counts everything in them, in units of its
+//! cost.
 //!
 //! The engine's parser recurses, its types are expanded, and each instance is made as often as it
-//! is named. A few bytes can stand for gigabytes. So nesting, counts, sizes and the cost of
-//! instantiation are bounded here first, by a pass that builds nothing.
+//! is named. A few bytes can expand to gigabytes. So nesting, counts, sizes and the cost of
+//! instantiation are checked here first, by a pass that builds nothing.
 //!
-//! Must not hold: compiling, or judgement on merely invalid components, which is the engine's.
+//! Must not hold: compiling, or refusing components that are merely invalid; the engine does that.
 //!
 //! | file | holds |
 //! |---|---|
@@ -32,17 +32,17 @@ use toolcell_wall::load::cost::InstanceCost;
 /// trampolines. An estimate, rounded up.
 const ADAPTER_HOST_BYTES: u64 = 16 << 10;
 
-/// Counts everything of a component but the code of its functions. The time is linear in the bytes.
-/// Only an instance that is made again is counted again, up to the bounds.
+/// Counts everything of a component except the code of its functions. The time is linear in the
+/// bytes, except that an instance that is made again is counted again, up to the bounds.
 ///
 /// # Errors
-/// The first bound that does not hold, or the place where the bytes are broken.
+/// The first bound that is exceeded, or where the bytes are malformed.
 pub(crate) fn component(bytes: &[u8]) -> Result<InstanceCost, Refusal> {
     let parts = reading::survey(bytes, &mut Ledger::default())?;
     Ok(parts.into())
 }
 
-/// Counts a module that is a program, which the adapter makes a component of.
+/// Counts a module that is a program, which the adapter turns into a component.
 ///
 /// # Errors
 /// As [`component`].

@@ -16,28 +16,28 @@ const TRAMPOLINE_BYTES: u64 = 64;
 const IMPORT_BYTES: u64 = 32;
 /// Bytes of a global: room for a vector.
 const GLOBAL_BYTES: u64 = 16;
-/// Bytes of a function reference, which each function has that is exported or lies in a table.
+/// Bytes of a function reference. Each function that is exported or in a table has one.
 const FUNCTION_BYTES: u64 = 40;
-/// Bytes of a memory's or a table's record; its content is counted when it grows.
+/// Bytes of a memory's or a table's record. Its content is counted when it grows.
 const MEMORY_BYTES: u64 = 256;
 /// Bytes of a data or element segment's record.
 const SEGMENT_BYTES: u64 = 16;
-/// Bytes of one element of a segment, once it is a value.
+/// Bytes of one element of a segment, as a value.
 const ELEMENT_BYTES: u64 = 16;
 
-/// The parts of a module, or of everything that one component instantiates.
+/// The parts of a module, or of everything that a component instantiates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) instances: u64,
     pub(crate) memories: u64,
     pub(crate) tables: u64,
-    /// Elements that the largest table begins with.
+    /// Elements that the largest table starts with.
     pub(crate) table_elements_max: u64,
     /// Imports of core modules.
     pub(crate) imports: u64,
     /// Bytes of the host's own records.
     pub(crate) host_bytes: u64,
-    /// Bytes that are copied or written when an instance is made.
+    /// Bytes that making an instance copies or writes.
     pub(crate) copied_bytes: u64,
 }
 
@@ -85,7 +85,7 @@ impl Parts {
 #[derive(Default)]
 pub(crate) struct ModuleCount {
     parts: Parts,
-    /// Functions that may be called through a reference.
+    /// Functions that a reference may call.
     referred: HashSet<u32>,
 }
 
@@ -205,7 +205,7 @@ impl ModuleCount {
         Ok(())
     }
 
-    /// An initial value: a function's reference stands by itself.
+    /// An initial value. A reference to a function counts by itself.
     fn expression(&mut self, expression: &ConstExpr<'_>) -> Result<(), Refusal> {
         if let Operator::RefFunc { function_index } = expression.get_operators_reader().read()? {
             self.referred.insert(function_index);

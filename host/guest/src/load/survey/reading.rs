@@ -24,8 +24,7 @@ pub(super) fn survey(bytes: &[u8], ledger: &mut Ledger) -> Result<Parts, Refusal
             (Payload::Version { encoding: Encoding::Component, .. }, _) => scopes.begin_component()?,
             (Payload::End(_), Some(_)) => {
                 let parts = module.take().unwrap_or_default().finish();
-                // A module that cannot be instantiated is refused here already, even if nothing
-                // instantiates it.
+                // A module that cannot be instantiated is refused even if nothing instantiates it.
                 scopes.ledger.holds(LoadBound::HostBytes, parts.host_bytes)?;
                 scopes.ledger.holds(LoadBound::CopiedBytes, parts.copied_bytes)?;
                 if scopes.is_empty() {
@@ -47,7 +46,7 @@ pub(super) fn survey(bytes: &[u8], ledger: &mut Ledger) -> Result<Parts, Refusal
     Err(missing("the file ends before what it holds", bytes.len()))
 }
 
-/// The place of a section. Sections of a module are as exact as the module.
+/// The offset of a section. Inside a module it is the offset of the module.
 fn offset_of(payload: &Payload<'_>) -> Option<usize> {
     Some(match payload {
         Payload::Version { range, .. } => range.start,

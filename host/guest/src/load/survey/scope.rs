@@ -1,5 +1,4 @@
-//! The nesting of a component while it is read, from the outside in: components, and types of
-//! components and instances.
+//! The nesting of a component while it is read: components, and types of components and instances.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -10,17 +9,17 @@ use super::item::{Blueprint, Item, Kind, Size};
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
 use super::module::Parts;
 
-/// One thing that is being read.
+/// A component or type that is being read.
 #[derive(Default)]
 struct Scope<'a> {
     frame: Frame<'a>,
-    /// Of a component; a type is nothing to instantiate.
+    /// The definition of a component; `None` for a type, which is not instantiated.
     definition: Option<Definition<'a>>,
     /// The imports of a component's type.
     imported: Vec<Size>,
 }
 
-/// Everything that is being read.
+/// Everything that is being read, outermost first.
 pub(crate) struct Scopes<'a, 'l> {
     stack: Vec<Scope<'a>>,
     pub(crate) ledger: &'l mut Ledger,
@@ -31,12 +30,12 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Self { stack: Vec::new(), ledger }
     }
 
-    /// A component begins.
+    /// Begins a component.
     pub(crate) fn begin_component(&mut self) -> Result<(), Refusal> {
         self.begin(Scope { definition: Some(Definition::default()), ..Scope::default() })
     }
 
-    /// A type of a component or of an instance begins.
+    /// Begins a type of a component or of an instance.
     pub(crate) fn begin_type(&mut self) -> Result<(), Refusal> {
         self.begin(Scope::default())
     }
@@ -50,8 +49,8 @@ impl<'a, 'l> Scopes<'a, 'l> {
         self.stack.pop().ok_or_else(|| missing("something ends that did not begin", self.ledger.offset))
     }
 
-    /// The innermost component ends. The outermost one is given back, any other is an item of the
-    /// one around it.
+    /// Ends the innermost component. Returns the outermost one; any other becomes an item of the
+    /// component around it.
     pub(crate) fn end_component(&mut self) -> Result<Option<Definition<'a>>, Refusal> {
         let Scope { frame, definition, .. } = self.end()?;
         let mut definition = definition.ok_or_else(|| missing("a type ends as a component", self.ledger.offset))?;
@@ -63,7 +62,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(None)
     }
 
-    /// The innermost type ends: of an instance, or of a component.
+    /// Ends the innermost type, of an instance or of a component.
     pub(crate) fn end_type(&mut self, is_component: bool) -> Result<Item<'a>, Refusal> {
         let Scope { frame, imported, .. } = self.end()?;
         let exports = frame.into_bag(self.ledger)?;
@@ -99,7 +98,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(())
     }
 
-    /// The item at this index of the innermost.
+    /// The item of the innermost at this index.
     pub(crate) fn get(&self, kind: Kind, index: u32) -> Result<&Item<'a>, Refusal> {
         let scope = self.stack.last().ok_or_else(|| missing("there is no component", self.ledger.offset))?;
         scope.frame.get(kind, index, self.ledger)
@@ -126,14 +125,14 @@ impl<'a, 'l> Scopes<'a, 'l> {
         })
     }
 
-    /// The type that is being read imports something.
+    /// Adds an import to the type that is being read.
     pub(crate) fn import_of_type(&mut self, ty: ComponentTypeRef) -> Result<(), Refusal> {
         let item = self.declared(ty)?;
         self.innermost()?.imported.push(item.size());
         Ok(())
     }
 
-    /// The type that is being read exports something.
+    /// Adds an export to the type that is being read.
     pub(crate) fn export_of_type(&mut self, name: &'a str, ty: ComponentTypeRef) -> Result<(), Refusal> {
         let item = self.declared(ty)?;
         self.innermost()?.frame.export(name, item);
@@ -147,7 +146,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(item)
     }
 
-    /// Another name for something.
+    /// Adds another name for an item.
     pub(crate) fn alias(&mut self, alias: &ComponentAlias<'a>) -> Result<(), Refusal> {
         match *alias {
             ComponentAlias::InstanceExport { kind, instance_index, name } => {
@@ -172,7 +171,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
             let place = self.capture(self.stack.len() - 1, level, kind, index)?;
             self.step(Step::Captured(kind, place))
         } else {
-            // Types are the same in each instance, and types have no instances.
+            // A type is the same in each instance, and has no instances of its own.
             let scope = self.stack.get(level).ok_or_else(none)?;
             let item = scope.frame.get(kind, index, self.ledger)?.clone();
             self.step(Step::Push(kind, item))
@@ -200,13 +199,13 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(scope.frame.capture(item))
     }
 
-    /// A component imports something.
+    /// Adds an import to the innermost component.
     pub(crate) fn import(&mut self, name: &'a str, ty: ComponentTypeRef) -> Result<(), Refusal> {
         let item = self.typed(ty)?;
         self.step(Step::Import(ty.kind().into(), name, item))
     }
 
-    /// A component exports something.
+    /// Adds an export to the innermost component.
     pub(crate) fn export(
         &mut self,
         name: &'a str,

@@ -1,5 +1,5 @@
 //! Types of the component model, read one declaration at a time. The engine's parser recurses into
-//! each nested one; this reader goes only as deep as they may be.
+//! each nested one; this reader stops at the allowed depth.
 use wasmparser::{
     BinaryReader, ComponentAlias, ComponentDefinedType, ComponentExternName, ComponentImport, ComponentType,
     ComponentTypeRef, CoreType,

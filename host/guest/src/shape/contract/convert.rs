@@ -1,20 +1,20 @@
-//! The engine's generated types of the contract → the plain types that are said through the wall,
-//! and back. Values move; none is copied.
+//! The engine's generated types of the contract → the plain types that cross the wall, and back.
+//! Values are moved, never copied.
 use toolcell_wall::{asking as plain, caller, contract};
 
 use crate::bindings::optional::{prompts, resources};
 use crate::bindings::toolcell::mcp::{asking, log, types};
 
-/// A type that stands twice, generated and plain.
+/// A type with a generated and a plain form.
 pub(super) trait Convert {
-    /// The other of the two.
+    /// Its other form.
     type Twin;
 
-    /// Moves the value into it.
+    /// Moves the value into the other form.
     fn convert(self) -> Self::Twin;
 }
 
-/// Types that are the same at both ends.
+/// Types that are the same in both forms.
 macro_rules! same {
     ($($type:ty,)*) => {$(
         impl Convert for $type {
@@ -56,7 +56,7 @@ macro_rules! variants {
     )*};
 }
 
-// Bytes are a type of their own here, so that they move as a whole.
+// Bytes have an impl of their own, so that they move as a whole.
 same! { String, bool, u64, f64, Vec<u8>, }
 
 impl<T: Convert> Convert for Option<T> {

@@ -6,10 +6,10 @@ use super::convert::Convert as _;
 use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types, updates};
 use crate::wasi::state::CallState;
 
-// Types alone: nothing to call.
+// Only types, no functions.
 impl types::Host for CallState {}
 
-/// Fuel of each byte of a message: the host reads it for secrets, and makes it safe to show.
+/// Fuel of each byte of a message: the host searches it for secrets, and makes it safe to show.
 const BYTE_FUEL: u64 = 8;
 
 impl CallState {
@@ -41,7 +41,8 @@ impl log::Host for CallState {
     }
 }
 
-/// Longest address whose change is told: the longest that can be watched. Others have no listener.
+/// Longest address of a resource whose updates are announced: clients cannot subscribe to a longer
+/// one.
 const UPDATED_URI_BYTES_MAX: usize = 2_048;
 
 impl updates::Host for CallState {

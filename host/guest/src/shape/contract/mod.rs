@@ -47,8 +47,8 @@ pub(crate) struct Functions {
 /// Finds the contract's functions in a component that exports it.
 ///
 /// # Errors
-/// It is a version of the contract that this host does not speak, or has other types than the
-/// contract.
+/// It is a version of the contract that this host does not support, or the types differ from the
+/// contract's.
 pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result<Option<Indices>, ShapeError> {
     let known = |export: &'static str| exports.iter().find(|name| name.starts_with(export));
     let spoken = |export: &'static str| match known(export) {
@@ -61,7 +61,7 @@ pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result
     let completion = spoken(COMPLETION)?;
     let resources = spoken(RESOURCES)?;
     if !spoken(TOOLS)? {
-        // Their functions are not tools.
+        // Functions besides the contract are not tools.
         let alone =
             (prompts || completion || resources).then(|| "it exports nothing of the contract's `tools`".to_owned());
         return alone.map_or(Ok(None), |reason| Err(ShapeError::Mismatch { reason }));
@@ -102,7 +102,7 @@ impl Functions {
         Ok(self.tools.toolcell_mcp_tools().call_list_tools(store).await?.convert())
     }
 
-    /// Asks for its prompts, where it has any.
+    /// Asks for its prompts, if it has any.
     pub(crate) async fn list_prompts(&self, store: &mut Store<CallState>) -> wasmtime::Result<Vec<contract::Prompt>> {
         match &self.prompts {
             Some(prompts) => Ok(prompts.toolcell_mcp_prompts().call_list_prompts(store).await?.convert()),
@@ -110,7 +110,7 @@ impl Functions {
         }
     }
 
-    /// Asks for its resources, where it has any.
+    /// Asks for its resources, if it has any.
     pub(crate) async fn list_resources(
         &self,
         store: &mut Store<CallState>,

@@ -1,6 +1,5 @@
-//! The exports of the contract that a component may leave out: prompts, completion and resources.
-//! What they give back becomes the result of a call, so that it is redacted, weighed and sent as
-//! any other.
+//! The exports of the contract that a component may omit: prompts, completion and resources. What
+//! they return becomes the result of a call, so it is redacted, weighed and sent like any other.
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -16,8 +15,8 @@ use crate::bindings::optional::{self, completion, prompts, resources};
 use crate::bindings::toolcell::mcp::types::{Given, Role};
 use crate::wasi::state::CallState;
 
-/// Gets a prompt. Its messages are the pieces of the result; their speakers, and the description,
-/// are its structured part.
+/// Gets a prompt. Its messages become the content of the result; their roles and the description
+/// become its structured part.
 pub(super) async fn get_prompt(
     store: &mut Store<CallState>,
     exports: &optional::PromptsExport,
@@ -36,7 +35,7 @@ pub(super) async fn get_prompt(
     }))
 }
 
-/// The typed text, as the host says it.
+/// The text typed so far, in the host's JSON.
 #[derive(Deserialize)]
 struct Typed {
     template: Option<String>,
@@ -46,7 +45,7 @@ struct Typed {
     others: BTreeMap<String, String>,
 }
 
-/// Asks for values. They are the structured part of the result.
+/// Asks for completions. They become the structured part of the result.
 pub(super) async fn complete(
     store: &mut Store<CallState>,
     exports: &optional::CompletionExport,
@@ -68,7 +67,7 @@ pub(super) async fn complete(
     }))
 }
 
-/// The address to read, as the host says it.
+/// The address to read, in the host's JSON.
 #[derive(Deserialize)]
 struct Reading {
     uri: String,

@@ -6,13 +6,13 @@ use crate::shape::tool_call::ToolAnswer;
 use toolcell_wall::contract::{CallResult, Content, EmbeddedResource, MediaContent, ResourceBody, TextContent};
 use toolcell_wall::failure::Failure;
 
-/// Bytes of standard output that are shown of a run that failed, from its start.
+/// Bytes of standard output that are shown of a failed run, from its start.
 const OUTPUT_OF_FAILURE_BYTES: usize = 16 << 10;
 
-/// The key of a result's `_meta` that holds the exit code, where that is not 0.
+/// The key of a result's `_meta` that holds the exit code, if it is not 0.
 const EXIT_CODE_KEY: &str = "toolcell/exit_code";
 
-/// The address of standard output where it becomes a resource.
+/// The address of standard output when it becomes a resource.
 const STDOUT_URI: &str = "file:///dev/stdout";
 
 /// The answer of a run.
@@ -33,8 +33,8 @@ pub(super) fn of(program: &Program, ended: FinishedRun) -> ToolAnswer {
     Ok(CallResult { content, structured_json, is_error: false, meta_json: meta(exit_code) })
 }
 
-/// Standard output, and standard error behind it as a text of its own. A stream that is empty is
-/// left out where the other is not.
+/// Standard output, then standard error as a separate text. An empty one is left out unless both
+/// are.
 fn texts(stdout: Vec<u8>, stderr: Vec<u8>) -> Vec<Content> {
     match (stdout.is_empty(), stderr.is_empty()) {
         (_, true) => vec![text(lossy(stdout))],
@@ -43,7 +43,7 @@ fn texts(stdout: Vec<u8>, stderr: Vec<u8>) -> Vec<Content> {
     }
 }
 
-/// The result of a run that failed, for a model: exit code, standard error, and the output so far.
+/// The result of a failed run, for a model: exit code, standard error, and the output so far.
 fn failed(ended: &FinishedRun) -> CallResult {
     let mut shown = format!("the program ended with exit code {}", ended.exit_code);
     let mut section = |title: &str, body: &str| {
@@ -64,7 +64,7 @@ fn unusable(why: &str, last_words: &str) -> Failure {
     Failure::Failed(if said.is_empty() { why.to_owned() } else { format!("{why}\n\nit printed:\n{said}") })
 }
 
-/// Without characters that a reader would not see as they are: programs colour their messages.
+/// The text without control characters and colours, which a reader would not see as they are.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -132,7 +132,7 @@ fn is_textual(mime_type: &str) -> bool {
     essence.starts_with("text/") || structured.iter().any(|end| essence.ends_with(end))
 }
 
-/// A path as part of an address.
+/// A path, percent-encoded for an address.
 fn encoded(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for byte in path.bytes() {

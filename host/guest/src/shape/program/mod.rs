@@ -19,38 +19,39 @@ use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
 use toolcell_wall::failure::Failure;
 
-/// The export of a program, up to its version; every minor of 0.2 has the same.
+/// The export of a program, up to its version. It is the same in every 0.2 version.
 const EXPORT: &str = "wasi:cli/run@0.2.";
 
-/// The function that `wasi:cli/run` exports. It ends in success or in failure, or the guest exits
+/// The function that `wasi:cli/run` exports. It returns success or failure, unless the guest exits
 /// before.
 pub(crate) type Run = TypedFunc<(), (Result<(), ()>,)>;
 
-/// Bytes that the adapter has room for at once, in a page of 64 KiB that holds its own state as
-/// well. They hold the longest argument or variable, and a pair of pointers for each.
+/// Bytes that the adapter can hold at once, in a page of 64 KiB that also holds its own state. They
+/// hold the longest argument or variable, and a pair of pointers for each.
 const AT_ONCE_BYTES_MAX: usize = 48 << 10;
 
-/// The answer to a call whose arguments the adapter has no room for.
+/// The answer to a call with more arguments than the adapter can hold.
 const TOO_MUCH: &str =
     "the arguments are larger than the program can be given: 48 KiB for the longest and eight bytes for each";
 
 /// A run that ended by itself.
 pub(crate) struct FinishedRun {
     exit_code: u8,
-    /// Standard output, where that is the answer; else nothing.
+    /// Standard output, if it is the answer; otherwise empty.
     stdout: Vec<u8>,
-    /// Standard error, where that is part of the answer; else nothing.
+    /// Standard error, if it is part of the answer; otherwise empty.
     stderr: Vec<u8>,
-    /// The end of standard error; of standard output as well, where that is not the answer.
+    /// The end of standard error, and of standard output if that is not the answer.
     last_words: String,
-    /// The bytes of the file that is the answer, or a sentence on the reason why there are none.
+    /// The bytes of the file that is the answer, or a sentence with the reason why it cannot be
+    /// read.
     file: Option<Result<Vec<u8>, String>>,
 }
 
 /// Runs the program once, in an instance that ran nothing before.
 ///
 /// # Errors
-/// The engine's: a trap, or a limit.
+/// An error of the engine: a trap, or a limit.
 pub(crate) async fn run(
     store: &mut Store<CallState>,
     run: &Run,
@@ -73,7 +74,7 @@ pub(crate) async fn run(
     let exit_code = match run.call_async(&mut *store, ()).await {
         Ok((Ok(()),)) => 0,
         Ok((Err(()),)) => 1,
-        // Exit codes that WASI hands over have eight bits.
+        // WASI's exit codes have eight bits.
         Err(error) => match error.downcast_ref::<I32Exit>() {
             Some(exit) => u8::try_from(exit.0).unwrap_or(u8::MAX),
             None => return Err(error),
@@ -130,7 +131,7 @@ fn is_run(item: &ComponentItem) -> bool {
     run.params().len() == 0 && results.next().is_some_and(|ty| plain(&ty)) && results.next().is_none()
 }
 
-/// True if a run is given more than the adapter can hand over. It would trap.
+/// True if a run has more arguments than the adapter can hold. It would trap.
 fn is_too_much(invocation: &Invocation) -> bool {
     let args = invocation.args.iter().map(String::len).max().unwrap_or_default() + 8 * invocation.args.len();
     let env = invocation.env.iter().map(|(name, value)| name.len() + value.len()).max().unwrap_or_default();

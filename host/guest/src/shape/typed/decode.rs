@@ -10,7 +10,7 @@ use super::fields::Fields;
 use super::path::Path;
 use super::ty::{Case, Field, Int, Ty, TyId, Types};
 
-/// JSON that is no value of its type: the place, and the expected value.
+/// JSON that is not a value of its type: where, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct ConvertError {
@@ -22,7 +22,7 @@ pub struct ConvertError {
 
 /// Reads the arguments of a function, in the order of its parameters, from a JSON object.
 ///
-/// `bytes_max` bounds the values' size in the host's memory: `{}` may stand for a record with a
+/// `bytes_max` bounds the values' size in the host's memory: `{}` can stand for a record with a
 /// thousand optional fields, each a value.
 ///
 /// # Errors
@@ -62,10 +62,10 @@ fn finish<'j, T>(
     })
 }
 
-/// The state that one reading shares.
+/// State of one reading.
 pub(super) struct Reading<'a> {
     pub(super) types: &'a Types,
-    /// The problem, where our own texts say it better than the parser's.
+    /// The problem, if our own text is better than the parser's.
     problem: RefCell<Option<ConvertError>>,
     bytes_left: Cell<u64>,
 }
@@ -122,7 +122,7 @@ impl Seed<'_, '_> {
         self.fail(format!("expected {}", self.wanted()))
     }
 
-    /// The expected value, in words.
+    /// What was expected, in words.
     fn wanted(&self) -> String {
         match self.kind() {
             Ty::Bool => "true or false".to_owned(),
@@ -160,19 +160,19 @@ impl Seed<'_, '_> {
         converted.map_or_else(|| self.expected(), Ok)
     }
 
-    /// The option around its payload, which is a value of its own.
+    /// Wraps a payload, which is a value of its own, into an option.
     fn some<E: serde::de::Error>(&self, value: Result<Val, E>) -> Result<Val, E> {
         self.reading.charge(&self.path, size_of::<Val>())?;
         value.map(|value| Val::Option(Some(Box::new(value))))
     }
 
-    /// A name of the type that a value repeats.
+    /// A name of the type, copied into a value.
     fn name<E: serde::de::Error>(&self, name: &str) -> Result<String, E> {
         self.reading.charge(&self.path, name.len())?;
         Ok(name.to_owned())
     }
 
-    /// The seed of an option's payload, where it stands without a wrapper.
+    /// The seed of an option's payload, if it needs no wrapper.
     fn bare(&self) -> Option<Self> {
         let Ty::Option(inner) = self.kind() else { return None };
         let bare = Seed { ty: *inner, ..*self };
@@ -222,7 +222,7 @@ impl Seed<'_, '_> {
     }
 
     fn bytes<E: serde::de::Error>(&self, text: &str) -> Result<Val, E> {
-        // Each byte is a value of its own to the engine.
+        // To the engine, each byte is a value.
         self.reading.charge(&self.path, (text.len() / 4 * 3).saturating_mul(size_of::<Val>()))?;
         match BASE64.decode(text) {
             Ok(bytes) => Ok(Val::List(bytes.into_iter().map(Val::U8).collect())),
@@ -365,7 +365,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             }
             Ty::Variant(cases) => {
                 let payload_of = |key: &str| {
-                    // A case without a value is a plain string, and nothing else.
+                    // A case without a value can only be a plain string.
                     cases.iter().find(|case| case.name == key && case.payload.is_some()).map(|case| case.payload)
                 };
                 let (case, payload) = self.tagged(map, payload_of)?;
@@ -382,8 +382,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 let payload = payload.map(Box::new);
                 Ok(Val::Result(if key == "ok" { Ok(payload) } else { Err(payload) }))
             }
-            // An option of an option: the payload stands in an object, so that `null` within it is
-            // not the outer one.
+            // An option of an option: the payload is wrapped in an object, so that an inner `null`
+            // differs from the outer one.
             Ty::Option(inner) => {
                 let (_, value) = self.tagged(map, |key| (key == "some").then_some(Some(*inner)))?;
                 Ok(Val::Option(value.map(Box::new)))
@@ -448,13 +448,13 @@ impl<'de> DeserializeSeed<'de> for Null<'_, '_> {
     }
 }
 
-/// Names as they are listed in a text.
+/// Names, as lists in messages show them.
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A whole number in decimal digits, without leading zeros, plus sign or `-0`: the one way to write
-/// it.
+/// A whole number in decimal digits, without leading zeros, plus sign or `-0`: exactly one text for
+/// each.
 fn digits(text: &str) -> Option<i128> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let canonical = match unsigned.as_bytes() {
@@ -465,7 +465,7 @@ fn digits(text: &str) -> Option<i128> {
     if canonical { text.parse().ok() } else { None }
 }
 
-/// The float of a text that no JSON number stands for.
+/// A float that JSON numbers cannot express, from its text.
 fn special(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -475,8 +475,8 @@ fn special(text: &str) -> Option<f64> {
     }
 }
 
-/// Standard alphabet, padding required; bits after the last byte are ignored, as the schema cannot
-/// forbid them.
+/// Standard alphabet, padding required. Bits after the last byte are ignored, since the schema
+/// cannot forbid them.
 const BASE64: base64::engine::GeneralPurpose = base64::engine::GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     base64::engine::GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),

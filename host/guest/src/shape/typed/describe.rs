@@ -10,7 +10,7 @@ use super::texts::{TypeText, WitTexts};
 use super::ty::{Ty, TyId, Types};
 use super::wit::WitError;
 
-/// Texts and names that are not the component's own.
+/// Descriptions and names that do not come from the component.
 #[derive(Debug, Clone, Default)]
 pub struct Descriptions {
     /// As in [`WrittenDescriptions`].
@@ -36,15 +36,15 @@ impl Descriptions {
     }
 }
 
-/// A name that a component gives to a type.
+/// The component's name for a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypeName {
-    /// `acme:weather/forecasts`; none for the world's own.
+    /// `acme:weather/forecasts`; `None` for the world itself.
     pub(super) interface: Option<String>,
     pub(super) name: String,
 }
 
-/// The texts of one component's types.
+/// Descriptions of one component's types.
 pub(super) struct Described(HashMap<TyId, Known>);
 
 struct Known {
@@ -53,7 +53,7 @@ struct Known {
     parts: Vec<Option<String>>,
 }
 
-/// All sources; the first one wins.
+/// All sources of descriptions; the first one wins.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     given: &'a BTreeMap<String, String>,
@@ -70,7 +70,7 @@ impl<'a> Sources<'a> {
         self.given.get(name).or_else(|| self.wits.iter().flatten().find_map(written)).cloned()
     }
 
-    /// A parameter; WIT has no comments on these.
+    /// A parameter. WIT has no doc comments on parameters.
     pub(super) fn parameter(&self, function: &str, name: &str) -> Option<String> {
         self.given.get(&format!("{function}.{name}")).cloned()
     }
@@ -82,8 +82,8 @@ impl<'a> Sources<'a> {
                 all.push(self.named(&name.name, names, part_names));
             }
         }
-        // Types of one structure are one type in a component. A text about one of them may be wrong
-        // for the other, so only texts about all of them are used.
+        // Types of the same structure are one type in a component. A description of one of them may
+        // be wrong for the other, so only those that apply to all are used.
         all.into_iter().reduce(|one, other| Known {
             name: None,
             text: one.text.filter(|text| other.text.as_ref() == Some(text)),
@@ -96,7 +96,7 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// The texts about a type of this name, in any interface that has it.
+    /// Descriptions of a type with this name, in any interface that has it.
     fn named(&self, name: &str, names: &[TypeName], part_names: &[&str]) -> Known {
         let written: Vec<&TypeText> = self
             .wits

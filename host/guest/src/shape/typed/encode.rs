@@ -6,16 +6,16 @@ use wasmtime::component::Val;
 
 use super::ty::{Field, Int, Ty, TyId, Types};
 
-/// The greatest integer up to which every JSON parser keeps numbers exactly: 2^53 - 1.
+/// The largest integer that every JSON parser keeps exactly: 2^53 - 1.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
-/// Why a value has no JSON text.
+/// Why a value cannot be written as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EncodeError {
     /// The text would be longer than allowed.
     #[error("the result's JSON is too long")]
     TooLong,
-    /// The engine gave a value that is not of its type.
+    /// The engine returned a value of another type.
     #[error("the result is not of its type")]
     Mismatch,
 }
@@ -52,7 +52,7 @@ pub(crate) fn error(
 /// The JSON of a value.
 ///
 /// # Errors
-/// [`EncodeError`] where it is longer than `bytes_max`.
+/// [`EncodeError`] if it is longer than `bytes_max`.
 #[cfg(test)]
 pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> Result<String, EncodeError> {
     let mut writer = Writer { types, text: String::new(), bytes_max };
@@ -60,11 +60,11 @@ pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> R
     Ok(writer.text)
 }
 
-/// Bytes looked at together: as many as a cache line has.
+/// Bytes that are checked together: a cache line.
 const STRIDE: usize = 64;
 
-/// True if a text needs no escapes in JSON. Without an early end within a stride, it is looked at
-/// many bytes at a time.
+/// True if a text needs no escapes in JSON. Each stride is checked without an early exit, so it is
+/// vectorized.
 fn is_plain(text: &str) -> bool {
     let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
     text.as_bytes().chunks(STRIDE).all(|bytes| !bytes.iter().fold(false, |found, byte| found | escaped(byte)))
@@ -86,12 +86,12 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, text: &str) -> Result<(), EncodeError> {
-        // Texts always serialize; one that is long is refused before it is copied.
+        // Texts always serialize. A text that is too long is refused before it is copied.
         if text.len() > self.bytes_max {
             return Err(EncodeError::TooLong);
         }
         if is_plain(text) {
-            // Reserved at once: a long text would else be moved when more text follows.
+            // Reserved at once, so that a long text is not moved when more text follows.
             self.text.reserve(text.len() + 2);
             self.push("\"")?;
             self.push(text)?;
@@ -101,7 +101,7 @@ impl Writer<'_> {
         self.push(&quoted)
     }
 
-    /// A short text, written where it goes.
+    /// A short text, written in place.
     fn push_shown(&mut self, shown: impl fmt::Display) -> Result<(), EncodeError> {
         let before = self.text.len();
         write!(self.text, "{shown}").map_err(|_| EncodeError::Mismatch)?;
@@ -118,7 +118,7 @@ impl Writer<'_> {
             (Ty::Bool, Val::Bool(value)) => self.push(if *value { "true" } else { "false" }),
             (Ty::Int(int), value) => self.integer(*int, value),
             (Ty::F32, Val::Float32(value)) => {
-                // The shortest text of the largest one, read as 64 bits, is larger than it.
+                // The shortest text of the largest f32, parsed as f64, is larger than it.
                 let shortest = (value.abs() < f32::MAX).then(|| value.to_string());
                 self.float(shortest, f64::from(*value))
             }
@@ -165,8 +165,7 @@ impl Writer<'_> {
     }
 
     fn integer(&mut self, int: Int, value: &Val) -> Result<(), EncodeError> {
-        // Most are small and signed or not: one type takes them, which is written in a fraction of
-        // a wider one's time.
+        // Most are small. 64 bits are written in a fraction of the time of 128.
         let (small, magnitude) = match value {
             Val::S8(value) => (i64::from(*value), 0),
             Val::U8(value) => (i64::from(*value), 0),
@@ -187,7 +186,7 @@ impl Writer<'_> {
         self.push_shown(small)
     }
 
-    /// `shortest` is the text of an f32: as an f64 it would have digits that it does not mean.
+    /// `shortest` is the text of an f32: as an f64 it would have extra digits.
     fn float(&mut self, shortest: Option<String>, value: f64) -> Result<(), EncodeError> {
         if value.is_nan() {
             return self.push("\"NaN\"");
@@ -235,7 +234,7 @@ impl Writer<'_> {
             if matches!(value, Val::Option(None)) {
                 continue;
             }
-            // Names of WIT are letters, digits and hyphens: nothing in them is escaped.
+            // WIT names are letters, digits and hyphens, so they need no escapes.
             self.push(if is_first { "\"" } else { ",\"" })?;
             is_first = false;
             self.push(&field.name)?;

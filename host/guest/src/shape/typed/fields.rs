@@ -1,5 +1,4 @@
-//! JSON objects with named fields: the fields of a record, the parameters of a function. Must not
-//! hold: the types of values.
+//! JSON objects with named fields: the fields of a record, the parameters of a function.
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -50,7 +49,7 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
             *slot = Some(map.next_value_seed(Seed { reading: self.reading, ty: field.ty, path })?);
             next = position + 1;
         }
-        // Collected in place of the found values: both take the same room.
+        // Collected in place of the found values, which are of the same size.
         let whole = found.into_iter().zip(self.fields).map(|((name, value), field)| match value {
             Some(value) => Ok((name, value)),
             None if self.reading.types.is_optional(field.ty) => {
@@ -104,8 +103,7 @@ impl Fields<'_, '_> {
     }
 }
 
-/// Reads the name of a field: which one it is. Most come in order, so the next one is looked at
-/// first.
+/// Reads the name of a field. Most come in order, so the next field is tried first.
 struct Key<'a, 'p> {
     fields: Fields<'a, 'p>,
     next: usize,

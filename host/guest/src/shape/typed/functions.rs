@@ -18,16 +18,16 @@ use crate::wasi::state::CallState;
 use toolcell_wall::contract;
 use toolcell_wall::failure::{Failure, LimitReached};
 
-/// Names of one type that are noted: each interface that uses it has one.
+/// Names of one type that are kept. Each interface that uses the type has one.
 const NAMES_PER_TYPE_MAX: usize = 64;
 
-/// All names that are kept of a component's functions, in bytes: a name that many functions have
-/// counts for each. A thousand functions of five parameters with ordinary names have a twentieth of
-/// it.
+/// Bytes of all names that are kept of a component's functions; a name counts once for each
+/// function that has it. A thousand functions of five parameters with ordinary names need a
+/// twentieth of it.
 const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The interfaces that runtimes and this host call, by what their names begin with: those of WASI
-/// (`wasi:cli/run`, `wasi:http/incoming-handler`), the tool contract, and that of `toolcell dev`.
+/// The interfaces that runtimes and this host call, by their prefix: those of WASI (`wasi:cli/run`,
+/// `wasi:http/incoming-handler`), the tool contract, and that of `toolcell dev`.
 const OF_RUNTIMES: [&str; 3] = ["wasi:", "toolcell:mcp/", "toolcell:dev/"];
 
 /// The interface through which componentize-py prepares its components.
@@ -48,11 +48,11 @@ pub(crate) struct Functions {
 
 /// One function that is a tool.
 pub(super) struct Function {
-    /// The tool's name, where the manifest gives it no other.
+    /// The tool's name, unless the manifest gives it another.
     pub(super) tool: String,
     /// Without version, such as `acme:weather/forecasts`.
     pub(super) interface: Option<String>,
-    /// Of the interface, such as `1.0.0`.
+    /// The version of the interface, such as `1.0.0`.
     version: Option<String>,
     /// As in WIT: `get-forecast`.
     pub(super) name: String,
@@ -65,11 +65,11 @@ pub(super) struct Function {
 #[derive(Clone, Copy)]
 pub(super) enum Returns {
     Value(Option<TyId>),
-    /// A `result` at the top: its error is the tool's.
+    /// A `result` at the top level: its error is the tool's error.
     Result(Option<TyId>, Option<TyId>),
 }
 
-/// Names take more than is left for them.
+/// Names take more than the bytes that are left.
 struct TooLong;
 
 impl From<TooLong> for ShapeError {
@@ -91,8 +91,8 @@ impl Function {
 }
 
 impl Functions {
-    /// Finds the functions among the exports of a component of these bytes. Those that JSON cannot
-    /// serve are listed, not lost.
+    /// Finds the functions among the exports of a component with these bytes. Those that JSON
+    /// cannot express are listed with a reason.
     pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, ShapeError> {
         let mut found = Self {
             types: Types::default(),
@@ -110,8 +110,8 @@ impl Functions {
         Ok(found)
     }
 
-    /// Notes the component's names of the types that its functions use. A world's types are imports
-    /// of its component.
+    /// Notes the component's names of the types that its functions use. The types of a world are
+    /// imports of its component.
     fn name_types(&mut self, component: &Component) -> Result<(), TooLong> {
         let ty = component.component_type();
         let engine = component.engine();
@@ -133,7 +133,7 @@ impl Functions {
         Ok(())
     }
 
-    /// Counts names that are kept, or made up of others, before they are.
+    /// Charges names before they are kept or composed.
     fn count(&mut self, bytes: usize) -> Result<(), TooLong> {
         self.names_left = self.names_left.checked_sub(bytes).ok_or(TooLong)?;
         Ok(())
@@ -163,13 +163,13 @@ impl Functions {
         export: ComponentExportIndex,
     ) -> Result<(), TooLong> {
         let name = names.name;
-        // A parameter's name is kept as in WIT and as in JSON, and described behind that of its
+        // A parameter's name is kept as in WIT and as in JSON, and described under that of its
         // function.
         let parameters: usize = function.params().map(|(part, _)| name.len() + 3 * part.len()).sum();
         self.count(size_of::<Function>() + name.len() + names.bytes() + parameters)?;
         match self.signature(name, function) {
             Ok((parameters, returns)) => self.functions.push(Function {
-                // Known once all functions are.
+                // Set once all functions are known.
                 tool: String::new(),
                 interface: names.interface.map(str::to_owned),
                 version: names.version.map(str::to_owned),
@@ -183,8 +183,8 @@ impl Functions {
         Ok(())
     }
 
-    /// Gives each function the name of its tool. A function that shares each of its names with
-    /// another one is left out.
+    /// Gives each function the name of its tool. A function is left out if another one could have
+    /// each of its names.
     fn name_tools(&mut self) {
         let names: Vec<WitName<'_>> = self.functions.iter().map(Function::names).collect();
         let tools = names::of_tools(&names);
@@ -234,7 +234,6 @@ impl Functions {
         Ok((parameters, returns))
     }
 
-    /// True if there is nothing to serve.
     pub(crate) fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
@@ -249,16 +248,17 @@ impl Functions {
         std::mem::take(&mut self.left_out)
     }
 
-    /// The function of this tool, or of this name in WIT.
+    /// The function of this tool, or with this name in WIT.
     fn find(&self, tool: &str) -> Option<&Function> {
         let by_tool = self.functions.iter().find(|function| function.tool == tool);
         by_tool.or_else(|| self.functions.iter().find(|function| function.names().is(tool)))
     }
 
-    /// Calls a function, by the name of its tool or by its own in WIT.
+    /// Calls a function by the name of its tool or by its own in WIT.
     ///
     /// # Errors
-    /// The engine's: a trap, or a limit. A failure that the guest itself reports is a result.
+    /// An error of the engine: a trap, or a limit. A failure that the guest itself reports is a
+    /// result.
     pub(crate) async fn call(
         &self,
         store: &mut Store<CallState>,
@@ -283,7 +283,7 @@ impl Functions {
         let count = usize::from(!matches!(function.returns, Returns::Value(None)));
         let mut results = vec![Val::Bool(false); count];
         export.call_async(&mut *store, &arguments, &mut results).await?;
-        // Their room is free for the answer's text.
+        // Frees their room for the answer's text.
         drop(arguments);
         let output_bytes_max = usize::try_from(ask.limits.output_bytes()).unwrap_or(usize::MAX).saturating_add(1);
         self.answer(function, results.first(), output_bytes_max)
@@ -300,7 +300,7 @@ impl Functions {
             }
             _ => (Err(encode::EncodeError::Mismatch), false),
         };
-        // Clients that show text alone get it as text: that is done for every tool without any.
+        // Clients that only show text get it as text, as for every tool without any.
         let json = json.map_err(|error| match error {
             encode::EncodeError::TooLong => wasmtime::Error::new(LimitReached(Limit::Output)),
             encode::EncodeError::Mismatch => wasmtime::Error::new(error),
@@ -315,7 +315,7 @@ impl Functions {
 pub(crate) fn left_out_all(component: &Component, reason: &str) -> Vec<LeftOut> {
     let mut left_out = Vec::new();
     let mut bytes_left = NAMES_BYTES_MAX;
-    // Past the bound some are not told: they are not tools, and nothing is kept of them.
+    // Past the bound, some are missing. They are not tools, and nothing depends on them.
     let _ = each(component, &mut |names, _, _| {
         let bytes = size_of::<LeftOut>() + names.bytes() + reason.len();
         bytes_left = bytes_left.checked_sub(bytes).ok_or(TooLong)?;
@@ -356,7 +356,7 @@ fn each(component: &Component, visit: &mut Visit<'_>) -> Result<(), TooLong> {
     Ok(())
 }
 
-/// True for interfaces that runtimes and this host call, not models.
+/// True for interfaces that runtimes and this host call, rather than models.
 fn is_of_runtime(interface: &str) -> bool {
     interface == OF_PYTHON || OF_RUNTIMES.iter().any(|begin| interface.starts_with(begin))
 }

@@ -10,9 +10,9 @@ use toolcell_wall::contract;
 const LISTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Functions {
-    /// The tools, as a component that keeps the contract would list them. `None` where they would
-    /// take more than `bytes_max`, which is counted before any is made. Names of a type count for
-    /// each function that has it.
+    /// The tools, as a component with the contract would list them. `None` if they would take more
+    /// than `bytes_max`; that is checked before any is made. Names of a type count for each
+    /// function that uses it.
     pub(crate) fn tools(&self, descriptions: &Descriptions, bytes_max: u64) -> Option<Vec<contract::Tool>> {
         let sources = Sources::new(descriptions, &self.texts);
         let types = Described::new(&self.types, &self.type_names, &sources);
@@ -25,7 +25,7 @@ impl Functions {
         Some(named.into_iter().map(|(tool, function)| self.tool(tool, function, &sources, &types)).collect())
     }
 
-    /// The functions that are tools, and the tools' names: those of the manifest, or all.
+    /// The functions that are tools, with their tool names: those of the manifest, or all.
     fn named<'a>(&'a self, exports: &'a [(String, String)]) -> Vec<(&'a str, &'a Function)> {
         if exports.is_empty() {
             return self.functions.iter().map(|function| (function.tool.as_str(), function)).collect();
@@ -34,7 +34,7 @@ impl Functions {
         exports.iter().filter_map(|(function, tool)| Some((tool.as_str(), find(function)?))).collect()
     }
 
-    /// The size of a tool's definition as text, in bytes, roughly.
+    /// The approximate size of a tool's definition as text, in bytes.
     fn weigh(&self, function: &Function, sources: &Sources<'_>, weights: &mut Weights<'_>) -> usize {
         let name = &function.name;
         let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;
@@ -67,7 +67,7 @@ impl Functions {
         }
     }
 
-    /// Everything that can be described, by the names that [`Descriptions::given`] goes by.
+    /// Everything that can be described, by the names that [`Descriptions::given`] uses.
     pub(crate) fn describable(&self) -> Vec<String> {
         let mut names = Vec::new();
         for function in &self.functions {

@@ -1,4 +1,5 @@
-//! The names of tools: those of functions in WIT, told apart by interface, package and version.
+//! The names of tools: those of functions in WIT, distinguished by interface, package and version
+//! if needed.
 //!
 //! | a function's tool is | where |
 //! |---|---|
@@ -9,7 +10,7 @@
 //! | that, with the end of a digest | else |
 //!
 //! Functions of the world keep their names. A name that two functions of interfaces could have, by
-//! any of these rows, belongs to neither. So one more function of an interface takes no name from
+//! any of these rows, belongs to neither. So a new function of an interface never takes the name of
 //! another one: at most, both get longer names.
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -27,7 +28,7 @@ pub(super) struct WitName<'a> {
     pub(super) name: &'a str,
 }
 
-/// A way to name a tool; `None` where a function has no such name.
+/// A way to name a tool; `None` if a function has no such name.
 type Way = fn(&WitName<'_>) -> Option<String>;
 
 /// The ways to name tools, the shortest name first.
@@ -53,7 +54,7 @@ impl WitName<'_> {
         self.interface.map_or(0, str::len) + self.version.map_or(0, str::len) + self.name.len()
     }
 
-    /// True if it is written so, with its version or without.
+    /// True if this is its text, with or without its version.
     pub(super) fn is(&self, written: &str) -> bool {
         let Some(interface) = self.interface else { return written == self.name };
         let Some((of, name)) = written.rsplit_once('.') else { return false };
@@ -61,7 +62,7 @@ impl WitName<'_> {
         rest.is_empty() || rest.strip_prefix('@').is_some_and(|version| Some(version) == self.version)
     }
 
-    /// The name of a tool, which stands for all of this one but its version.
+    /// The name of a tool that replaces this one, except for its version.
     fn tool(&self, name: &str) -> String {
         if name.len() <= NAME_CHARS_MAX {
             return name.to_owned();
@@ -70,8 +71,8 @@ impl WitName<'_> {
     }
 }
 
-/// A tool's name for each of these functions, in their order; `None` where another one could have
-/// each of its names.
+/// A tool's name for each of these functions, in their order; `None` if another one could have each
+/// of its names.
 pub(super) fn of_tools(functions: &[WitName<'_>]) -> Vec<Option<String>> {
     let of_world: Uses = uses(functions.iter().filter(|function| function.interface.is_none()));
     let of_all: Uses = uses(functions.iter());
@@ -88,7 +89,7 @@ type Uses = HashMap<String, usize>;
 fn uses<'a>(functions: impl Iterator<Item = &'a WitName<'a>>) -> Uses {
     let mut uses = Uses::new();
     for function in functions {
-        // A function may have the same name by two ways.
+        // Two ways may give a function the same name.
         for name in possible(function).collect::<HashSet<String>>() {
             *uses.entry(name).or_default() += 1;
         }
@@ -120,14 +121,14 @@ fn with_version(function: &WitName<'_>) -> Option<String> {
     Some(shortened(&name, &function.to_string()))
 }
 
-/// The name by all of its parts, whatever characters they have.
+/// A name made from all of its parts and a digest, for any characters.
 fn with_digest(function: &WitName<'_>) -> Option<String> {
     let whole = function.to_string();
     // Long enough to be cut.
     Some(shortened(&format!("{:_<1$}", plain(&whole), NAME_CHARS_MAX + 1), &whole))
 }
 
-/// The text with `_` for each character that a tool's name cannot have, and for `-`.
+/// The text with `_` for `-` and for each character that a tool's name cannot have.
 fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '_' }).collect()
 }
@@ -168,7 +169,7 @@ mod tests {
                 vec!["x_lib_api_1_0_0_run", "x_lib_api_2_0_0_rc_1_run"],
             ),
             (vec!["api.go", "other.go"], vec!["api_go", "other_go"]),
-            // Names that fold into one.
+            // Names that become equal.
             (vec!["a-b:c/d.go", "a:b-c/d.go"], vec!["a_b_c_d_go_a67c748c", "a_b_c_d_go_f4b04e9b"]),
             (vec![long.as_str(), "ok"], vec!["long_long_long_long_long_long_long_long_long_long_long_a24a3a0b", "ok"]),
             (vec!["a:b/c.é", "a:b/c.\u{1f980}"], vec!["a_b_c_b5311fce", "a_b_c_91da43a4"]),

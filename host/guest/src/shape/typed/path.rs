@@ -1,7 +1,7 @@
 //! A place in a JSON value.
 use std::fmt;
 
-/// A place, linked to the one that holds it: nothing is allocated while all goes well.
+/// A place, linked to the one that contains it. Nothing is allocated unless there is an error.
 #[derive(Clone, Copy)]
 pub(crate) struct Path<'p> {
     parent: Option<&'p Path<'p>>,

@@ -1,18 +1,18 @@
-//! Types → JSON Schema in the portable form. It accepts exactly the JSON that converts, but for the
-//! ranges of floats of 32 bits and of integers of 64.
+//! Types → JSON Schema in the portable form. It accepts exactly the JSON that converts, except for
+//! the ranges of 32-bit floats and 64-bit integers.
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
 use super::ty::{Field, Int, Ty, TyId, Types};
 
-/// The source of texts about types: WIT's own comments, a manifest.
+/// The source of descriptions of types: WIT's own comments, a manifest.
 pub(crate) trait Docs {
-    /// The name and text of a type, where anything is known.
+    /// The name and description of a type, if known.
     fn of_type(&self, ty: TyId) -> Option<TypeDocs<'_>>;
 }
 
-/// The texts of a type beside its structure.
+/// The description of a type.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TypeDocs<'a> {
     /// Such as `wind-speed`.
@@ -23,7 +23,7 @@ pub(crate) struct TypeDocs<'a> {
     pub(crate) members: &'a [Option<String>],
 }
 
-/// Nothing is known.
+/// No descriptions.
 #[cfg(test)]
 pub(crate) struct NoDocs;
 
@@ -49,7 +49,7 @@ pub(crate) fn of_result(types: &Types, docs: &dyn Docs, result: Option<TyId>) ->
     };
     let mut writer = Writer::new(types, docs, std::iter::once(ty));
     if let Ty::Record(fields) = types.get(ty) {
-        // The root itself, not a reference: clients look for "type": "object" there.
+        // The root is never a reference: clients look for "type": "object" there.
         let known = docs.of_type(ty).unwrap_or_default();
         let object = writer.object(fields, known.members);
         let described = described(object, known.text);
@@ -60,7 +60,7 @@ pub(crate) fn of_result(types: &Types, docs: &dyn Docs, result: Option<TyId>) ->
     writer.finish(object)
 }
 
-/// Types up to this many are written out wherever they stand.
+/// Types up to this weight are written in full at each use.
 const PLAIN_WEIGHT_MAX: u64 = 4;
 
 struct Writer<'a> {
@@ -68,7 +68,7 @@ struct Writer<'a> {
     docs: &'a dyn Docs,
     uses: HashMap<TyId, usize>,
     weights: HashMap<TyId, u64>,
-    /// The types that stand under `$defs`, by name.
+    /// The types under `$defs`, by name.
     names: HashMap<TyId, String>,
     definitions: BTreeMap<String, Value>,
 }
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         root
     }
 
-    /// The schema of a type, or a reference to it where it is used more than once.
+    /// The schema of a type, or a reference to it if it is used more than once.
     fn schema(&mut self, ty: TyId) -> Value {
         if !self.repeats(ty) || !self.is_definition(ty) {
             return self.inline(ty);
@@ -120,7 +120,7 @@ impl<'a> Writer<'a> {
         name
     }
 
-    /// Types worth a name where they repeat: those that have one in WIT, and those much longer than
+    /// Types that get a name if they repeat: those that have one in WIT, and those much longer than
     /// a reference.
     fn is_definition(&mut self, ty: TyId) -> bool {
         self.is_named(ty) || self.weight(ty) > PLAIN_WEIGHT_MAX
@@ -130,7 +130,7 @@ impl<'a> Writer<'a> {
         self.types.get(ty).has_parts()
     }
 
-    /// The number of types that a type is made of, written out; a reference counts as one.
+    /// The number of types that a type consists of, written in full; a reference counts as one.
     fn weight(&mut self, ty: TyId) -> u64 {
         if let Some(weight) = self.weights.get(&ty) {
             return *weight;
@@ -253,7 +253,7 @@ fn member_texts(labels: &[String], texts: &[Option<String>]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Adds a description, before one that is there already.
+/// Prepends a description to the existing one.
 fn described(mut schema: Value, text: Option<&str>) -> Value {
     if let (Value::Object(object), Some(text)) = (&mut schema, text) {
         let text = match object.get("description").and_then(Value::as_str) {
@@ -268,7 +268,7 @@ fn described(mut schema: Value, text: Option<&str>) -> Value {
 fn count(types: &Types, ty: TyId, uses: &mut HashMap<TyId, usize>) {
     let seen = uses.entry(ty).or_insert(0);
     *seen += 1;
-    // A type within one that repeats repeats, too; counting further would tell nothing more.
+    // Types within a repeated type repeat, too, so there is nothing more to count.
     if *seen > 2 {
         return;
     }
@@ -277,8 +277,8 @@ fn count(types: &Types, ty: TyId, uses: &mut HashMap<TyId, usize>) {
     }
 }
 
-/// The range of an integer of 64 bits is left to the conversion: some model APIs refuse bounds past
-/// 2^53, and every request pays for a long pattern.
+/// The conversion checks the range of 64-bit integers: some model APIs refuse bounds past 2^53, and
+/// every request pays for a long pattern.
 fn integer(int: Int) -> Value {
     let (least, greatest) = int.range();
     match int {
@@ -288,7 +288,7 @@ fn integer(int: Int) -> Value {
     }
 }
 
-/// Decimal digits without leading zeros or `-0`, as many as 64 bits may take.
+/// Decimal digits without leading zeros or `-0`, as many as 64 bits may need.
 const U64_PATTERN: &str = "^(0|[1-9][0-9]{0,19})$";
 const S64_PATTERN: &str = "^(0|-?[1-9][0-9]{0,18})$";
 

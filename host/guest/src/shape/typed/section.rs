@@ -1,19 +1,18 @@
 //! The `package-docs` section of a component, in which WIT's comments survive its build: found,
 //! read, put in.
 //!
-//! Its bytes are a version (0 or 1) and JSON. Component tools write it into packages of WIT. The
-//! format does not forbid it in a component, so it is read as far as it can be, and an unreadable
-//! part is ignored.
+//! The section holds a version (0 or 1) and JSON. Component tools write it into WIT packages. The
+//! format also allows it in a component, so it is read there, and unreadable parts are ignored.
 use super::texts::WitTexts;
 use toolcell_wall::sections::{self, Sections};
 
 /// The section's name.
 const NAME: &str = "package-docs";
 
-/// The version that is written. The first one, 0, is read as well.
+/// The version that is written. Version 0 is read, too.
 const VERSION: u8 = 1;
 
-/// Bytes of a section that is read: a thousand functions with a paragraph each take half of it.
+/// Bytes of a section that is read. A thousand functions with a paragraph each need half of it.
 const SECTION_BYTES_MAX: usize = 1 << 20;
 
 /// The WIT comments that the component carries.

@@ -1,21 +1,21 @@
-//! Texts about functions and types, by their names in WIT. They come from WIT's comments, from a
-//! `package-docs` section, or from the operator.
+//! Descriptions of functions and types, by their names in WIT. They come from WIT's comments, from
+//! a `package-docs` section, or from the operator.
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The name of a world whose name is not known: component tools call a component's world so.
+/// The name of a world whose name is not known, as component tools use it.
 const WORLD: &str = "root";
 
 /// Texts of WIT packages, by interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WitTexts {
-    /// By the name of the interface: `acme:weather/forecasts`, or `forecasts` where the package is
-    /// not known.
+    /// By the name of the interface: `acme:weather/forecasts`, or `forecasts` if the package is not
+    /// known.
     pub(super) interfaces: BTreeMap<String, Scope>,
-    /// Texts about the exports of worlds themselves, all worlds together.
+    /// Descriptions of the exports of worlds, all worlds together.
     pub(super) world: Scope,
-    /// The first of these worlds.
+    /// The name of the first of these worlds.
     pub(super) world_name: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl WitTexts {
         self.interfaces.get(interface).or_else(|| self.interfaces.get(short))
     }
 
-    /// The texts but those of packages in these namespaces.
+    /// The texts without those of packages in these namespaces.
     #[must_use]
     pub fn without(mut self, namespaces: &[&str]) -> Self {
         let is_kept = |name: &str| name.split_once(':').is_none_or(|(namespace, _)| !namespaces.contains(&namespace));
@@ -97,11 +97,11 @@ impl WitTexts {
 }
 
 impl Scope {
-    /// Adds the texts that are missing so far.
+    /// Adds the texts that are still missing.
     fn read(&mut self, docs: &Value) {
         for kind in ["funcs", "func_exports"] {
             for (name, function) in entries(docs, kind) {
-                // A text alone in the first version of the format.
+                // The first version of the format has only a text.
                 if let Some(text) = text(function).or_else(|| function.get("docs").and_then(text)) {
                     self.functions.entry(name.clone()).or_insert(text);
                 }
@@ -149,7 +149,7 @@ fn entries<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'v String,
     value.get(key).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// A text that says something.
+/// The text, unless it is blank.
 fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }

@@ -4,27 +4,27 @@ use std::fmt;
 
 use wasmtime::component::Type;
 
-/// Types of one function, nested ones included. The largest interface looked at (a database's) has
-/// some 200.
+/// Types of one function, nested ones included. The largest interface that was measured (a
+/// database's) has some 200.
 const NODES_MAX: usize = 4_096;
 
 /// Levels to which types may nest: a value's JSON must stay within the depth that JSON parsers
-/// take.
+/// accept.
 const DEPTH_MAX: usize = 48;
 
-/// The number of a type that a [`Types`] holds.
+/// The index of a type in a [`Types`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TyId(usize);
 
-/// The types that some functions use, each once.
+/// The types that some functions use, each one once.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     nodes: Vec<Ty>,
-    /// The height of each type: the types that stand within one another.
+    /// The height of each type: the number of types nested within each other.
     heights: Vec<usize>,
-    /// The engine's own type of each node, to find it again, by its debug text. That text has the
-    /// type's number in its component. Any other comparison takes types apart, which takes as long
-    /// as a component likes.
+    /// The engine's own type of each node, by its debug text. That text has the type's number in
+    /// its component. Any other comparison walks the types, which takes as long as the component
+    /// likes.
     known: HashMap<String, (Type, TyId)>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Case {
     pub(crate) payload: Option<TyId>,
 }
 
-/// A type that no JSON value stands for.
+/// A type that JSON cannot carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsupported {
     Resource,
@@ -106,14 +106,14 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// A WIT name as JSON has it: `wind-speed` is `wind_speed`. Words of WIT names have no `_`, so no
-/// two names meet.
+/// A WIT name in JSON: `wind-speed` is `wind_speed`. WIT names have no `_`, so no two names
+/// collide.
 pub(crate) fn json_name(wit_name: &str) -> String {
     wit_name.replace('-', "_")
 }
 
 impl Ty {
-    /// True if it is a type that WIT names, with parts that have names.
+    /// True if WIT names the type and its parts.
     pub(crate) const fn has_parts(&self) -> bool {
         matches!(self, Self::Record(_) | Self::Variant(_) | Self::Enum(_) | Self::Flags(_))
     }
@@ -134,8 +134,7 @@ impl Int {
         }
     }
 
-    /// True if some of its values are beyond the range that a JSON number carries everywhere
-    /// (2^53).
+    /// True if some of its values exceed the integers that JSON numbers carry everywhere (2^53).
     pub(crate) const fn is_wide(self) -> bool {
         matches!(self, Self::S64 | Self::U64)
     }
@@ -143,15 +142,15 @@ impl Int {
 
 #[cfg(test)]
 impl TyId {
-    /// To tell it from others by.
+    /// A number that identifies it.
     pub(crate) const fn number(self) -> usize {
         self.0
     }
 }
 
 impl Types {
-    /// The type of a handle. Handles come from this very collection; one of another is taken for a
-    /// boolean.
+    /// The type with this index, which must come from this collection. The index of another one
+    /// counts as a boolean.
     pub(crate) fn get(&self, id: TyId) -> &Ty {
         self.nodes.get(id.0).unwrap_or(&Ty::Bool)
     }
@@ -177,7 +176,7 @@ impl Types {
         Ok(id)
     }
 
-    /// The type of the engine's, if it is among these.
+    /// The index of the engine's type, if it is in this collection.
     pub(crate) fn find(&self, ty: &Type) -> Option<TyId> {
         // Equal numbers in the same component, so this compares nothing else.
         self.known.get(&format!("{ty:?}")).filter(|(known, _)| known == ty).map(|(_, id)| *id)

@@ -1,14 +1,13 @@
 //! The size of the schema of some types as text, counted without writing it.
 //!
-//! It mirrors [`super::schema`]. A type with a name stands under `$defs` once, with a reference
-//! wherever it is used; a short type stands wherever it is used. The count is rather too high than
-//! too low.
+//! It mirrors [`super::schema`]. A type with a name is written under `$defs` once, and a reference
+//! at each use; a short type is written at each use. The count errs on the high side.
 use std::collections::{HashMap, HashSet};
 
 use super::schema::Docs;
 use super::ty::{Ty, TyId, Types};
 
-/// Types up to this many are written out wherever they stand.
+/// Types up to this weight are written in full at each use.
 const PLAIN_WEIGHT_MAX: usize = 4;
 
 /// A keyword or two around a type, and the object that they are in.
@@ -24,7 +23,7 @@ const REFERENCE_BYTES: usize = 40;
 pub(super) struct Weights<'a> {
     types: &'a Types,
     docs: &'a dyn Docs,
-    /// The number of types that each type is made of, written out.
+    /// The number of types that each type consists of, written in full.
     plain: HashMap<TyId, usize>,
 }
 
@@ -49,8 +48,8 @@ impl<'a> Weights<'a> {
         bytes
     }
 
-    /// The size of a type where it is used: a reference, or all of it. The reference's target is
-    /// noted.
+    /// The size of a type at one use: a reference, or all of it. Notes the reference's target in
+    /// `ahead`.
     fn stands(&mut self, ty: TyId, ahead: &mut Vec<TyId>) -> usize {
         if !self.types.get(ty).has_parts() && self.weight(ty) <= PLAIN_WEIGHT_MAX {
             return self.written(ty, ahead);
@@ -60,7 +59,7 @@ impl<'a> Weights<'a> {
         REFERENCE_BYTES.saturating_add(name)
     }
 
-    /// A type that is written out.
+    /// The size of a type written in full.
     fn written(&mut self, ty: TyId, ahead: &mut Vec<TyId>) -> usize {
         let known = self.docs.of_type(ty).unwrap_or_default();
         let texts = known.members.iter().flatten().map(String::len).chain(known.text.map(str::len));
@@ -86,8 +85,8 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// The names of a type's own parts. Those of fields stand among the properties and again in the
-/// list of required ones.
+/// The size of the names of a type's own parts. Those of fields appear among the properties and in
+/// the list of required ones.
 fn names(ty: &Ty) -> usize {
     let listed = |names: &[String]| names.iter().map(|name| name.len() + 8).fold(0, usize::saturating_add);
     match ty {

@@ -1,5 +1,4 @@
-//! Comments of `.wit` files. Nothing is resolved: packages that are used from elsewhere may be
-//! missing.
+//! Comments of `.wit` files. Nothing is resolved, so packages used from elsewhere may be missing.
 use toolcell_wall::load::descriptions::WitFile;
 use wit_parser::{Interface, SourceMap, Type, TypeDef, TypeDefKind, UnresolvedPackage, World, WorldItem, WorldKey};
 
@@ -16,7 +15,7 @@ pub struct WitError {
 }
 
 impl WitTexts {
-    /// Reads packages, each of some files. The text of an earlier one wins.
+    /// Reads packages, each with its files. Texts of earlier packages win.
     ///
     /// # Errors
     /// [`WitError`] for the first text that is not WIT.
@@ -96,7 +95,7 @@ impl Scope {
     }
 }
 
-/// The text about a type. Another name for a type (`use`, `type a = b`) has the text of that type.
+/// The text of a type. An alias (`use`, `type a = b`) has the text of its target.
 fn text_of(package: &UnresolvedPackage, ty: &TypeDef) -> TypeText {
     let mut parts = TypeText { text: said(ty.docs.contents.as_deref()), ..TypeText::default() };
     let mut part = |name: &str, docs: Option<&str>| {
@@ -117,7 +116,7 @@ fn text_of(package: &UnresolvedPackage, ty: &TypeDef) -> TypeText {
         TypeDefKind::Flags(flags) => {
             flags.flags.iter().for_each(|flag| part(&flag.name, flag.docs.contents.as_deref()));
         }
-        // Types stand before those that name them, so this ends.
+        // A type comes before its aliases, so this ends.
         TypeDefKind::Type(Type::Id(other)) => {
             if let Some(other) = package.types.get(*other) {
                 let other = text_of(package, other);

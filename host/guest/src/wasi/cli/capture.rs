@@ -1,5 +1,5 @@
 //! A guest's standard output and error, kept up to the call's log limit. Nothing here reaches a
-//! terminal or the wire.
+//! terminal or a client.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolcell_wall::report::{Captured, LINE_BYTES};
@@ -25,8 +25,8 @@ impl LogBudget {
         Self { log: Arc::new(Mutex::new(Log { limit_bytes, ..Log::default() })) }
     }
 
-    /// Charges one log line that goes elsewhere; false where the budget is used up and the line
-    /// must be dropped.
+    /// Charges one log line that goes elsewhere; false if the budget is used up and the line must
+    /// be dropped.
     pub(crate) fn charge(&self, text: &str) -> bool {
         let bytes = (text.len() as u64).saturating_add(LINE_BYTES);
         let mut log = self.lock();
@@ -38,7 +38,7 @@ impl LogBudget {
         true
     }
 
-    /// Begins anew for the next call of the same instance.
+    /// Resets the budget for the next call of the same instance.
     pub(crate) fn refill(&self, limit_bytes: u64) {
         *self.lock() = Log { limit_bytes, ..Log::default() };
     }

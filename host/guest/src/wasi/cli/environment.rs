@@ -1,5 +1,5 @@
-//! `wasi:cli/environment`: wasmtime-wasi's own. Where attempts are observed, reading an empty
-//! environment is noted once for each time it is read.
+//! `wasi:cli/environment`: wasmtime-wasi's own. If attempts are observed, each read of an empty
+//! environment is noted.
 use wasmtime_wasi::cli::WasiCliView as _;
 use wasmtime_wasi::p2::bindings::cli::environment::Host;
 

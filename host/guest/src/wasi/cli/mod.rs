@@ -1,5 +1,5 @@
 //! The standard streams and the environment of a guest. No stream is a terminal. Must not hold:
-//! what becomes of what was printed.
+//! what happens to the output.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Takers of a guest's prints, as the streams that WASI asks for.
+//! Receivers of a guest's output, as the streams of WASI.
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -7,17 +7,17 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-/// Bytes that a guest may hand over in one write: the size that WASI hosts commonly permit. It
-/// bounds the host's allocation for one `write-zeroes`.
+/// Bytes that a guest may write at once: the size that WASI hosts commonly permit. It bounds the
+/// host's allocation for one `write-zeroes`.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
-/// Takes printed bytes, at once.
+/// Receives output without waiting.
 pub(crate) trait Print: Clone + Send + Sync + Unpin + 'static {
     /// An error ends the call.
     fn print(&self, bytes: &[u8]) -> wasmtime::Result<()>;
 }
 
-/// Standard output or standard error that is printed to `P`, and never a terminal.
+/// Standard output or standard error that goes to `P`, and never to a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer<P>(pub(crate) P);
 

@@ -8,8 +8,8 @@ use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Print;
 use toolcell_wall::failure::LimitReached;
 
-/// Bytes kept of the end of standard error. That is enough for a program's last message, and no
-/// more than a model has use for.
+/// Bytes kept of the end of standard error. That is enough for a program's last message, and as
+/// much as is useful to a model.
 const LAST_WORDS_BYTES: usize = 4 << 10;
 
 /// The standard streams, arguments and variables of one run.
@@ -23,17 +23,17 @@ pub(crate) struct RunStreams {
 pub(crate) struct Printed {
     kept: Arc<Mutex<KeptOutput>>,
     log: LogBudget,
-    /// Bytes that the answer may have where it is standard output; `None` where it goes the way of
-    /// standard error.
+    /// Bytes that the answer may have if it is standard output; `None` if standard output is
+    /// treated like standard error.
     stdout_bytes_max: Option<u64>,
-    /// Standard error is the answer as well; both have the bound of one.
+    /// Standard error is part of the answer, too. Both share one bound.
     stderr_answers: bool,
 }
 
 #[derive(Debug, Default)]
 struct KeptOutput {
     stdout: Vec<u8>,
-    /// As far as it is the answer.
+    /// Standard error, if it is part of the answer.
     stderr: Vec<u8>,
     end: VecDeque<u8>,
 }
@@ -43,26 +43,26 @@ impl Printed {
         Self { kept: Arc::default(), log, stdout_bytes_max, stderr_answers: false }
     }
 
-    /// Makes standard error part of the answer, beside the log.
+    /// Makes standard error part of the answer, in addition to the log.
     pub(crate) fn with_stderr(self) -> Self {
         Self { stderr_answers: true, ..self }
     }
 
-    /// Takes standard output as far as it is the answer.
+    /// Takes standard output, if it is the answer.
     pub(crate) fn stdout(&self) -> Vec<u8> {
         std::mem::take(&mut self.lock().stdout)
     }
 
-    /// Takes standard error as far as it is the answer.
+    /// Takes standard error, if it is part of the answer.
     pub(crate) fn stderr(&self) -> Vec<u8> {
         std::mem::take(&mut self.lock().stderr)
     }
 
-    /// The last that was printed beside the answer.
+    /// The end of what was printed outside of the answer.
     pub(crate) fn last_words(&self) -> String {
         let mut kept = self.lock();
         let bytes = kept.end.make_contiguous();
-        // A character cut in two at the start is no character.
+        // Skip the rest of a character that was cut at the start.
         let start = bytes.iter().take(3).take_while(|byte| (**byte & 0xc0) == 0x80).count();
         String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).trim_end().to_owned()
     }
@@ -81,7 +81,7 @@ impl Printed {
         let mut kept = self.lock();
         let length = kept.stdout.len().saturating_add(kept.stderr.len()).saturating_add(bytes.len()) as u64;
         if self.stdout_bytes_max.is_some_and(|max| length > max) {
-            // Ends the run at once: nothing that it prints after can be used.
+            // Ends the run at once, since nothing that it prints after this can be used.
             return Err(LimitReached(Limit::Output));
         }
         stream(&mut kept).extend_from_slice(bytes);

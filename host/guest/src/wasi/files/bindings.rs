@@ -5,7 +5,7 @@ wasmtime::component::bindgen!({
     path: "../../wit",
     world: "wasi:filesystem/imports",
     imports: {
-        // These ask no disk. All others take as long as the disk does.
+        // These do not access the disk. All others take as long as the disk does.
         "wasi:filesystem/types.[method]descriptor.read-via-stream": trappable,
         "wasi:filesystem/types.[method]descriptor.write-via-stream": trappable,
         "wasi:filesystem/types.[method]descriptor.append-via-stream": trappable,

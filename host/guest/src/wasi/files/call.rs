@@ -40,9 +40,9 @@ pub enum Descriptor {
 #[derive(Clone)]
 pub struct Folder {
     pub(super) mount: usize,
-    /// Names that lead here from the mount.
+    /// Path from the mount to here.
     pub(super) at: Vec<String>,
-    /// Open, where it is neither a mount itself nor in a mount that has others inside it.
+    /// Open, unless it is a mount itself or in a mount that has others inside it.
     pub(super) open: Option<(Arc<Dir>, Arc<Permit>)>,
 }
 
@@ -56,30 +56,30 @@ pub struct Opened {
 }
 
 impl Files {
-    /// Nothing is opened or made yet.
+    /// Opens and makes nothing yet.
     pub(crate) fn new(prepared: Arc<Prepared>) -> Self {
         Self { prepared, scratch: Vec::new(), permits: Permits::default(), shows_devices: false }
     }
 
-    /// The call ended though its store stays: its private files go now.
+    /// Ends the call while its store stays: its scratch space is removed now.
     pub(crate) fn end_call(&mut self) {
         self.scratch.clear();
     }
 
-    /// A program begins: its tree has devices.
+    /// Adds devices to the tree, for a program.
     pub(crate) fn show_devices(&mut self) {
         self.shows_devices = true;
     }
 
-    /// The folders that the guest starts with, by mount and path. The devices are the last, as
-    /// programs may count on the first.
+    /// The folders that the guest starts with, by mount and path. The devices come last, as
+    /// programs may rely on the first.
     pub(super) fn preopens(&self) -> impl Iterator<Item = (usize, &str)> {
         let mounts = self.prepared.preopens().iter().map(|(mount, path)| (*mount, path.as_str()));
         let devices = self.prepared.devices().filter(|_| self.shows_devices);
         mounts.chain(devices.map(|mount| (mount, devices::FOLDER)))
     }
 
-    /// A call of another tool begins, with the same mounts.
+    /// Prepares for a call of another tool, with the same mounts.
     pub(crate) fn set_prepared(&mut self, prepared: &Arc<Prepared>) {
         self.prepared = Arc::clone(prepared);
     }
@@ -92,7 +92,7 @@ impl Files {
         &self.permits
     }
 
-    /// The bytes of a regular file in scratch space, once the guest has ended; else a sentence on
+    /// The bytes of a regular file in scratch space, after the guest has ended; or a sentence with
     /// the reason.
     pub(crate) fn read_own(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
         let bytes = self.open_own(path).and_then(|file| {
@@ -110,8 +110,8 @@ impl Files {
         }
     }
 
-    /// Makes a file of the call's own in scratch space, before the guest begins; else a sentence on
-    /// why it cannot be.
+    /// Makes a file in the call's scratch space, before the guest begins; or a sentence with the
+    /// reason.
     pub(crate) fn write_own(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
         let written =
             self.own(path).and_then(|(folder, name)| match self.open(&folder, &name, OpenRequest::to_make())? {
@@ -140,7 +140,7 @@ impl Files {
         }
     }
 
-    /// The mount that a path of the guest's tree lies in, and the path from there.
+    /// The mount that a path of the guest's tree is in, and the path from there.
     fn own(&self, path: &str) -> Result<(Folder, String), Refused> {
         let below = |root: &str| path.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/');
         let roots = self.prepared.preopens().iter();
@@ -155,12 +155,12 @@ impl Files {
         self.prepared.mounts().get(number).ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
-    /// Asks the manifest for this access at this place.
+    /// The manifest's permit for this access at this place.
     pub(super) fn permit(&self, mount: usize, want: FileAccess, at: &[String]) -> Result<FilePermit, Refused> {
         self.mount(mount)?.permit(want, at)
     }
 
-    /// Asks the manifest for listing a folder; a folder on no disk may always be listed.
+    /// The manifest's permit for listing a folder. A virtual folder may always be listed.
     pub(super) fn permit_to_look(&self, mount: usize, at: &[String]) -> Result<(), Refused> {
         let mount = self.mount(mount)?;
         if mount.grant.is_some() {
@@ -169,8 +169,8 @@ impl Files {
         Ok(())
     }
 
-    /// Sets times of a file or folder. Times of links are not set: that would go around the checks
-    /// of opening.
+    /// Sets times of a file or folder. Times of links are not set: that would bypass the checks of
+    /// opening.
     pub(super) fn set_times(
         &self,
         spot: &MountedPath,
@@ -191,7 +191,7 @@ impl Files {
         file.set_times(times).map_err(|error| code(&error))
     }
 
-    /// The place that a path leads to from a folder; `want` is for the denial where none does.
+    /// Where a path leads from a folder. `want` is for the denial if it leads nowhere.
     pub(super) fn place(&mut self, folder: &Folder, path: &str, want: FileAccess) -> Result<MountTarget, Refused> {
         well_formed(path)?;
         let mount = self.mount(folder.mount)?;
@@ -199,8 +199,8 @@ impl Files {
             let names = names(&folder.at, path)?;
             return self.place_of_names(folder.mount, names, path.ends_with('/'), want);
         }
-        // For a denial and for the folders opened from here; nothing is decided by it, as links may
-        // lead elsewhere.
+        // For a denial and for the folders opened from here. No decision depends on it, as links
+        // may lead elsewhere.
         let at = names(&folder.at, path).unwrap_or_default();
         let account = mount.account.clone();
         if let Some((dir, _)) = &folder.open {
@@ -233,7 +233,7 @@ impl Files {
         }))
     }
 
-    /// The place of names in a mount that has others inside it.
+    /// The place of a path in a mount that has others inside it.
     fn place_of_names(
         &mut self,
         number: usize,
@@ -254,7 +254,7 @@ impl Files {
         }
         let pinned = mount.holds_inner(&names);
         if matches!(mount.source, Source::Virtual) {
-            // The root of an observation looks as empty as no root at all.
+            // An observed root looks as empty as no root at all.
             if pinned || names.is_empty() {
                 return Ok(MountTarget::Virtual(number, names));
             }
@@ -278,7 +278,7 @@ impl Files {
         }))
     }
 
-    /// `rest` leads to nothing mounted further inside: the longest path was taken.
+    /// `rest` leads to no further mount, since the longest path was taken.
     fn place_in_inner(&mut self, number: usize, rest: Vec<String>, slash: bool) -> Result<MountTarget, Refused> {
         let mount = self.mount(number)?;
         let pinned = rest.is_empty() || mount.holds_inner(&rest);
@@ -312,7 +312,7 @@ impl Files {
         }))
     }
 
-    /// The folder of a mount, and the account that its writes are charged to.
+    /// The folder of a mount, and the account for its writes.
     pub(super) fn root(&mut self, number: usize) -> Result<(Arc<Dir>, Option<Account>), Refused> {
         let mount = self.mount(number)?;
         match &mount.source {

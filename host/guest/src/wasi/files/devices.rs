@@ -1,5 +1,5 @@
 //! The devices that programs expect in `/dev`: null, zero, random and urandom. The host makes their
-//! bytes itself; no device of the machine is opened.
+//! bytes itself and opens no device of the machine.
 use bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
@@ -10,18 +10,18 @@ use super::mount::{Inner, InnerKind};
 /// The folder of the devices in a program's tree.
 pub(super) const FOLDER: &str = "/dev";
 
-/// Random bytes of one read: about 6 µs of the host's time. Less than was asked for is no error.
+/// Random bytes of one read: about 6 µs of the host's time. A read may return less than was asked
+/// for.
 const RANDOM_BYTES_MAX: usize = 4 << 10;
 
-/// A device that a program may open. None grants anything: WASI gives random bytes to all.
+/// A device that a program may open. None needs a grant: WASI gives random bytes to every guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Device {
-    /// Ends at once, and takes everything.
+    /// Always at its end; accepts everything.
     Null,
-    /// Zeros without end.
+    /// Endless zeros.
     Zero,
-    /// Random bytes without end, from the operating system. Linux makes no difference between the
-    /// two names either.
+    /// Endless random bytes from the operating system. On Linux, both names mean the same.
     Random,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn entries() -> Vec<Inner> {
 }
 
 impl Device {
-    /// At most so many bytes; none is the end.
+    /// At most `length` bytes; empty at the end.
     pub(super) fn read(self, length: u64) -> Result<Vec<u8>, ErrorCode> {
         let asked = usize::try_from(length).unwrap_or(usize::MAX);
         match self {
@@ -55,7 +55,7 @@ impl Device {
         }
     }
 
-    /// Its facts: a device has neither size nor times.
+    /// Its facts. A device has neither size nor times.
     pub(super) fn stat(self) -> DescriptorStat {
         DescriptorStat {
             type_: DescriptorType::CharacterDevice,

@@ -1,4 +1,4 @@
-//! Names in folders: made, removed, renamed, linked. Each changes the count of the mount's quota,
+//! Names in folders: create, remove, rename, link. Each changes the count of the mount's quota,
 //! under the account's lock.
 use std::sync::PoisonError;
 
@@ -13,8 +13,8 @@ pub(super) fn create_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(
     made(spot, 0, || spot.dir.create_dir(&spot.path))
 }
 
-/// A link leads to its own folder or below: anyone who follows it, before or after it is moved,
-/// stays in the mount.
+/// A link leads to its own folder or below. So following it stays in the mount, even after it is
+/// moved.
 pub(super) fn create_link(spot: &MountedPath, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
     if target.is_empty() {
         return Err(ErrorCode::NoEntry);
@@ -91,7 +91,7 @@ pub(super) fn rename(
     Ok(())
 }
 
-/// A further name for a file of the same mount. The quota counts a file with each of its names.
+/// Adds a name for a file of the same mount. The quota counts a file once for each name.
 pub(super) fn link(
     old: &MountedPath,
     new: &MountedPath,
@@ -109,7 +109,7 @@ pub(super) fn link(
         if !seen.is_file() {
             return Err(ErrorCode::NotPermitted);
         }
-        // Its size stays the same from here on: a file of two names is not written.
+        // Its size is fixed from now on: a file with two names is not written.
         let writing = turn.writing(seen.identity).unwrap_or_default();
         let _alone = writing.lock().unwrap_or_else(PoisonError::into_inner);
         let facts = old.facts_of_name()?;

@@ -9,7 +9,6 @@ use toolcell_walls::folder::Facts;
 
 use super::bindings::types::{DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, NewTimestamp};
 
-/// The facts about a file, as a guest sees them.
 pub(crate) fn stat(facts: &Facts) -> DescriptorStat {
     DescriptorStat {
         type_: kind(facts.kind),
@@ -21,7 +20,7 @@ pub(crate) fn stat(facts: &Facts) -> DescriptorStat {
     }
 }
 
-/// A folder that is on no disk: it holds nothing but mounts.
+/// The facts of a virtual folder, which contains only mounts.
 pub(crate) fn stat_of_virtual() -> DescriptorStat {
     DescriptorStat {
         type_: DescriptorType::Directory,
@@ -33,9 +32,9 @@ pub(crate) fn stat_of_virtual() -> DescriptorStat {
     }
 }
 
-/// A number for an identity that reveals nothing of it. Language runtimes take it for the number of
-/// the inode and compare it to see if two names are one file. So times and size are no part of it.
-/// The key is the process's own.
+/// A number for an identity that reveals nothing about it. Language runtimes use it as an inode
+/// number, to check whether two names are one file, so times and size do not go into it. Each
+/// process has its own key.
 pub(crate) fn hash(identity: &impl std::hash::Hash) -> MetadataHashValue {
     static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
     MetadataHashValue { lower: KEYS.0.hash_one(identity), upper: KEYS.1.hash_one(identity) }
@@ -54,14 +53,14 @@ pub(crate) fn kind(kind: FileType) -> DescriptorType {
     }
 }
 
-/// WASI counts from 1970 on; an earlier time is not known to it.
+/// WASI counts from 1970 on and has no earlier times.
 fn datetime((seconds, nanoseconds): (i64, i64)) -> Option<wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime> {
     let seconds = u64::try_from(seconds).ok()?;
     let nanoseconds = u32::try_from(nanoseconds).ok()?;
     Some(wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime { seconds, nanoseconds })
 }
 
-/// The times that a guest sets; unset ones stay.
+/// The times that a guest sets. Unset ones stay.
 pub(crate) fn times(accessed: NewTimestamp, modified: NewTimestamp) -> Result<std::fs::FileTimes, ErrorCode> {
     let mut times = std::fs::FileTimes::new();
     if let Some(time) = time(accessed)? {
@@ -79,7 +78,7 @@ fn time(asked: NewTimestamp) -> Result<Option<SystemTime>, ErrorCode> {
         NewTimestamp::Now => return Ok(Some(SystemTime::now())),
         NewTimestamp::Timestamp(at) => at,
     };
-    // `Duration::new` panics where the nanoseconds carry over the last second.
+    // `Duration::new` panics if the nanoseconds carry past the last second.
     let carried = at.seconds.checked_add(u64::from(at.nanoseconds / 1_000_000_000)).ok_or(ErrorCode::Overflow)?;
     let since = Duration::new(carried, at.nanoseconds % 1_000_000_000);
     SystemTime::UNIX_EPOCH.checked_add(since).map(Some).ok_or(ErrorCode::Overflow)

@@ -1,4 +1,4 @@
-//! The files of a component in the sandbox process that they were handed to.
+//! The files of a component, as the host handed them to this sandbox process.
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use super::ledger::Ledger;
 use super::refused::code;
 use super::scratch::ScratchFolder;
 
-/// The files of one component, in the sandbox process that they were handed to.
 #[derive(Debug, Default)]
 pub(crate) struct HandedFiles {
     mounts: Vec<HandedMount>,
@@ -38,7 +37,7 @@ pub(super) enum HandedSource {
 #[derive(Clone, Debug)]
 pub(crate) struct Lent {
     pub(super) file: Arc<std::fs::File>,
-    /// Its descriptor as a folder, which it is not: whatever takes it for one is refused.
+    /// Its descriptor, typed as a folder; opening anything beneath it fails.
     pub(super) dir: Arc<Dir>,
     pub(super) is_there: bool,
 }
@@ -47,7 +46,7 @@ impl HandedFiles {
     /// The mounts that came with these descriptors.
     ///
     /// # Errors
-    /// One sentence: a descriptor is missing, or is of something else.
+    /// One sentence: a descriptor is missing, or has another kind.
     pub(crate) fn new(
         mounts: Vec<(MountFacts, Vec<OwnedFd>)>,
         scratch: Option<Arc<ScratchFolder>>,
@@ -85,7 +84,7 @@ impl Lent {
         Ok(Self { file: Arc::new(descriptor.into()), dir: Arc::new(dir), is_there })
     }
 
-    /// The facts of the file. One that is gone has none.
+    /// The facts of the file. They are missing if it was removed.
     pub(super) fn facts(&self) -> Result<Facts, ErrorCode> {
         if !self.is_there {
             return Err(ErrorCode::NoEntry);
@@ -93,7 +92,7 @@ impl Lent {
         Facts::of(&self.file).map_err(|error| code(&error))
     }
 
-    /// The file once more.
+    /// Opens the file again.
     pub(super) fn open(&self) -> Result<std::fs::File, ErrorCode> {
         if !self.is_there {
             return Err(ErrorCode::NoEntry);
@@ -101,7 +100,7 @@ impl Lent {
         self.file.try_clone().map_err(|error| code(&error))
     }
 
-    /// Amount that a quota counts.
+    /// The amount that a quota counts.
     pub(super) fn amount(&self) -> io::Result<Amount> {
         if !self.is_there {
             return Ok(Amount::default());

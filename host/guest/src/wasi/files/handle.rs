@@ -1,5 +1,5 @@
-//! An open regular file: reads and writes in bounded pieces, each write against the quota of its
-//! mount.
+//! An open regular file: reads and writes in bounded pieces, with each write charged to the quota
+//! of its mount.
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,14 +10,14 @@ use super::ledger::Account;
 use super::permits::Permit;
 use super::refused::code;
 
-/// Bytes that one host call moves: the size that WASI hosts commonly permit. A guest that moves
-/// more asks again, and in between its deadline and its caller are heard.
+/// Bytes that one host call moves: the size that WASI hosts commonly permit. A guest moves more
+/// with more calls, and between them its deadline and its caller are checked.
 pub(crate) const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// The longest file that the operating system can name positions in.
+/// The longest file that the operating system can address.
 const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
-/// The position of a write.
+/// Where a write goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Position {
     At(u64),
@@ -32,7 +32,7 @@ pub(crate) struct Handle {
     _permit: Permit,
 }
 
-/// The additional parts of a file in a writable mount.
+/// What a file in a writable mount has in addition.
 #[derive(Debug)]
 struct Held {
     account: Account,
@@ -41,12 +41,12 @@ struct Held {
 }
 
 impl Handle {
-    /// A file of a mount that nothing is written to.
+    /// A file of a mount that is not written to.
     pub(crate) fn reading(file: std::fs::File, permit: Permit) -> Arc<Self> {
         Arc::new(Self { file, held: None, _permit: permit })
     }
 
-    /// A file of a writable mount, which is in its account's book from now on.
+    /// A file of a writable mount, which its ledger tracks from now on.
     pub(crate) fn held(file: std::fs::File, facts: &Facts, account: &Account, permit: Permit) -> HandleSeed {
         HandleSeed { file, identity: facts.identity, account: account.clone(), permit }
     }
@@ -64,13 +64,12 @@ impl Handle {
         Facts::of(&self.file).map_err(|error| code(&error))
     }
 
-    /// Bytes that are there though no name leads to them any more.
+    /// Bytes that remain although no name leads to them any more.
     pub(super) fn nameless_bytes(&self) -> u64 {
         Facts::of(&self.file).map_or(0, |facts| if facts.links == 0 { facts.size } else { 0 })
     }
 
-    /// Up to `bytes_max` bytes, fewer where the file ends or that is more than a piece; none at the
-    /// end.
+    /// Up to `bytes_max` bytes; fewer if the file ends or that exceeds a piece; empty at the end.
     pub(crate) fn read(&self, bytes_max: u64, offset: u64) -> Result<Vec<u8>, ErrorCode> {
         let length = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(PIECE_BYTES_MAX);
         let mut bytes = vec![0; length];
@@ -79,7 +78,7 @@ impl Handle {
         Ok(bytes)
     }
 
-    /// Writes all of `bytes`, or nothing where the quota has no room for all of it.
+    /// Writes all of `bytes`, or nothing if the quota does not allow all of it.
     pub(crate) fn write(&self, bytes: &[u8], position: Position) -> Result<(), ErrorCode> {
         let held = self.held.as_ref().ok_or(ErrorCode::ReadOnly)?;
         held.account.with_room(|| self.write_once(held, bytes, position))
@@ -101,8 +100,7 @@ impl Handle {
         if growth == 0 {
             return written;
         }
-        // The actual size counts, not the intended one: the disk may have been full before the
-        // quota was.
+        // The actual size counts, not the intended one: the disk may be full before the quota is.
         let after = self.facts()?;
         room.keep_bytes(after.size.saturating_sub(before.size));
         written
@@ -126,7 +124,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Makes the file this long. Its whole length counts, however little of it is on the disk.
+    /// Sets the length. All of it counts, however little is on the disk.
     pub(crate) fn set_size(&self, size: u64) -> Result<(), ErrorCode> {
         let held = self.held.as_ref().ok_or(ErrorCode::ReadOnly)?;
         if size > FILE_BYTES_MAX {
@@ -159,7 +157,7 @@ impl Drop for Handle {
     }
 }
 
-/// An open file on its way into the book.
+/// An open file, before the ledger tracks it.
 pub(crate) struct HandleSeed {
     file: std::fs::File,
     identity: Identity,
@@ -168,20 +166,19 @@ pub(crate) struct HandleSeed {
 }
 
 impl HandleSeed {
-    /// Enters it; the caller has the turn of the same account.
+    /// Makes the ledger track it. The caller holds the lock of the same account.
     pub(crate) fn enter(self, turn: &mut super::ledger::NamesLock<'_>) -> Arc<Handle> {
         let Self { file, identity, account, permit } = self;
         turn.open(identity, |writing| Handle { file, held: Some(Held { account, identity, writing }), _permit: permit })
     }
 }
 
-/// A file of several names is not changed: another of them may lie outside of the mount.
+/// Refuses a file with several names: another name may be outside of the mount.
 pub(crate) fn single(facts: &Facts) -> Result<(), ErrorCode> {
     if facts.is_file() && facts.links > 1 { Err(ErrorCode::NotPermitted) } else { Ok(()) }
 }
 
-/// At the end of the file wherever that is by now, where the system can do so: other programs may
-/// append as well.
+/// Appends wherever the file ends by now, if the system can do so: other programs may append, too.
 fn append(file: &std::fs::File, bytes: &[u8], end: u64) -> std::io::Result<usize> {
     #[cfg(target_os = "linux")]
     {

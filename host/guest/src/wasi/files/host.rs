@@ -1,5 +1,5 @@
-//! The functions of `wasi:filesystem`, over the other files of this folder. Each does a bounded
-//! piece of work. `interface.rs` decides on threads, and on work done aside.
+//! The functions of `wasi:filesystem`, built on the other files of this folder. Each does a bounded
+//! piece of work. `interface.rs` chooses the thread.
 use std::sync::Arc;
 
 use toolcell_policy::FileAccess;
@@ -65,7 +65,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// A file that may be written: by the manifest, and by its own opening.
+    /// A file that may be written, according to the manifest and to how it was opened.
     pub(super) fn file_to_write(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
         let file = self.file(descriptor)?;
         self.files.permit(file.mount, FileAccess::Write, &file.at)?;
@@ -91,7 +91,7 @@ impl FilesView<'_> {
         self.place(descriptor, path, want)?.spot()
     }
 
-    /// The entry that a path leads to; a folder on no disk has no facts.
+    /// The entry that a path leads to. A virtual folder has no facts.
     fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<FoundEntry> {
         match self.place(descriptor, path, FileAccess::Read)? {
             MountTarget::Virtual(mount, at) => Ok(FoundEntry::Virtual(mount, at)),
@@ -114,7 +114,7 @@ impl FilesView<'_> {
 
     pub(super) async fn synced(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<()> {
         let folder = match self.table.get(descriptor)? {
-            // A file that is not written needs no waiting for.
+            // A file that is not written does not need a sync.
             Descriptor::File(file) if !file.writes => return Ok(()),
             Descriptor::File(file) => {
                 let handle = Arc::clone(&file.handle);
@@ -137,7 +137,7 @@ impl FilesView<'_> {
     }
 }
 
-/// An entry that was looked at.
+/// An entry with its facts.
 enum FoundEntry {
     Real(Facts),
     Virtual(usize, Vec<String>),
@@ -162,8 +162,8 @@ impl FoundEntry {
     }
 }
 
-/// Waiting for the disk must not hold up the other guests of the thread, nor outlast the call's
-/// deadline.
+/// Waits for the disk on another thread, so that it neither blocks other guests nor outlasts the
+/// call's deadline.
 pub(super) async fn aside<T: Send + 'static>(wait: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(wait).await {
         Ok(result) => Ok(result?),
@@ -333,7 +333,7 @@ impl FilesView<'_> {
         if spot.lent.is_some() || spot.follows(false) && !spot.facts(true)?.is_link() {
             return Err(ErrorCode::Invalid.into());
         }
-        // Refuses a link to an absolute path: that is the host's own text.
+        // This refuses a link to an absolute path, which would be text of the host.
         let target = spot.dir.read_link(&spot.path)?;
         target.into_os_string().into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
     }
@@ -378,7 +378,7 @@ impl FilesView<'_> {
         one: Resource<Descriptor>,
         other: Resource<Descriptor>,
     ) -> wasmtime::Result<bool> {
-        // An entry that cannot be looked at any more is the same as no other.
+        // An entry that can no longer be read is equal to none.
         Ok(match (self.facts(&one), self.facts(&other)) {
             (Ok(FoundEntry::Real(one)), Ok(FoundEntry::Real(other))) => one.identity == other.identity,
             (Ok(FoundEntry::Virtual(one, at)), Ok(FoundEntry::Virtual(other, other_at))) => {
@@ -403,7 +403,7 @@ impl FilesView<'_> {
         Ok(self.facts_at(&fd, flags, &path)?.hash())
     }
 
-    /// The next entry, or [`Step::More`] after a bounded number of looks.
+    /// The next entry, or [`Step::More`] after a bounded number of skipped ones.
     pub(super) fn step(&mut self, listing: &Resource<Listing>) -> Result<Step> {
         Ok(self.table.get_mut(listing)?.step()?)
     }

@@ -1,5 +1,6 @@
-//! `wasi:filesystem` itself, with the thread of each function. Functions that ask the disk leave
-//! the protocol's threads first. Those that wait for the disk, or count a folder, run aside.
+//! `wasi:filesystem` itself, and the choice of thread for each function. Functions that access the
+//! disk first leave the protocol's threads. Those that wait for the disk, or count a folder, run on
+//! a thread for blocking work.
 use std::sync::Arc;
 
 use wasmtime::component::Resource;
@@ -25,7 +26,7 @@ type Result<T> = std::result::Result<T, Refused>;
 type Fd = Resource<Descriptor>;
 
 impl FilesView<'_> {
-    /// Does a bounded piece of work once no folder is being counted that it may ask about.
+    /// Does a bounded piece of work, once no folder that it may access is being counted.
     async fn away<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let prepared = Arc::clone(self.files.prepared());
         for account in prepared.accounts().filter(|account| account.is_counted()) {
@@ -34,7 +35,7 @@ impl FilesView<'_> {
                 account.wait();
                 Ok(())
             });
-            // It only waits, so there is nothing that could fail.
+            // The task only waits, so it cannot fail.
             let _ = waits.await;
         }
         work(self)
@@ -48,8 +49,8 @@ impl FilesView<'_> {
         Ok(self.table.push(writer)?)
     }
 
-    /// Does something that may need room. Where there is none, it has the folder counted again, and
-    /// tries once more.
+    /// Does something that may need room. If there is none, it recounts the folder and tries once
+    /// more.
     async fn with_room<T>(&mut self, mut attempt: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let done = self.away(&mut attempt).await;
         let full = matches!(done, Err(Refused::Code(ErrorCode::InsufficientSpace)));
@@ -57,13 +58,13 @@ impl FilesView<'_> {
     }
 }
 
-/// Counts the folders in which somebody was refused room. False where that changed nothing.
+/// Recounts the folders that refused room. False if that changed nothing.
 async fn recounted(prepared: Arc<Prepared>) -> bool {
     let refused: Vec<Account> = prepared.accounts().filter(|account| account.was_refused()).cloned().collect();
     if refused.is_empty() {
         return false;
     }
-    // Every one of them, as any may be the one that had no room.
+    // All of them, since any may be the one without room.
     let counted = aside(move || Ok(refused.iter().filter(|account| account.recount()).count())).await;
     counted.is_ok_and(|counted| counted > 0)
 }
@@ -85,8 +86,8 @@ impl HostDescriptor for FilesView<'_> {
         self.write_from(&fd, Position::End)
     }
 
-    /// Advice is taken and not followed: reading ahead and forgetting also use other programs'
-    /// memory.
+    /// Advice is accepted and ignored: reading ahead and dropping caches affect other programs,
+    /// too.
     fn advise(&mut self, fd: Resource<Descriptor>, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
         match self.device(&fd)? {
             Some(_) => Ok(()),
@@ -95,7 +96,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     /// A folder's mount decides what may be done with it, however it was opened. The C library
-    /// opens folders to read and then changes their entries, as POSIX lets it.
+    /// opens folders for reading and then changes their entries, as POSIX allows.
     fn get_flags(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorFlags> {
         let given = |given, flag| if given { flag } else { DescriptorFlags::empty() };
         Ok(match self.table.get(&fd)? {
@@ -223,8 +224,8 @@ impl HostDescriptor for FilesView<'_> {
         self.away(|view| view.metadata_hash_at(fd, flags, path)).await
     }
 
-    /// Closing the last handle of a file without a name gives its room back, on the disk and in the
-    /// book.
+    /// Closing the last handle of a file without a name frees its room, on the disk and in the
+    /// ledger.
     async fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
         self.away(|view| view.table.delete(fd).map(drop)).await?;
         Ok(())
@@ -232,8 +233,8 @@ impl HostDescriptor for FilesView<'_> {
 }
 
 impl HostDirectoryEntryStream for FilesView<'_> {
-    /// A folder may hold any number of names that no guest can see: others get their turn in
-    /// between.
+    /// A folder may have any number of entries that guests cannot see, so others get a turn
+    /// meanwhile.
     async fn read_directory_entry(&mut self, listing: Resource<Listing>) -> Result<Option<DirectoryEntry>> {
         loop {
             match self.away(|view| view.step(&listing)).await? {

@@ -1,8 +1,8 @@
-//! Quotas: the content of a writable folder, reserved before it is written and given back when it
-//! is removed. There is one ledger for a folder of the host, shared by all who mount it; it opens
-//! and names nothing by itself.
+//! Quotas: the content of a writable folder, reserved before it is written and released when it is
+//! removed. A folder of the host has one ledger, shared by all mounts of it. The ledger itself
+//! opens and names nothing.
 //!
-//! Order of locks: `names`, then the `writing` of one file. A writer takes the second alone.
+//! Lock order: `names`, then the `writing` of one file. A writer only takes the latter.
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,22 +17,23 @@ use super::bindings::types::ErrorCode;
 use super::handed::Lent;
 use super::handle::Handle;
 
-/// Other programs may add and remove files as well. Their changes are seen when a guest is refused
-/// room, but not more often than this. A guest that asks in a loop must not keep the host counting.
+/// Other programs may add and remove files, too. Their changes are noticed when a guest is refused
+/// room, but not more often than this: a guest that retries in a loop must not keep the host
+/// counting.
 const RECOUNT_EVERY: Duration = Duration::from_secs(10);
 
-/// The ledgers of this process, by what their counts are in.
+/// The ledgers of this process, by the identity of the file with their counts.
 static LEDGERS: LazyLock<Mutex<HashMap<Identity, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
 
 /// The content of one folder of the host, and its open files.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     used: Counts,
-    /// The largest number of files that any mount of the folder allows: the bound of a count.
+    /// The largest number of files that any mount of the folder allows. A count stops there.
     files_max: AtomicU64,
-    /// Counts under way. They hold `names`, for as long as the disk takes.
+    /// Counts in progress. They hold `names`, for as long as the disk takes.
     counts: AtomicUsize,
-    /// Somebody was refused room since the last count.
+    /// True if room was refused since the last count.
     refused: AtomicBool,
     names: Mutex<Names>,
 }
@@ -49,7 +50,7 @@ struct OpenFile {
     handles: Vec<Weak<Handle>>,
 }
 
-/// The beginning of a count.
+/// Whether a ledger is counted again.
 #[derive(Clone, Debug)]
 pub(crate) enum Counted {
     Folder(Arc<Dir>),
@@ -67,7 +68,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account of something new and empty, which is used once.
+    /// The account of something new and empty, for one use.
     pub(crate) fn private(quota: Quota) -> Self {
         Self { ledger: Arc::new(Ledger::new(Counts::default())), quota, counted: Counted::Never }
     }
@@ -77,7 +78,7 @@ impl Account {
         Self { ledger: Arc::clone(ledger), quota, counted }
     }
 
-    /// Sets room aside, or says that there is none. Adding nothing is always possible.
+    /// Reserves room, or fails if there is none. Reserving nothing always succeeds.
     pub(crate) fn reserve(&self, bytes: u64, files: u64) -> Result<Reservation, ErrorCode> {
         let ledger = Arc::clone(&self.ledger);
         let mut reservation = Reservation { ledger, bytes: 0, files: 0 };
@@ -92,13 +93,13 @@ impl Account {
         Ok(reservation)
     }
 
-    /// Names change and files are opened one at a time, so the count matches the folder.
+    /// Locks the names, so that names change and files open one at a time and the count matches the
+    /// folder.
     pub(crate) fn names(&self) -> NamesLock<'_> {
         NamesLock { account: self, names: self.ledger.names() }
     }
 
-    /// Does something that may need room, and remembers a refusal: the folder may then be counted
-    /// again.
+    /// Does something that may need room, and notes a refusal, so that the folder can be recounted.
     pub(crate) fn with_room<T>(&self, attempt: impl FnOnce() -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
         let done = attempt();
         if matches!(done, Err(ErrorCode::InsufficientSpace)) {
@@ -107,56 +108,56 @@ impl Account {
         done
     }
 
-    /// True if somebody was refused room since it was last asked.
+    /// True if room was refused since the last check.
     pub(crate) fn was_refused(&self) -> bool {
         self.ledger.refused.swap(false, Ordering::AcqRel)
     }
 
-    /// Counts again, unless that was done a short while ago. Takes as long as the disk does.
+    /// Recounts, unless that was done shortly before. Takes as long as the disk does.
     pub(crate) fn recount(&self) -> bool {
         self.count(RECOUNT_EVERY).is_ok_and(|counted| counted)
     }
 
-    /// The used amount, where it could be counted.
+    /// The used amount, if it could be counted.
     #[cfg(test)]
     pub(super) fn used(&self) -> Option<folder::Amount> {
         self.ledger.used.amount()
     }
 
-    /// The next ledger with these counts is another one, as in another process.
+    /// Makes the next ledger with these counts a new one, as in another process.
     #[cfg(test)]
     pub(super) fn leave_to_another_process(&self) {
         let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
         ledgers.retain(|_, ledger| !Weak::ptr_eq(ledger, &Arc::downgrade(&self.ledger)));
     }
 
-    /// As if the last count were long ago.
+    /// Acts as if the last count were long ago.
     #[cfg(test)]
     pub(super) fn forget_count(&self) {
         self.ledger.names().counted = None;
     }
 
-    /// True while it is being counted: asking for a name and closing a file wait until that is
-    /// done.
+    /// True while it is being counted. Asking for a name and closing a file wait meanwhile.
     pub(crate) fn is_counted(&self) -> bool {
         self.ledger.counts.load(Ordering::Acquire) > 0
     }
 
-    /// Waits until it has been counted.
+    /// Waits for the count to end.
     pub(crate) fn wait(&self) {
         drop(self.ledger.names());
     }
 
-    /// A file got shorter.
+    /// Releases bytes after a file got shorter.
     pub(crate) fn give_back_bytes(&self, bytes: u64) {
         self.ledger.used.give_back_bytes(bytes);
     }
 
-    /// Counts anew, if the last count is older than `age`. The caller holds no lock of the ledger.
+    /// Recounts if the last count is older than `age`. The caller must not hold a lock of the
+    /// ledger.
     pub(super) fn count(&self, age: Duration) -> std::io::Result<bool> {
         let _count = Count::begin(&self.ledger);
-        // Handles that are kept from closing in the meantime: closing takes the lock as well, so
-        // they outlive it.
+        // Handles that must not be closed during the count: closing takes the lock, too, so these
+        // outlive it.
         let mut kept: Vec<Arc<Handle>> = Vec::new();
         let ledger = &self.ledger;
         let files_max = ledger.files_max.fetch_max(self.quota.files, Ordering::AcqRel).max(self.quota.files);
@@ -180,8 +181,8 @@ impl Account {
         Ok(true)
     }
 
-    /// The last of our handles on a file may have gone; if its last name went before, its bytes go
-    /// now.
+    /// Checks whether our last handle on a file has closed. If its last name is gone, too, its
+    /// bytes are released.
     pub(super) fn closed(&self, identity: Identity, file: &std::fs::File) {
         let mut names = self.ledger.names();
         let Some(open) = names.open.get_mut(&identity) else { return };
@@ -229,7 +230,7 @@ impl Ledger {
     }
 }
 
-/// While it lives, a folder is being counted.
+/// Marks a count in progress while it lives.
 struct Count<'l>(&'l Ledger);
 
 impl<'l> Count<'l> {
@@ -245,7 +246,7 @@ impl Drop for Count<'_> {
     }
 }
 
-/// Room that was set aside; unused room is given back.
+/// Reserved room. What is not used is released on drop.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Reservation {
@@ -255,13 +256,13 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// All of it is used.
+    /// Keeps all of it.
     pub(crate) fn keep(self) {
         let bytes = self.bytes;
         self.keep_bytes(bytes);
     }
 
-    /// This many of the bytes are used, and all of the files.
+    /// Keeps this many of the bytes, and all of the files.
     pub(crate) fn keep_bytes(mut self, used: u64) {
         self.bytes = self.bytes.saturating_sub(used);
         self.files = 0;
@@ -275,20 +276,20 @@ impl Drop for Reservation {
     }
 }
 
-/// The right to change names in a folder, held by one at a time. A handle must not be dropped while
-/// it is held: that takes the same lock.
+/// The exclusive right to change names in a folder. Do not drop a handle while holding it: that
+/// takes the same lock.
 pub(crate) struct NamesLock<'a> {
     account: &'a Account,
     names: MutexGuard<'a, Names>,
 }
 
 impl NamesLock<'_> {
-    /// The lock under which this file, if it is open, changes its size.
+    /// The lock to hold while this file changes its size, if it is open.
     pub(crate) fn writing(&self, identity: Identity) -> Option<Arc<Mutex<()>>> {
         self.names.open.get(&identity).map(|open| Arc::clone(&open.writing))
     }
 
-    /// Takes note of an open file.
+    /// Tracks an open file.
     pub(crate) fn open(&mut self, identity: Identity, make: impl FnOnce(Arc<Mutex<()>>) -> Handle) -> Arc<Handle> {
         let open = self.names.open.entry(identity).or_default();
         let handle = Arc::new(make(Arc::clone(&open.writing)));
@@ -296,8 +297,8 @@ impl NamesLock<'_> {
         handle
     }
 
-    /// A name is gone. Its bytes are as well, unless it was the last one of a file that is still
-    /// open.
+    /// Notes that a name was removed. Its bytes are released, unless it was the last name of a file
+    /// that is still open.
     pub(crate) fn removed(&self, facts: &Facts) {
         let ledger = &self.account.ledger;
         ledger.used.give_back_files(1);

@@ -1,5 +1,5 @@
-//! The entries of a folder, one at a time: as many are in memory as the operating system hands over
-//! at once.
+//! The entries of a folder, one at a time. Memory holds only those that the operating system
+//! returns at once.
 use std::collections::BTreeMap;
 
 use cap_std::fs::{FileType, FileTypeExt, ReadDir};
@@ -9,7 +9,7 @@ use super::mount::{InnerKind, Mount, Source};
 use super::permits::Permit;
 use super::refused::code;
 
-/// Entries that one step looks at; the operating system hands over a few times as many at once.
+/// Entries that one step examines. The operating system returns a few times as many at once.
 const LOOKS_MAX: usize = 64;
 
 /// One step of a listing.
@@ -18,17 +18,16 @@ pub(super) enum Step {
     Entry(DirectoryEntry),
     /// No entry of this step is shown; there may be others.
     More,
-    /// There are no more.
+    /// The end of the folder.
     End,
 }
 
 /// A folder that is being listed.
 pub struct Listing {
     entries: Option<ReadDir>,
-    /// Entries of the folder that are not the disk's: each is shown in the place of the disk's
-    /// entry of that name.
+    /// Entries that are not on the disk. They replace entries of the same name.
     inner: BTreeMap<String, Option<DescriptorType>>,
-    /// Those of them that are still to be shown.
+    /// Those that are still to be shown.
     rest: std::vec::IntoIter<DirectoryEntry>,
     _permit: Option<Permit>,
 }
@@ -43,14 +42,14 @@ impl Listing {
         Self { entries, inner, rest: shown.into_iter(), _permit: permit }
     }
 
-    /// Goes on to the next entry that is shown, over a bounded number of others.
+    /// Goes to the next visible entry, skipping a bounded number of others.
     pub(super) fn step(&mut self) -> Result<Step, ErrorCode> {
         for _ in 0..LOOKS_MAX {
             let Some(entry) = self.entries.as_mut().and_then(Iterator::next) else {
                 return Ok(self.rest.next().map_or(Step::End, Step::Entry));
             };
             let entry = entry.map_err(|error| code(&error))?;
-            // WASI has no way to say a name that is not Unicode, nor to open it.
+            // WASI can neither express nor open a name that is not Unicode.
             let Ok(name) = entry.file_name().into_string() else { continue };
             if self.inner.contains_key(&name) {
                 continue;
@@ -66,8 +65,8 @@ impl Listing {
     }
 }
 
-/// Entries directly in a folder of a mount that are not the disk's: kinds by name, none for hidden
-/// ones.
+/// Entries directly in a folder of a mount that are not on the disk: kinds by name, `None` for
+/// hidden ones.
 pub(super) fn inner(mounts: &[Mount], mount: &Mount, at: &[String]) -> BTreeMap<String, Option<DescriptorType>> {
     let mut inner = BTreeMap::new();
     for one in &mount.inner {
@@ -80,7 +79,7 @@ pub(super) fn inner(mounts: &[Mount], mount: &Mount, at: &[String]) -> BTreeMap<
                 let kind = if is_file { DescriptorType::RegularFile } else { DescriptorType::Directory };
                 inner.insert(name.clone(), Some(kind))
             }
-            // A folder on the way to a deeper mount. On a disk, it exists or not.
+            // A folder on the way to a deeper mount. On a disk, it may or may not exist.
             ([name, ..], InnerKind::Mount(_))
                 if matches!(mount.source, Source::Virtual) && !inner.contains_key(name) =>
             {

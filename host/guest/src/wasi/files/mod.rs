@@ -1,4 +1,4 @@
-//! Files: an own `wasi:filesystem` over cap-std. It adds quotas, mounts of single files, mounts
+//! Files: our own `wasi:filesystem` over cap-std. It adds quotas, mounts of single files, mounts
 //! within mounts and scratch space, which WASI hosts commonly lack. It refuses everything but
 //! regular files and folders.
 //!
@@ -14,7 +14,7 @@
 //! | `host.rs`, `interface.rs` | the functions of the interface, and their threads |
 //! | `bindings.rs`, `refused.rs`, `facts.rs` | its errors and its types |
 //!
-//! The policy decides what may be done (`toolcell_policy::Mount::open`); nothing here widens it.
+//! The policy decides what is allowed (`toolcell_policy::Mount::open`); nothing here widens it.
 
 mod bindings;
 mod call;

@@ -1,10 +1,10 @@
-//! Mounts and paths: the place on the host that a guest's path leads to, if any. Nothing is opened
-//! here beyond the look itself.
+//! Mounts and paths: where on the host a guest's path leads, if anywhere. Nothing here opens more
+//! than it needs for the facts of an entry.
 //!
 //! A mount without others inside it leaves the whole path to cap-std, which resolves it beneath the
-//! mount's folder. Where another mount, or a folder that no guest may see, lies inside, the path is
-//! resolved as text first, so that the longest guest path wins. Links are not followed there, as a
-//! text cannot tell their targets.
+//! mount's folder. If another mount, or a hidden folder, is inside, the path is first resolved as
+//! text, so that the longest guest path wins. Links are not followed there, as a text cannot tell
+//! their targets.
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
@@ -18,13 +18,13 @@ use super::handed::Lent;
 use super::ledger::Account;
 use super::refused::{Refused, code};
 
-/// Bytes of one path: the most that Linux takes at once.
+/// Bytes of one path: the most that Linux accepts.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
 /// Something at a path of the guest's tree.
 #[derive(Debug)]
 pub(crate) struct Mount {
-    /// The manifest's grant; none for a folder that is only there to hold a mounted file.
+    /// The manifest's grant; `None` for a folder that only exists to hold a mounted file.
     pub(crate) grant: Option<toolcell_policy::Mount>,
     pub(crate) source: Source,
     /// The account of writes to a folder or file of the host.
@@ -40,21 +40,21 @@ pub(crate) enum Source {
     /// A single file, which is open already.
     Lent(Lent),
     Scratch(Quota),
-    /// A folder on no disk.
+    /// A virtual folder.
     Virtual,
 }
 
 impl Source {
-    /// True of a single file.
+    /// True for a single file.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Self::Lent(_))
     }
 }
 
-/// Something inside a mount that is not the mount's own.
+/// Something inside a mount that does not come from the mount's folder.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Inner {
-    /// Names that lead to it from the mount.
+    /// Path from the mount to it.
     pub(crate) at: Vec<String>,
     pub(crate) what: InnerKind,
 }
@@ -62,32 +62,32 @@ pub(crate) struct Inner {
 /// The kind of an entry inside a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum InnerKind {
-    /// The mount of that number.
+    /// The mount with this index.
     Mount(usize),
-    /// The host's own: no guest sees it.
+    /// A folder of the host's own, which guests cannot see.
     Hidden,
     /// A device, made by the host.
     Device(Device),
 }
 
 impl Mount {
-    /// Asks the manifest for this access; `path` is for the denial.
+    /// The manifest's permit for this access; `path` is for the denial.
     pub(crate) fn permit(&self, want: FileAccess, path: &[String]) -> Result<FilePermit, Refused> {
         let grant = self.grant.as_ref().ok_or(ErrorCode::ReadOnly)?;
         grant.open(want, &path.join("/")).map_err(|denial| Refused::Denied(ErrorCode::ReadOnly, Box::new(denial)))
     }
 
-    /// True if something inside makes paths a matter of text.
+    /// True if nothing inside makes paths resolve as text.
     pub(crate) fn is_plain(&self) -> bool {
         !self.inner.is_empty() || matches!(self.source, Source::Virtual)
     }
 
-    /// The entry at these names, and the names that lead on from there.
+    /// The entry at this path, and the rest of the path from there.
     pub(crate) fn inner_at<'n>(&self, names: &'n [String]) -> Option<(InnerKind, &'n [String])> {
         self.inner.iter().find_map(|inner| Some((inner.what, names.strip_prefix(inner.at.as_slice())?)))
     }
 
-    /// True if something lies below these names.
+    /// True if there is an entry below this path.
     pub(crate) fn holds_inner(&self, names: &[String]) -> bool {
         self.inner.iter().any(|inner| inner.at.starts_with(names))
     }
@@ -97,13 +97,13 @@ impl Mount {
 #[derive(Debug)]
 pub(crate) enum MountTarget {
     MountedPath(MountedPath),
-    /// A folder on no disk, by mount and names.
+    /// A virtual folder, by mount and path.
     Virtual(usize, Vec<String>),
     Device(Device),
 }
 
 impl MountTarget {
-    /// The place on the disk; a folder or device on no disk cannot be changed.
+    /// The place on the disk. A virtual folder or device cannot be changed.
     pub(crate) fn spot(self) -> Result<MountedPath, Refused> {
         match self {
             Self::MountedPath(spot) => Ok(spot),
@@ -120,24 +120,24 @@ pub(crate) struct MountedPath {
     /// Relative to `dir`; never empty.
     pub(crate) path: String,
     pub(crate) account: Option<Account>,
-    /// Names that lead here from the mount; where links are followed, as the guest wrote them.
+    /// Path from the mount; if links are followed, as the guest wrote it.
     pub(crate) at: Vec<String>,
-    /// Links on the way are refused, not followed.
+    /// Links on the way are refused rather than followed.
     pub(crate) plain: bool,
-    /// A mount is here or below, so it is neither removed nor renamed.
+    /// A mount is here or below, so it can be neither removed nor renamed.
     pub(crate) pinned: bool,
-    /// The file itself, where it is open already. Nothing is looked for beneath `dir` then.
+    /// The file itself, if it is already open. Nothing is opened beneath `dir` then.
     pub(crate) lent: Option<Lent>,
 }
 
 impl MountedPath {
-    /// The account of the mount's quota; nothing may be written where there is none.
+    /// The account of the mount's quota. A mount without one cannot be written.
     pub(crate) fn account(&self) -> Result<&Account, ErrorCode> {
         self.account.as_ref().ok_or(ErrorCode::ReadOnly)
     }
 
-    /// Refuses links on the way, where they are not followed. A change holds the account's lock, so
-    /// that no guest puts a link there after this look.
+    /// Refuses links on the way, if they are not followed. A change holds the account's lock, so
+    /// that no guest can put a link there after this check.
     pub(crate) fn check(&self) -> Result<(), ErrorCode> {
         if !self.plain {
             return Ok(());
@@ -152,8 +152,8 @@ impl MountedPath {
         Ok(())
     }
 
-    /// True if a link here is followed: where it is asked for, or a slash stands behind its name
-    /// (POSIX, 4.16 Pathname Resolution).
+    /// True if a link here is followed: on request, or if its name ends with a slash (POSIX, 4.16
+    /// Pathname Resolution).
     pub(crate) fn follows(&self, follow: bool) -> bool {
         follow || self.path.ends_with('/')
     }
@@ -171,7 +171,7 @@ impl MountedPath {
         if follow && self.plain && facts.is_link() { Err(ErrorCode::Loop) } else { Ok(facts) }
     }
 
-    /// The entry that goes when this name goes: of a link with a slash behind it, the link.
+    /// The entry that is removed with this name: for a link with a slash behind it, the link.
     pub(crate) fn facts_of_name(&self) -> Result<Facts, ErrorCode> {
         if let Some(lent) = &self.lent {
             return lent.facts();
@@ -200,7 +200,7 @@ pub(crate) fn names(start: &[String], path: &str) -> Result<Vec<String>, ErrorCo
     Ok(names)
 }
 
-/// Refuses everything but a relative path, before anything looks at it.
+/// Refuses everything but a relative path, before it is used.
 pub(crate) fn well_formed(path: &str) -> Result<(), ErrorCode> {
     if path.is_empty() {
         Err(ErrorCode::NoEntry)

@@ -1,5 +1,5 @@
-//! Opening. A guest may hold a regular file or a folder. Anything else is open only as long as it
-//! takes to see its kind.
+//! Opening. A guest may hold a regular file or a folder. Anything else is open only until its kind
+//! is known.
 use std::sync::Arc;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
@@ -55,7 +55,7 @@ impl OpenRequest {
         })
     }
 
-    /// To set the facts of an existing entry.
+    /// For setting the facts of an existing entry.
     pub(super) fn to_look(follow: bool) -> Self {
         let read = true;
         let create = false;
@@ -67,7 +67,7 @@ impl OpenRequest {
         Self { follow, create, directory, exclusive, truncate, read, write, mutate }
     }
 
-    /// To make a file that is not there yet.
+    /// For making a new file.
     pub(super) fn to_make() -> Self {
         let create = true;
         let exclusive = true;
@@ -90,7 +90,7 @@ impl OpenRequest {
         }
     }
 
-    /// Checks that this entry may be opened so.
+    /// Checks that this entry may be opened this way.
     fn fits(self, facts: &Facts) -> Result<(), ErrorCode> {
         if facts.is_link() {
             return Err(ErrorCode::Loop);
@@ -101,14 +101,14 @@ impl OpenRequest {
         if self.directory {
             return Err(ErrorCode::NotDirectory);
         }
-        // A pipe or a device can wait forever, and does things when it is opened.
+        // A pipe or a device can block forever, and opening it can have effects.
         if !facts.is_file() {
             return Err(ErrorCode::NotPermitted);
         }
         if self.write || self.truncate { single(facts) } else { Ok(()) }
     }
 
-    /// Opens a device: there is nothing to make and nothing to cut.
+    /// Opens a device, which can be neither made nor truncated.
     fn device(self, device: Device) -> Result<OpenDevice, ErrorCode> {
         if self.directory {
             return Err(ErrorCode::NotDirectory);
@@ -136,7 +136,7 @@ impl OpenRequest {
     }
 }
 
-/// An opened entry: a folder, or a file that is in its account's book already where it has one.
+/// An opened entry: a folder, or a file, which its ledger already tracks if it has one.
 enum OpenedEntry {
     Folder(std::fs::File, Permit),
     File(Arc<Handle>),
@@ -223,7 +223,7 @@ fn open_held(
     Ok(OpenedEntry::File(Handle::held(file, &facts, account, permit).enter(&mut turn)))
 }
 
-/// Opens the entry that was seen, and looks again at it once it is open.
+/// Opens the entry that was examined, and checks it again once it is open.
 pub(super) fn open_seen(
     spot: &MountedPath,
     asked: OpenRequest,
@@ -241,7 +241,7 @@ pub(super) fn open_seen(
     };
     let facts = Facts::of(&file).map_err(|error| code(&error))?;
     asked.fits(&facts)?;
-    // Another program put something else there in between, or a link that is not to be followed.
+    // Another program replaced it in between, perhaps by a link that is not to be followed.
     if seen.is_some_and(|seen| seen.identity != facts.identity) {
         return Err(ErrorCode::Busy);
     }

@@ -1,5 +1,5 @@
 //! Permits for open files and folders. Descriptors belong to the whole process, so one call must
-//! not use them up.
+//! not exhaust them.
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use rustix::process::{Resource, getrlimit};
 
 use super::bindings::types::ErrorCode;
 
-/// Files, folders and listings that one call has open: several times the need of programs that walk
-/// trees.
+/// Files, folders and listings that one call may have open: several times what programs that walk
+/// trees need.
 const OPEN_PER_CALL_MAX: u64 = 128;
 
-/// The limit that is assumed where the process has none.
+/// The limit that is assumed if the process has none.
 const OPEN_DEFAULT: u64 = 1 << 20;
 
-/// Open in the whole process, by all calls.
+/// The number open in the whole process, by all calls.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
 /// Half of the descriptors that the process may have open. Each listing counts for the two that it
@@ -27,7 +27,7 @@ static OPEN_MAX: LazyLock<u64> =
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permits(Arc<AtomicU64>);
 
-/// The right to have one thing open; given back when it is dropped.
+/// The right to have one thing open; returned on drop.
 #[derive(Debug)]
 pub(crate) struct Permit {
     call: Permits,

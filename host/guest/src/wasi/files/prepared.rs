@@ -1,4 +1,4 @@
-//! The mounts of one tool as they lie in its guests' tree: mounts inside others, and the folders
+//! The mounts of one tool as they appear in its guests' tree: mounts inside others, and the folders
 //! that guests start with.
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ pub(crate) struct Prepared {
     mounts: Vec<Mount>,
     /// Folders that the guest starts with, by mount and path.
     preopens: Vec<(usize, String)>,
-    /// The mount of the devices, for tools that are programs. None where a mount of the manifest
-    /// lies there.
+    /// The mount of the devices, for tools that are programs. `None` if a mount of the manifest is
+    /// there.
     devices: Option<usize>,
     scratch: Option<Arc<ScratchFolder>>,
-    /// Who denies the paths that lead nowhere, where attempts are observed.
+    /// Denies the paths that lead nowhere, if attempts are observed.
     observed: Option<Arc<Grants>>,
 }
 
 impl Prepared {
-    /// The accounts that writes to the mounts are charged to, scratch space apart.
+    /// The accounts for writes to the mounts, without scratch space.
     pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
         self.mounts.iter().filter_map(|mount| mount.account.as_ref())
     }
 
-    /// The mounts that the grants name, which the host has opened. With `observed`, a root that
-    /// holds nothing else denies every other path.
+    /// The mounts that the grants name, which the host has opened. With `observed`, an otherwise
+    /// empty root denies every other path.
     ///
     /// # Errors
     /// One sentence: a mount was not handed over.
@@ -67,7 +67,7 @@ impl Prepared {
         self.devices
     }
 
-    /// The denial of a path in a folder on no disk, where attempts are observed.
+    /// The denial of a path in a virtual folder, if attempts are observed.
     pub(crate) fn observed(&self, mount: usize, want: FileAccess, at: &[String]) -> Option<Denial> {
         let grants = self.observed.as_ref()?;
         let (_, folder) = self.preopens.iter().find(|(number, _)| *number == mount)?;
@@ -154,7 +154,7 @@ impl Prepared {
 struct Made {
     source: Source,
     account: Option<Account>,
-    /// Places below it that are the host's own.
+    /// Hidden places below it.
     hidden: Vec<Vec<String>>,
 }
 

@@ -1,17 +1,17 @@
-//! Refusals of operations on files: WASI's error codes, and their mapping from the operating
-//! system's errors. No texts: a guest reads the code alone, so no path of the host can be in it.
+//! Refusals of operations on files: WASI's error codes, and the mapping from the operating system's
+//! errors. No texts: a guest reads only the code, so it cannot contain a path of the host.
 use rustix::io::Errno;
 use toolcell_policy::Denial;
 use wasmtime::component::ResourceTableError;
 
 use super::bindings::types::ErrorCode;
 
-/// An operation that does not happen.
+/// Why an operation is refused.
 #[derive(Debug)]
 pub enum Refused {
-    /// The guest is told why.
+    /// The guest gets an error code.
     Code(ErrorCode),
-    /// The guest is told why, and the caller that the manifest does not allow it.
+    /// The guest gets an error code, and the caller a denial by the manifest.
     Denied(ErrorCode, Box<Denial>),
     /// The guest broke the rules of the interface, and ends.
     Trap(wasmtime::Error),
@@ -40,7 +40,7 @@ pub(crate) fn code(error: &std::io::Error) -> ErrorCode {
     let Some(raw) = error.raw_os_error() else {
         return match error.kind() {
             std::io::ErrorKind::NotFound => ErrorCode::NoEntry,
-            // cap-std says so of a path that leads out.
+            // cap-std returns this for a path that leads out.
             std::io::ErrorKind::PermissionDenied => ErrorCode::NotPermitted,
             std::io::ErrorKind::AlreadyExists => ErrorCode::Exist,
             std::io::ErrorKind::InvalidInput => ErrorCode::Invalid,
@@ -69,7 +69,8 @@ pub(crate) fn code(error: &std::io::Error) -> ErrorCode {
         Errno::NODEV => ErrorCode::NoDevice,
         Errno::NOENT => ErrorCode::NoEntry,
         Errno::NOLCK => ErrorCode::NoLock,
-        // WASI has no name for a lack of descriptors; both are the host's room for the call.
+        // WASI has no code for a lack of descriptors. Both are a lack of the host's room for the
+        // call.
         Errno::NOMEM | Errno::MFILE | Errno::NFILE => ErrorCode::InsufficientMemory,
         Errno::NOSPC => ErrorCode::InsufficientSpace,
         Errno::NOTDIR => ErrorCode::NotDirectory,

@@ -1,9 +1,9 @@
-//! Scratch space: a folder of the call's own. It is made when the guest first uses it and removed
-//! with the call, even if the call fails.
+//! Scratch space: a folder of the call's own. It is made at first use and removed with the call,
+//! even if the call fails.
 //!
-//! It lies on the disk and not in memory, so that one implementation of files, quotas and refusals
-//! serves both it and the mounts. It lies in a folder that the host handed to this process, and
-//! removes when the process has ended.
+//! It is on the disk rather than in memory, so that it shares one implementation of files, quotas
+//! and refusals with the mounts. The host hands its folder to this process, and removes it after
+//! the process has ended.
 use std::io::Result;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Drop for Scratch {
         // The host removes leftovers with the folder.
         let remove = move || drop(remove(&folder.dir, &name));
         match tokio::runtime::Handle::try_current() {
-            // There may be thousands of files in it, and one thread serves all calls.
+            // It may hold thousands of files, and one thread serves all calls.
             Ok(runtime) => drop(runtime.spawn_blocking(remove)),
             Err(_) => remove(),
         }

@@ -1,6 +1,6 @@
-//! A file as a stream of `wasi:io`. Every piece is read or written by the time the call returns, so
-//! a stream is always ready and holds nothing back. Only a piece that found no room is held until
-//! the folder has been counted again.
+//! A file as a stream of `wasi:io`. Every piece is read or written when the call returns, so a
+//! stream is always ready and buffers nothing. Only a piece that found no room is held until the
+//! folder has been recounted.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,7 +65,7 @@ enum State {
     Open,
     /// A piece of this many bytes waits for the count.
     Held(JoinHandle<Result<(), ErrorCode>>, u64),
-    /// An earlier write failed, and the guest was not told.
+    /// An earlier write failed, and the guest does not know yet.
     Failed(ErrorCode),
     Closed,
 }
@@ -94,7 +94,8 @@ impl Writer {
         }
     }
 
-    /// Writes it once more after a count, aside. Nothing where that would change nothing.
+    /// Writes it again on another thread, after a recount. `None` if a recount would change
+    /// nothing.
     fn hold(&self, bytes: Bytes) -> Option<State> {
         let account = self.handle.account().filter(|account| account.was_refused())?.clone();
         let runtime = Handle::try_current().ok()?;
@@ -156,7 +157,7 @@ impl Pollable for Writer {
     }
 }
 
-/// `filesystem-error-code` finds the code in it again.
+/// `filesystem-error-code` finds the code in it.
 fn failed(code: ErrorCode) -> StreamError {
     StreamError::LastOperationFailed(code.into())
 }

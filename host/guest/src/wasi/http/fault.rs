@@ -1,8 +1,8 @@
-//! The host's errors of a request, as wasi:http has them.
+//! The host's errors of a request, in wasi:http's terms.
 use toolcell_wall::doors::http_fault::HttpFault;
 use wasmtime_wasi_http::Error;
 
-/// The error that the guest is told.
+/// The error that the guest gets.
 pub(super) fn error(fault: HttpFault) -> Error {
     match fault {
         HttpFault::DnsTimeout => Error::DnsTimeout,

@@ -1,4 +1,4 @@
-//! Guests' bodies that are whole before their head goes out.
+//! Bodies of guests that are completed before their head is sent.
 //!
 //! wasi:http lets a guest send the head first and its body afterwards, and most libraries do. So
 //! the length of a body is unknown at first, even of an empty one, and HTTP/1.1 would have to send
@@ -15,24 +15,25 @@ use tokio::time::{Instant, timeout_at};
 use toolcell_walls::door::DATA_BYTES_MAX;
 use wasmtime_wasi_http::{Error, WasiBody};
 
-/// Bytes of a body that are held, to the next write: JSON documents and small files. A larger body
-/// goes out in chunks, unless the guest says its length. A call holds as many as it has requests.
+/// Bytes of a body that are held, up to the next write: enough for JSON documents and small files.
+/// A larger body is sent in chunks, unless the guest sets its length. Each request of a call may
+/// hold this much.
 const HELD_BYTES_MAX: usize = 256 << 10;
 
-/// Time in which a guest ends a body that it has at hand, on a busy machine as well. The head of a
-/// body that takes longer goes out without its length.
+/// Time for a guest to finish a body that it has ready, even on a busy machine. After that, the
+/// head is sent without a length.
 const WAIT: Duration = Duration::from_millis(50);
 
 /// A body whose beginning is held.
 struct Held {
     bytes: BytesMut,
-    /// The frame behind them that ended the wait: trailers, or the guest's giving it up.
+    /// The frame after them that ended the wait: trailers, or an error because the guest gave up.
     next: Option<Result<Frame<Bytes>, Error>>,
-    /// `None` where nothing more comes.
+    /// `None` if nothing more comes.
     rest: Option<WasiBody>,
 }
 
-/// The request with a body of known length, where the guest ends it in time.
+/// The request with a body of known length, if the guest finishes it in time.
 pub(super) async fn hold(request: Request<WasiBody>) -> Request<WasiBody> {
     let is_declared = request.headers().contains_key(header::CONTENT_LENGTH);
     if is_declared || request.body().is_end_stream() || request.body().size_hint().exact().is_some() {

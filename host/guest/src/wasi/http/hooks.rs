@@ -20,16 +20,16 @@ use crate::wasi::net::OutsideNet;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Caller;
 
-/// Bytes that a guest hands over at once, and that wait for the connection to take them.
+/// Bytes that a guest passes on at once, which then wait for the connection.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// wasi:http's way to the requests of one call: they are sent to the host. `None` of a guest
-/// without a call, which makes none.
+/// wasi:http's way to the requests of one call: they are sent to the host. `None` for a guest
+/// without a call, which makes no requests.
 pub(crate) struct HttpHooks(Option<OutsideRequests>);
 
-/// wasi:http's own context: the most that a guest's list of fields may grow. It counts each field's
-/// cost in memory too. A guest past it is ended; a guest past the limits of a message is told when
-/// it sends.
+/// wasi:http's own context: the most that a guest's list of fields may grow, where each field's
+/// cost in memory counts, too. A guest beyond it is ended. A guest beyond the limits of a message
+/// gets an error when it sends.
 pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
     let mut context = WasiHttpCtx::new();
     context.set_field_size_limit(limits.held_bytes_max());
@@ -43,7 +43,7 @@ impl HttpHooks {
     }
 }
 
-/// `handle`, which may ask a person first.
+/// Adds `handle`, which may ask a person first.
 pub(crate) fn add_handle(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     type Request = Resource<HostOutgoingRequest>;
     type Options = Option<Resource<RequestOptions>>;
@@ -72,7 +72,7 @@ impl WasiHttpHooks for HttpHooks {
         is_forbidden(name)
     }
 
-    /// Every scheme is asked of the policy, which knows two: a denial is said and recorded.
+    /// The policy decides on every scheme and knows two, so that a denial has a text and a record.
     fn is_supported_scheme(&mut self, _: &Scheme) -> bool {
         true
     }
@@ -98,7 +98,7 @@ impl WasiHttpHooks for HttpHooks {
         CHUNK_BYTES
     }
 
-    // Errors come out of this room in wasi:http's own words. The rest names nothing of the host.
+    // Errors from this folder already are wasi:http's own. The rest reveals nothing of the host.
 
     fn p2_error_from_hyper(&mut self, _: &hyper::Error) -> ErrorCode {
         ErrorCode::HttpProtocolError

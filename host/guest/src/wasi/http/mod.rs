@@ -1,4 +1,4 @@
-//! A guest's HTTP requests on their way to the host. Nothing is decided here: the host does.
+//! A guest's HTTP requests on their way to the host. Only the host decides on them.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The sandbox's side of a request. Nothing is decided here: the host does. Its limits are looked
-//! at here as well, so that a guest that runs into one does not reach the host for it.
+//! The sandbox's side of a request. Only the host decides on it. Limits are checked here, too, so
+//! that a guest beyond one does not reach the host.
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,7 +19,7 @@ use super::{fault, held};
 use crate::wasi::net::OutsideNet;
 use toolcell_wall::caller::Outside;
 
-/// The task that runs beside a response until its body is dropped.
+/// The task that runs along with a response until its body is dropped.
 pub(crate) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 /// A request under way.
@@ -29,7 +29,7 @@ pub(super) type Sending = Box<dyn Future<Output = Result<(Response<WasiBody>, Wo
 pub(crate) struct OutsideRequests {
     outside: Arc<dyn Outside>,
     net: Arc<OutsideNet>,
-    /// As many doors as the host lets the call have for requests.
+    /// As many permits as the host gives the call doors for requests.
     places: Arc<Semaphore>,
 }
 
@@ -112,7 +112,7 @@ impl Leaving {
                 Ok((response, if is_sent { ready } else { Box::new(rest) }))
             }
             Ok(HttpSaid::Failed(fault)) => Err(fault::error(fault)),
-            // A door that is closed before the answer is one that the host does not serve.
+            // The host closes a door before the answer if it does not serve it.
             _ => Err(Error::ConnectionTerminated),
         }
     }
@@ -123,7 +123,7 @@ fn waits(options: Option<RequestOptions>) -> RequestWaits {
     RequestWaits { connect: connect_timeout, first_byte: first_byte_timeout, between_bytes: between_bytes_timeout }
 }
 
-/// Sends the guest's body. Where the host does not take it, its answer says why.
+/// Sends the guest's body. If the host refuses it, its answer has the reason.
 async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u64>) {
     if body_bytes != Some(0) {
         let end = loop {
@@ -145,7 +145,7 @@ async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u6
             let _ = writer.message(&end).await;
         }
     }
-    // The door is closed by whoever has its other direction.
+    // The side that reads closes the door.
     writer.forget();
 }
 
@@ -158,8 +158,8 @@ fn response(head: ResponseHead, reader: FrameReader, place: OwnedSemaphorePermit
     Some(response)
 }
 
-/// A server's body, as it comes through the door. It holds the door, a place among the call's
-/// doors, and with them the request's turn.
+/// A server's body, as it comes through the door. It holds the door and a place among the call's
+/// doors, and so the request's turn.
 struct OutsideBody {
     reader: FrameReader,
     whole: bool,

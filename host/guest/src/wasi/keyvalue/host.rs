@@ -14,10 +14,10 @@ pub struct Bucket {
     name: String,
 }
 
-/// The end of an operation that was not done.
+/// Why an operation was not done.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The guest is told.
+    /// The guest gets an error.
     Guest(Error),
     /// The call cannot go on.
     Trap(wasmtime::Error),
@@ -37,7 +37,7 @@ impl From<ResourceTableError> for Trouble {
 
 /// The kept state of a call with the other parts of its store that the interface needs.
 pub(crate) struct KeyvalueView<'a> {
-    /// The state that the host keeps; `None` of a guest without a call.
+    /// The state that the host keeps; `None` for a guest without a call.
     pub(crate) state: Option<&'a mut OutsideState>,
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) fuel: &'a mut HostFuel,

@@ -1,5 +1,5 @@
-//! The generated bindings of `wasi:sockets/tcp`, `udp` and `ip-name-lookup` over sockets and
-//! look-ups of our own. Nothing is written by hand here.
+//! The generated bindings of `wasi:sockets/tcp`, `udp` and `ip-name-lookup`, over our own sockets
+//! and lookups. Nothing is written by hand here.
 #![allow(missing_docs, clippy::all, rust_2018_idioms)]
 
 wasmtime::component::bindgen!({

@@ -1,4 +1,4 @@
-//! `wasi:sockets/ip-name-lookup` of a guest, whose names the host looks up.
+//! `wasi:sockets/ip-name-lookup` of a guest. The host looks the names up.
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::wasi::net::OutsideNet;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Outside;
 
-/// Bytes of a name that the host is asked for: more than any name has.
+/// Bytes of a name that is passed to the host: longer than any name.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
 type Found = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
 
-/// A look-up under way, or its result. Dropping it gives the look-up up.
+/// A lookup in progress, or its result. Dropping it abandons the lookup.
 pub enum Answers {
     /// Nothing yet.
     Waiting(AbortOnDropJoinHandle<Found>),
@@ -59,7 +59,7 @@ impl Pollable for Answers {
     }
 }
 
-/// Has the host look a name up.
+/// Asks the host to look a name up.
 async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: String) -> Found {
     let _turn = net.lookup_turn().await.ok_or(ErrorCode::TemporaryResolverFailure)?;
     let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::TemporaryResolverFailure)?;

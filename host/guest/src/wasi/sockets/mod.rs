@@ -1,5 +1,5 @@
-//! `wasi:sockets` in a guest's process: what the guest set, and the doors to the host's sockets.
-//! Must not hold: decisions.
+//! `wasi:sockets` in a guest's process: the options that the guest set, and the doors to the host's
+//! sockets. Must not hold: decisions.
 //!
 //! | file | holds |
 //! |---|---|
@@ -43,8 +43,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)
 }
 
-/// The part of the network interface that the interfaces here need; guests are linked to
-/// wasmtime-wasi's.
+/// The part of the network interface that is needed here. Guests are linked to wasmtime-wasi's.
 impl wasi::network::Host for CallState {
     fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
         error.downcast()
@@ -62,14 +61,14 @@ impl wasi::network::HostNetwork for CallState {
 }
 
 impl CallState {
-    /// The way out for a new socket, which is counted.
+    /// The way out for a new socket, which counts.
     fn new_socket(&mut self) -> SocketResult<Arc<dyn Outside>> {
         let outside = self.caller.outside().ok_or_else(denied)?;
         if self.net().socket() { Ok(outside) } else { Err(ErrorCode::NewSocketLimit.into()) }
     }
 }
 
-/// True for the address that the system would bind to by itself.
+/// True for the address that the system would bind to without being asked.
 fn is_implicit(address: SocketAddr) -> bool {
     address.ip().is_unspecified() && address.port() == 0
 }
@@ -78,7 +77,7 @@ fn denied() -> SocketError {
     ErrorCode::AccessDenied.into()
 }
 
-/// The host's error as wasi:sockets has it.
+/// The host's error, in wasi:sockets' terms.
 fn error_code(code: SocketCode) -> ErrorCode {
     match code {
         SocketCode::Unknown => ErrorCode::Unknown,
@@ -102,7 +101,7 @@ fn error_code(code: SocketCode) -> ErrorCode {
     }
 }
 
-/// An option that was set, or the host's error.
+/// The result of setting an option.
 fn set(option: Result<(), SocketCode>) -> SocketResult<()> {
     Ok(option.map_err(error_code)?)
 }

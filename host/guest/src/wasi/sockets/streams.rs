@@ -13,18 +13,18 @@ use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 
 use super::error_code;
 
-/// The incoming direction. Its socket holds it as well, to shut it down.
+/// The incoming direction. Its socket holds it, too, to shut it down.
 #[derive(Clone)]
 pub(super) struct Input(Arc<Mutex<Reading>>);
 
-/// The outgoing direction, likewise.
+/// The outgoing direction, in the same way.
 #[derive(Clone)]
 pub(super) struct Output(Arc<Mutex<Writing>>);
 
 enum Reading {
-    /// Open, with bytes that came and were not read.
+    /// Open, with bytes that arrived and are still unread.
     Open(FrameReader, Bytes),
-    /// Broken, and the guest has not been told.
+    /// Broken, and the guest does not know yet.
     Broken(String),
     Closed,
 }
@@ -64,7 +64,7 @@ impl Reading {
                 Ok(TcpSaid::Ended) => Self::Closed,
                 Ok(TcpSaid::Over(limit)) => Self::Broken(format!("the call has used its whole limit \"{limit}\"")),
                 Ok(TcpSaid::Broken(code)) => Self::Broken(error_code(code).to_string()),
-                // An end that nobody told is none of the server's.
+                // If the end was not announced, the server did not send it.
                 Ok(TcpSaid::Connected(_) | TcpSaid::Refused(_)) | Err(_) => {
                     Self::Broken("the host closed the connection".to_owned())
                 }
@@ -80,7 +80,7 @@ impl Input {
         Self(Arc::new(Mutex::new(Reading::Open(reader, Bytes::new()))))
     }
 
-    /// The guest reads no more.
+    /// Stops reading.
     pub(super) fn shut_down(&self) {
         *lock(&self.0) = Reading::Closed;
     }
@@ -142,11 +142,11 @@ impl Writing {
     }
 }
 
-/// Tells the host that no more is sent, once the last piece was.
+/// Notifies the host after the last piece that nothing more is sent.
 async fn end(last: impl Future<Output = Result<FrameWriter, DoorError>>) {
     if let Ok(mut writer) = last.await {
         let _ = writer.message(&SendsNoMore).await;
-        // The other direction goes on.
+        // The other direction continues.
         writer.forget();
     }
 }
@@ -156,7 +156,7 @@ impl Output {
         Self(Arc::new(Mutex::new(Writing::Ready(writer))))
     }
 
-    /// The guest sends no more.
+    /// Stops sending.
     pub(super) fn shut_down(&self) {
         lock(&self.0).end();
     }
@@ -191,7 +191,7 @@ impl OutputStream for Output {
     }
 
     fn flush(&mut self) -> StreamResult<()> {
-        // Pieces go as soon as the host takes them.
+        // Pieces are sent as soon as the host accepts them.
         if matches!(*lock(&self.0), Writing::Closed) { Err(StreamError::Closed) } else { Ok(()) }
     }
 
@@ -206,7 +206,7 @@ impl OutputStream for Output {
     }
 
     async fn cancel(&mut self) {
-        // What the guest has written is sent, though it closes the stream.
+        // What the guest has written is still sent when it closes the stream.
         self.ready().await;
     }
 }

@@ -25,7 +25,7 @@ use toolcell_wall::caller::Outside;
 
 type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
 
-/// A socket: what the guest set, and its connection.
+/// A socket: its options, and its connection.
 pub struct TcpSocket {
     outside: Arc<dyn Outside>,
     family: IpAddressFamily,
@@ -38,7 +38,7 @@ enum State {
     Binding,
     Bound,
     Connecting(AbortOnDropJoinHandle<Result<Connected, ErrorCode>>),
-    /// The attempt is over, and the guest has not been told.
+    /// The attempt is over, and the guest does not know yet.
     Tried(Result<Connected, ErrorCode>),
     Connected {
         local: SocketAddr,
@@ -49,7 +49,7 @@ enum State {
     Failed(ErrorCode),
 }
 
-/// A connection that the host has made.
+/// A connection that the host made.
 struct Connected {
     local: SocketAddr,
     remote: SocketAddr,
@@ -73,7 +73,7 @@ impl TcpSocket {
         }
     }
 
-    /// The address that a socket has before the host has made it.
+    /// The address that a socket has before the host makes it.
     fn unspecified(&self) -> SocketAddr {
         match self.family {
             IpAddressFamily::Ipv4 => SocketAddr::from(([0; 4], 0)),
@@ -82,7 +82,7 @@ impl TcpSocket {
     }
 }
 
-/// Has the host connect.
+/// Asks the host to connect.
 async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connected, ErrorCode> {
     let remote = wanted.to;
     let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::NewSocketLimit)?;
@@ -124,7 +124,7 @@ impl CallState {
         Err(denied())
     }
 
-    /// Binding is for clients: to nowhere in particular.
+    /// Clients can only bind to an unspecified address.
     pub(super) fn may_bind(&mut self, capability: Capability, address: SocketAddr) -> SocketResult<()> {
         if is_implicit(address) { Ok(()) } else { self.never_listens(capability, "bind", address) }
     }
@@ -173,7 +173,8 @@ impl HostTcpSocket for CallState {
         let six = socket.family == IpAddressFamily::Ipv6;
         let wanted = TcpWanted { to, six, options: socket.options.clone() };
         if !can_connect(to, six) {
-            // The host denies it, or says so too. A guest is told at once, as in the host's own.
+            // The host denies it, or agrees that it is denied. The guest gets the answer at once,
+            // as from the host's own socket.
             let refused = connect(Arc::clone(&socket.outside), wanted).await;
             return Err(refused.err().unwrap_or(ErrorCode::InvalidArgument).into());
         }
@@ -255,7 +256,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn set_listen_backlog_size(&mut self, _: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        // Nothing listens.
+        // No socket listens.
         if value == 0 { Err(ErrorCode::InvalidArgument.into()) } else { Ok(()) }
     }
 

@@ -1,4 +1,4 @@
-//! Sockets and look-ups of a guest in a sandbox process, without the guest.
+//! Sockets and lookups of a guest in a sandbox process, without the guest.
 //!
 //! Promise: a name grants only checked addresses.
 //! Promise: a socket goes where a rule says.
@@ -42,7 +42,7 @@ struct Call {
     doors: TestDoors,
 }
 
-/// A call of a tool with these lines of `[network]` and of `[limits]`; the process has no grants.
+/// A call of a tool with these lines of `[network]` and of `[limits]`. The process has no grants.
 fn call(network: &str, limits: &str, name_servers: &[SocketAddr]) -> Call {
     call_of("", network, limits, name_servers)
 }
@@ -71,7 +71,7 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
     let capabilities = Capabilities::prepare(&component.tool_grants("tool"), &sources);
     let limits = *component.tool_limits("tool");
     let doors = TestDoors::new(&capabilities.unwrap_or_else(|p| panic!("{p:?}")), &limits);
-    // What native code in the process makes of its grants decides nothing.
+    // Native code in the process may change its grants; that decides nothing.
     let process = manifest("");
     let process = process.component("it").unwrap().tool_grants("tool");
     let process = GuestGrants::of(&process, &HandedValues::default()).unwrap();
@@ -279,7 +279,7 @@ async fn a_server_is_held_back_by_a_guest_that_does_not_read() {
     let (_socket, (input, _output)) = call.connect(address).await.unwrap();
     let (mut peer, _) = server.accept().unwrap();
     peer.set_nonblocking(true).unwrap();
-    // As much as goes while nobody reads, and then all of it.
+    // As much as fits while nobody reads, and then all of it.
     let piece = [7; 64 << 10];
     let mut sent = 0;
     let mut idle = 0;
@@ -369,8 +369,8 @@ async fn nothing_is_bound_but_what_every_client_binds_and_nothing_listens() {
     let any = IpSocketAddress::from(SocketAddr::from(([0, 0, 0, 0], 0)));
     code(Tcp::start_bind(&mut call.state, borrow(&socket), network, any)).unwrap();
     code(Tcp::finish_bind(&mut call.state, borrow(&socket))).unwrap();
-    // A denial of this kind needs no host: nothing is ever allowed. The caller in the process is
-    // told of it, which panics here.
+    // The sandbox process denies these itself, since they are never allowed. The caller there would
+    // be notified, which panics in this test.
     let denied = |denies: &mut dyn FnMut() -> SocketResult<()>| {
         let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(denies)).unwrap_err();
         let told = told.downcast_ref::<String>().unwrap();

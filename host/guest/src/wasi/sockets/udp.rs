@@ -22,13 +22,13 @@ use super::{error_code, set};
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Outside;
 
-/// Packets that are sent or received at once, as wasmtime-wasi has it.
+/// Packets that are sent or received at once, as in wasmtime-wasi.
 const PACKETS_MAX: usize = 16;
 
-/// Packets that came and were not read. What comes then is lost, as UDP may.
+/// Packets that arrived and are still unread. More are dropped, as UDP may.
 const WAITING_MAX: usize = 64;
 
-/// A socket: what the guest set, and the host's socket.
+/// A socket: its options, and the host's socket.
 pub struct UdpSocket {
     outside: Arc<dyn Outside>,
     family: IpAddressFamily,
@@ -65,7 +65,7 @@ struct Sides {
 }
 
 impl Sides {
-    /// Takes one message of the host.
+    /// Handles one message of the host.
     fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let said = match ready!(self.reader.poll_frame(context, HOST_BYTES_MAX)) {
             Ok(Some(DoorFrame::Message(message))) => decode(&message).map_err(DoorError::from),
@@ -123,13 +123,13 @@ impl Link {
         std::future::poll_fn(|context| self.sides().poll_answer(context)).await
     }
 
-    /// Has the host do this.
+    /// Asks the host to do this.
     async fn ask(&self, wants: &UdpWants) -> Result<Option<SocketAddr>, ErrorCode> {
         let taken = self.sides().writer.take();
         let Some(mut writer) = taken else { return Err(ErrorCode::ConnectionAborted) };
         let mut is_sent = false;
         let answer = {
-            // The host may wait for packets to be taken before it reads on: both go on together.
+            // The host may only read on once its packets are read, so this does both at once.
             let mut sending = std::pin::pin!(writer.message(wants));
             std::future::poll_fn(|context| {
                 if !is_sent {
@@ -329,8 +329,8 @@ impl HostOutgoingDatagramStream for CallState {
         Ok(PACKETS_MAX as u64)
     }
 
-    /// Sends the packets before the first one that may not be sent; an error is that of the first
-    /// packet alone.
+    /// Sends the packets before the first one that may not be sent. An error is always that of the
+    /// first packet.
     async fn send(&mut self, stream: Resource<Outgoing>, packets: Vec<OutgoingDatagram>) -> SocketResult<u64> {
         let stream = self.table().get_mut(&stream)?;
         if packets.is_empty() {

@@ -1,14 +1,14 @@
-//! The engine that kept code is for, by its name.
+//! The name of the engine that kept code is for.
 //!
-//! This process has no engine, so another one says its name: each process that compiles does, once
-//! its walls stand and before it is handed a byte of a component. No other message gives a name: a
-//! process that has read a component may say anything.
+//! This process has no engine, so another one reports its name: each process that compiles does,
+//! once its walls stand and before it gets a byte of a component. No other message may report a
+//! name, since a process that has read a component may send anything.
 //!
-//! A start that finds all code kept would wait for such a process, so the name is kept as well,
-//! under a MAC as code is. It counts for this very file of the program, on a processor with these
-//! features, with these settings. Wherever it is wrong all the same, as on a processor whose new
-//! features this list lacks, the engine refuses the code that it is to map: wasmtime keeps
-//! version, settings and features in the code.
+//! A start that finds all code kept would have to wait for such a process, so the name is kept as
+//! well, under a MAC like code. It holds for this file of the program, a processor with these
+//! features, and these settings. If it is still wrong, as on a processor with new features that
+//! this list lacks, the engine refuses to map the code: wasmtime stores version, settings and
+//! features in it.
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,28 +24,28 @@ const NAME_BYTES_MAX: u64 = 64;
 /// The program that runs, whatever its path leads to now.
 const PROGRAM: &str = "/proc/self/exe";
 
-/// The name of the engine, once a process has said it.
+/// The name of the engine, once a process has reported it.
 pub(super) struct KnownEngine {
     cache: Arc<CodeCache>,
-    /// The name of the file of the name; `None` where this machine cannot be told from others.
+    /// The name of the file with the name; `None` if this machine cannot be identified.
     file: Option<String>,
     name: Mutex<Option<EngineName>>,
 }
 
 impl KnownEngine {
-    /// The engine for calls with this stack, as far as an earlier start has learned its name.
+    /// The engine for calls with this stack, with its name if an earlier start has learned it.
     pub(super) fn new(cache: Arc<CodeCache>, stack_bytes: usize) -> Self {
         let file = place(stack_bytes);
         let name = file.as_deref().and_then(|file| told::find(&cache, file, NAME_BYTES_MAX));
         Self { cache, file, name: Mutex::new(name) }
     }
 
-    /// Its name; `None` while no process has said it.
+    /// Its name; `None` until a process has reported it.
     pub(super) fn name(&self) -> Option<EngineName> {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the name that a process has said which has read no component. True if it is news.
+    /// Notes a name that was reported by a process that has read no component. True if it is new.
     pub(super) fn learn(&self, name: EngineName) -> bool {
         let before = self.name.lock().unwrap_or_else(PoisonError::into_inner).replace(name);
         let is_news = before != Some(name);
@@ -57,7 +57,7 @@ impl KnownEngine {
 }
 
 /// The name of everything that the name of an engine depends on: this file of the program, the
-/// processor and the settings. A program that is replaced is another file, or was changed later.
+/// processor and the settings. Replacing the program makes another file, or changes its time.
 fn place(stack_bytes: usize) -> Option<String> {
     let program = fs::metadata(PROGRAM).ok()?;
     let features = features()?;
@@ -96,7 +96,7 @@ fn features() -> Option<Vec<u8>> {
     Some(detected!("lse" "lse2" "paca" "pacg" "bti" "fp16" "dotprod" "aes" "sha2" "sha3" "crc" "sve" "sve2"))
 }
 
-/// Elsewhere each start asks a process.
+/// On other architectures each start asks a process.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn features() -> Option<Vec<u8>> {
     None

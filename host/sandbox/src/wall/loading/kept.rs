@@ -1,8 +1,7 @@
-//! Loads that the host keeps for the next start: code, facts, lists of tools and functions. Must
-//! not hold: the form of a file, or its MAC (that is `load::cache`).
+//! Loads that the host keeps for the next start: code, facts, lists of tools and functions.
 //!
-//! Code from a loader may be anything that the component wanted, so it is mapped behind walls
-//! alone, or in threads where the manifest wants none.
+//! Code from a loader may be anything that the component wanted, so it is mapped only behind walls,
+//! or in threads if `walls = "none"`.
 use std::fs::File;
 use std::sync::Arc;
 
@@ -20,9 +19,9 @@ use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::message::Listed;
 use toolcell_wall::load::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX};
 
-/// The end of the name of a file of functions.
+/// The suffix of a file of functions.
 const FUNCTIONS: &str = ".made";
-/// Bytes of all of those: a dozen interpreters have as many.
+/// Bytes of all files with this suffix: enough for a dozen interpreters.
 const ALL_FUNCTIONS_BYTES_MAX: u64 = 512 << 20;
 
 /// The part of the code cache that belongs to loaders.
@@ -33,7 +32,7 @@ pub(super) struct Kept {
     has_walls: bool,
 }
 
-/// Facts that come out of a load, in a file.
+/// Facts that result from a load, in a file.
 #[derive(Serialize, Deserialize)]
 struct Told {
     cost: InstanceCost,
@@ -51,8 +50,8 @@ impl Kept {
         &self.engine
     }
 
-    /// The name of everything that the code of these bytes depends on. What is made behind walls is
-    /// mapped nowhere else.
+    /// The name of everything that the code of these bytes depends on. Code that is made behind
+    /// walls is only mapped there.
     pub(super) fn name(&self, engine: EngineName, source: SourceFacts) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(engine.as_bytes()).update(source.digest.as_bytes());
@@ -60,7 +59,7 @@ impl Kept {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// True if there is code of these bytes, right or wrong.
+    /// True if code of these bytes is kept, valid or not.
     pub(super) fn has(&self, source: SourceFacts) -> bool {
         self.engine.name().is_some_and(|engine| self.cache.has(&code(&self.name(engine, source))))
     }
@@ -75,7 +74,7 @@ impl Kept {
         Some(HeldComponent::new(code, facts))
     }
 
-    /// Keeps code. Returns it as it is kept, which takes no memory.
+    /// Keeps code. Returns the kept file, which takes no memory.
     pub(super) fn keep_code(&self, name: &str, file: &File) -> Option<File> {
         self.cache.keep_code_of(&code(name), file)
     }
@@ -85,7 +84,7 @@ impl Kept {
         told::keep(&self.cache, &facts(name), &content, FACTS_BYTES_MAX as u64);
     }
 
-    /// The tools that a component listed under these limits, with these texts.
+    /// The tools that a component listed under these limits, with these descriptions.
     pub(super) fn listing(&self, list: &ListName) -> Option<Listed> {
         told::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(Listed::is_whole)
     }
@@ -126,5 +125,5 @@ fn facts(name: &str) -> String {
     format!("facts-{name}")
 }
 
-/// Begins the names of lists.
+/// The prefix of names of lists.
 pub(super) const LIST: &str = "list";

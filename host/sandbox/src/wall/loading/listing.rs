@@ -12,12 +12,12 @@ use toolcell_wall::report::{CallReport, ListedBeside};
 pub enum Listing {
     /// The report on listing, what else is listed, and the findings about the schemas of the tools.
     Report(Box<CallReport<Vec<contract::Tool>>>, ListedBeside, SchemaFindings),
-    /// A text about the component does not parse as WIT: its place, and the problem there.
+    /// A description of the component does not parse as WIT: its place, and the problem there.
     NotWit(String),
 }
 
 impl Listing {
-    /// True if tools were listed, and time was there to look at all of them.
+    /// True if tools were listed, and there was time to check all of them.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         match self {
@@ -31,19 +31,19 @@ impl Listing {
 pub(crate) struct ListName(String);
 
 impl ListName {
-    /// Of a component whose code has this name. `kind` begins it. None for one whose list depends
-    /// on files of `toolcell dev`.
+    /// The name for a component whose code has this name. It begins with `kind`. `None` for one
+    /// whose list depends on files of `toolcell dev`.
     pub(crate) fn of(
         (kind, name): (&str, &str),
         limits: &Limits,
         (written, schemas): (&WrittenDescriptions, &SchemaLimits),
     ) -> Option<Self> {
-        // The next save makes another list, and nobody asks for this one again.
+        // The next save makes another list, and this one is never needed again.
         if written.dev_source.is_some() {
             return None;
         }
         let limits: Vec<(&str, u64)> = limits.entries().collect();
-        // Another version of this program may describe a typed component otherwise.
+        // Another version of this program may describe a typed component differently.
         let of = (env!("CARGO_PKG_VERSION"), name, limits, written, schemas.bounds());
         Some(Self(format!("{kind}-{}", blake3::hash(&encode(&of).ok()?).to_hex())))
     }

@@ -36,10 +36,10 @@ use toolcell_wall::sections::is_module;
 use toolcell_walls::background;
 use toolcell_walls::link::FRAME_BYTES_MAX;
 
-/// Time past the deadline of listing that a loader has to answer.
+/// Time past the deadline of listing in which a loader must answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Time for a loader to start where a component is compiled already.
+/// Time for a loader to start if its component is already compiled.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The settings of loaders.
@@ -55,19 +55,20 @@ pub struct LoaderOptions {
     pub required_walls: RequiredWalls,
 }
 
-/// Loads components in processes that can be killed. This process looks at none of them.
+/// Loads components in processes that can be killed. This process never reads a component.
 pub struct Loader {
     options: LoaderOptions,
     starter: Arc<Starter>,
     kept: Option<Arc<Kept>>,
 }
 
-/// Input of a load beside the bytes.
+/// What a load needs besides the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadJob<'a> {
     /// The digest of the bytes.
     pub digest: Digest,
-    /// The component by its place: its functions serve its next version and no other component.
+    /// The component's place: its functions are reused for its next version and for no other
+    /// component.
     pub component: &'a str,
     /// The longest that compiling and linking may take.
     pub time: Duration,
@@ -75,28 +76,28 @@ pub struct LoadJob<'a> {
     pub memory_bytes_max: u64,
     /// Bytes of memory that a call may take: listing is one.
     pub call_memory_bytes: u64,
-    /// True if every other thread of the machine goes first. On a machine that is never idle, such
-    /// a load is not done in its time.
+    /// True if everything else on the machine has priority. If the machine is never idle, such a
+    /// load runs out of time.
     pub gives_way: bool,
 }
 
 /// Why a component was not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum NotLoaded {
-    /// It is no component that can be used.
+    /// It is not a usable component.
     #[error("{message}")]
     Refused {
         /// Why, in one sentence without a full stop.
         message: String,
         /// Advice.
         hint: String,
-        /// Its exports and imports, where it is a component that compiles.
+        /// Its exports and imports, if it is a component that compiles.
         inspection: Option<Box<Inspection>>,
     },
-    /// It was not done in time.
+    /// It took too long.
     #[error("loading it takes too long")]
     TooLate,
-    /// It took more memory than it may.
+    /// It took too much memory.
     #[error("loading it takes too much memory")]
     TooMuchMemory,
     /// The process that loaded it is gone.
@@ -108,7 +109,7 @@ pub enum NotLoaded {
     /// Walls are missing.
     #[error("{0}")]
     Walls(String),
-    /// The machine has no room, or no process, for it.
+    /// The machine has no room or no process left for it.
     #[error("{0}")]
     Failed(String),
 }
@@ -136,7 +137,7 @@ pub struct Lister(pub(super) Run);
 struct StartedCompiler {
     run: Run,
     engine: EngineName,
-    /// True if the engine was not known before: what is kept for it is known from now on.
+    /// True if the engine was unknown until now, so that code kept for it can now be found.
     is_news: bool,
 }
 
@@ -159,19 +160,19 @@ impl Loader {
         Self { kept, options, starter }
     }
 
-    /// True if its code is kept. That may prove wrong.
+    /// True if its code is kept. It may still turn out to be invalid.
     #[must_use]
     pub fn is_compiled(&self, bytes: &[u8], digest: Digest) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.has(source_facts(digest, bytes)))
     }
 
-    /// The component of these bytes, if an earlier load left it. No process starts for it.
+    /// The component of these bytes, if an earlier load left it. It starts no process.
     #[must_use]
     pub fn find(&self, bytes: &[u8], digest: Digest) -> Option<HeldComponent> {
         self.kept.as_ref()?.find(source_facts(digest, bytes))
     }
 
-    /// Loads a component. With it comes the process that has linked it, unless it was kept.
+    /// Loads a component. Unless it was kept, the process that has linked it comes with it.
     ///
     /// # Errors
     /// [`NotLoaded`]. No process is left then.
@@ -216,7 +217,7 @@ impl Loader {
         aside(gives_way, until, move || kept.find(source)).await
     }
 
-    /// Keeps code for the next start, under this name. Returns it as it is kept, or as it was.
+    /// Keeps code for the next start, under this name. Returns the kept file, or the code itself.
     async fn keep_code(
         &self,
         file: File,
@@ -228,7 +229,7 @@ impl Loader {
         aside(gives_way, until, keep).await
     }
 
-    /// Starts a process that compiles. The name of its engine is known from then on.
+    /// Starts a process that compiles. After that, the name of its engine is known.
     async fn start_compiler(&self, job: &LoadJob<'_>, until: Instant) -> Result<StartedCompiler, NotLoaded> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = ToSandbox::Compile(CompileSettings {
@@ -243,7 +244,8 @@ impl Loader {
         Ok(StartedCompiler { run, engine, is_news })
     }
 
-    /// Compiles in a process that ends with it. Returns the code, which nobody can change any more.
+    /// Compiles in a process, which is then ended. Returns the code, which nobody can change any
+    /// more.
     async fn compile(
         &self,
         compiler: StartedCompiler,
@@ -268,8 +270,8 @@ impl Loader {
             files: &[(&code, code_bytes_max), (&made, FUNCTIONS_BYTES_MAX)],
         };
         let answer = run.hear(&bounds).await?;
-        // Whatever it is, it writes nothing any more once it is gone. One that gives way needs a
-        // core to go.
+        // Once the process is gone, nothing changes the code. A process that gives way needs a core
+        // to end.
         tokio::time::timeout_at(until.into(), run.end()).await.map_err(|_| NotLoaded::TooLate)?;
         match answer {
             FromLoader::Compiled { cost, functions } => {
@@ -283,7 +285,7 @@ impl Loader {
         }
     }
 
-    /// Keeps functions for the next version. Without them it is compiled whole.
+    /// Keeps functions for the next version. Without them it is compiled from scratch.
     async fn keep_functions(
         &self,
         engine: EngineName,
@@ -300,7 +302,7 @@ impl Loader {
         }
     }
 
-    /// Starts a process whose walls stand. Returns its engine as well, where it compiles.
+    /// Starts a process whose walls stand. Also returns its engine, if it compiles.
     async fn start(
         &self,
         first: &ToSandbox,
@@ -318,7 +320,7 @@ impl Loader {
         }
     }
 
-    /// Has a process map this code and link it.
+    /// Makes a process map this code and link it.
     async fn link(
         &self,
         (code, facts): (&File, CodeFacts),
@@ -338,9 +340,9 @@ impl Loader {
     }
 
     /// The tools of a component that was loaded from these bytes, listed under these limits. The
-    /// process that linked it lists them; where there is none, another one does.
+    /// process that linked it lists them; without one, another process does.
     ///
-    /// A failure of the process is one of listing. `schemas` is for those of the tools.
+    /// A failure of the process counts as one of listing. `schemas` is for those of the tools.
     pub async fn list(
         &self,
         (component, lister): (&HeldComponent, Option<Lister>),
@@ -377,7 +379,7 @@ impl Loader {
         Listing::Report(Box::new(CallReport::not_run(failure)), ListedBeside::default(), SchemaFindings::default())
     }
 
-    /// The list that [`list`](Self::list) would give, if an earlier load left it.
+    /// The list that [`list`](Self::list) would return, if an earlier load left it.
     #[must_use]
     pub fn find_list(
         &self,
@@ -389,7 +391,7 @@ impl Loader {
         kept.listing(&name).map(|listing| listing_of(listing, limits))
     }
 
-    /// The place of a list, where it is kept.
+    /// The place of a list, if lists are kept.
     fn list_kept_as(
         &self,
         component: &HeldComponent,
@@ -428,8 +430,8 @@ impl Loader {
     }
 }
 
-/// Does work whose time grows with the code, on a thread of its own where that gives way. It is
-/// left behind there if it is late: it writes drafts that nobody misses.
+/// Does work whose time grows with the code, on a thread of its own if it gives way. A late one is
+/// left behind: it writes drafts that are not needed.
 async fn aside<T: Send + 'static>(
     gives_way: bool,
     until: Instant,
@@ -442,17 +444,17 @@ async fn aside<T: Send + 'static>(
     let (done, result) = tokio::sync::oneshot::channel();
     let work = move || {
         background::give_way();
-        // Nobody may wait any more.
+        // The caller may have stopped waiting.
         drop(done.send(work()));
     };
-    // Nobody waits until it is gone: for that it needs a core, which others may keep.
+    // The thread is never joined: to end, it needs a core, which others may keep busy.
     let thread = std::thread::Builder::new().name("toolcell-load".to_owned()).spawn(work);
     drop(thread.map_err(|error| failed(&error))?);
     let result = tokio::time::timeout_at(until.into(), result).await.map_err(|_| NotLoaded::TooLate)?;
     result.map_err(|error| failed(&error))
 }
 
-/// The refusal of these bytes in an answer that is not what was asked for.
+/// The refusal of these bytes, from an answer other than the expected one.
 fn refusal(answer: FromLoader, of: SourceFacts) -> NotLoaded {
     match answer {
         FromLoader::Refused { message, hint, shown } => {
@@ -463,7 +465,7 @@ fn refusal(answer: FromLoader, of: SourceFacts) -> NotLoaded {
     }
 }
 
-/// The failure of a process whose answer is neither what was asked for nor a refusal.
+/// The failure of a process whose answer is neither the expected one nor a refusal.
 fn failure(answer: FromLoader) -> NotLoaded {
     match answer {
         FromLoader::Failed(problem) => NotLoaded::Ended { reason: clipped(problem) },

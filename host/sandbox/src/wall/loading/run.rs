@@ -13,13 +13,13 @@ use toolcell_wall::encoding::{decode, encode};
 use toolcell_wall::load::message::FromLoader;
 use toolcell_wall::message::ToSandbox;
 
-/// Interval at which the host looks at the memory of a loader, and at the files that it writes.
+/// How often the host checks a loader's memory and the files that it writes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The words of a Rust program for which there is no memory.
+/// What a Rust program prints when it runs out of memory.
 const NO_MEMORY: &str = "memory allocation of ";
 
-/// Bytes of a loader's last words that are shown.
+/// Bytes of a loader's last output that are shown.
 const WORDS_BYTES_SHOWN: usize = 400;
 
 /// A loader process. Dropping it kills the process.
@@ -51,7 +51,7 @@ impl Run {
         let (process, socket) = starter.start(program.clone()).await.map_err(failed)?;
         let receiver = match link::open(socket) {
             Ok((_, receiver)) => receiver,
-            // It may be gone already: to make room, say.
+            // It may already be gone, for instance for lack of memory.
             Err(broken) => return Err(end_of(&process, Instant::now() + LOOK_EVERY, &broken).await),
         };
         let run = Self::over(process, receiver);
@@ -60,7 +60,7 @@ impl Run {
     }
 
     pub(super) fn over(process: Process, mut receiver: Receiver) -> Self {
-        // Nothing that a loader could send is wanted.
+        // A loader must not send descriptors.
         receiver.refuse_fds();
         Self { process, sender: receiver.sender().clone(), receiver }
     }
@@ -69,13 +69,13 @@ impl Run {
         let failed = |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("its loader cannot be told: {error}"));
         let bytes = encode(message).map_err(|error| failed(&error))?;
         match self.sender.send(&bytes, fds) {
-            // Why it ended is found where its answer is waited for.
+            // Waiting for its answer finds out why it ended.
             Ok(()) | Err(link::SendError::Ended(_)) => Ok(()),
             Err(error) => Err(failed(&error)),
         }
     }
 
-    /// Waits for the next answer. Whoever is late, too large or wrong has no second try.
+    /// Waits for the next answer. A process whose answer is late, too large or wrong is ended.
     pub(super) async fn hear(&mut self, bounds: &Bounds<'_>) -> Result<FromLoader, NotLoaded> {
         let heard = self.heard(bounds).await;
         if heard.is_err() {
@@ -91,7 +91,7 @@ impl Run {
             tokio::select! {
                 biased;
                 frame = self.receiver.receive() => return match frame {
-                    // Checked before anything is decoded, which takes a multiple of the bytes.
+                    // Checked before decoding, which takes a multiple of the bytes.
                     Ok(frame) if frame.bytes.len() > bounds.answer_bytes_max => Err(NotLoaded::broke("it sent too much")),
                     Ok(frame) => decode(&frame.bytes).map_err(|error| NotLoaded::broke(&format!("it sent {error}"))),
                     Err(broken) => Err(end_of(&self.process, bounds.until, &broken).await),
@@ -122,9 +122,9 @@ impl Run {
     }
 }
 
-/// Why a process whose link is broken is gone. It has until then to end by itself.
+/// Why a process with a broken link is gone. It has until `until` to end by itself.
 async fn end_of(process: &Process, until: Instant, broken: &dyn std::fmt::Display) -> NotLoaded {
-    // It closes its link when it ends. One that only closes it is killed.
+    // A process closes its link when it ends. One that only closes its link is killed.
     let patience = until.min(Instant::now() + LOOK_EVERY);
     let end = match tokio::time::timeout_at(patience.into(), process.ended()).await {
         Ok(end) => end,
@@ -142,7 +142,7 @@ async fn end_of(process: &Process, until: Instant, broken: &dyn std::fmt::Displa
     NotLoaded::Ended { reason: format!("{broken}; {}", shown(&end)) }
 }
 
-/// The end of a process and the end of its words. No control character of them is shown.
+/// The end of a process and of its output, without control characters.
 fn shown(end: &End) -> String {
     let words = end.last_words.trim();
     let from = words.ceil_char_boundary(words.len().saturating_sub(WORDS_BYTES_SHOWN));

@@ -1,5 +1,5 @@
-//! The host's end of loads against processes that say anything, or nothing: no load outlives its
-//! time, and nothing that is wrong gets further than its message.
+//! The host's end of loads against processes that send anything, or nothing: no load outlives its
+//! time, and nothing invalid gets further than its message.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
@@ -41,7 +41,7 @@ const ADDS: &str = r#"(component
 /// The engine of all code here.
 const ENGINE: EngineName = EngineName::new([7; 32]);
 
-/// A process that does nothing, and its link, whose other end the test has.
+/// A process that does nothing, and its link, whose other end the test holds.
 struct Hostile {
     run: Run,
     sender: Sender,
@@ -61,7 +61,7 @@ impl Hostile {
     }
 
     async fn hears(&mut self) -> Result<FromLoader, NotLoaded> {
-        // What the socket does not take at once is written while somebody reads.
+        // What does not fit into the socket is written while the other end reads.
         let bounds = bounds(Duration::from_secs(3_600));
         let read = async {
             while self.receiver.receive().await.is_ok() {}
@@ -168,7 +168,7 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
     let mut hostile = Hostile::new().await;
     let answer = hostile.run.hear(&Bounds { files: &files, memory_bytes_max: 64 << 20, ..bounds(until) }).await;
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)), "{answer:?}");
-    // What all processes may take together is past as well, where this is less.
+    // The total for all processes is exceeded as well, if it is smaller.
     let starter = Starter::bounded(1).unwrap();
     // It may be gone before its link is open.
     let heard = match Run::start(&starter, &idle().into(), &ToSandbox::Cancel(0), &[]).await {
@@ -177,7 +177,7 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
     };
     let Err(NotLoaded::Ended { reason }) = heard else { panic!("it loads: {heard:?}") };
     assert!(reason.starts_with("all processes of components together took more memory than 0 MiB"), "{reason}");
-    // None of them may be longer than all of that memory.
+    // Each may be as long as all of that memory, but not longer.
     assert_eq!([64 << 20, u64::MAX].map(file_bytes_max), [64 << 20, 1 << 30]);
 }
 
@@ -186,7 +186,7 @@ async fn a_load_whose_process_is_gone_or_silent_ends_with_a_reason() {
     let bytes = wat::parse_str(ADDS).unwrap();
     let gone =
         loader(Command::program("/bin/false"), None).load(&bytes, &job(&bytes, Duration::from_secs(3_600))).await;
-    // Its link may be closed before the first message is out.
+    // Its link may be closed before the first message is sent.
     assert!(matches!(gone, Err(NotLoaded::Ended { .. } | NotLoaded::Failed(_))), "a process that ends");
     let silent = loader(idle(), None).load(&bytes, &job(&bytes, Duration::from_millis(50))).await;
     assert!(matches!(silent, Err(NotLoaded::TooLate)));
@@ -232,7 +232,7 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     ];
     assert!(!others.contains(&name), "another engine, a program, or no walls");
     assert!(kept.find(source).is_none());
-    // Code of another component, as somebody who rules the loader would hand it over.
+    // Code of another component, as an attacker who controls the loader would send it.
     let wrong = memory_file::sealed(b"no code at all").unwrap();
     assert!(kept.keep_code(&name, &wrong).is_some());
     kept.keep_facts(&name, code.cost, &facts);
@@ -241,7 +241,7 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let found = kept.find(source).unwrap();
     assert_eq!(found.code_origin(), CodeOrigin::Cache);
     assert_eq!(found.inspection().exports(), component.inspection().exports());
-    // A file under another's name is nobody's.
+    // A file under another's name is refused.
     let at = |name: &str| root.path().join("code").join(name);
     let another = source_facts(Digest::of(b"another"), b"another");
     let other = kept.name(ENGINE, another);
@@ -270,7 +270,7 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     assert!(kept.listing(&list(&Limits::default(), &written)).is_some());
     assert!(kept.listing(&list(&Limits::default(), &other)).is_none());
     assert!(kept.listing(&list(&less, &written)).is_none());
-    // A definition that was too large to be looked at may have any problem.
+    // A definition that was too large to check may have any problem.
     let larger = LoadLimits::default().with(LoadLimit::Definition, 1 << 20).unwrap();
     assert!(kept.listing(&named(&Limits::default(), &written, larger)).is_none());
     assert_eq!(limits(&told(&less)), less);

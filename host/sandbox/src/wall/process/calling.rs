@@ -1,4 +1,4 @@
-//! Running a call in a process: what is said to it, and waiting for the report.
+//! Running a call in a process: sending it, and waiting for the report.
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -26,7 +26,7 @@ use toolcell_wall::report::CallReport;
 pub(crate) struct CalledComponent {
     /// Its place in the order of loading.
     pub(crate) number: u32,
-    /// The instance that runs the call, where that is a caller's own.
+    /// The instance that runs the call, if it is a caller's own.
     pub(crate) instance: Option<InstanceId>,
 }
 
@@ -43,8 +43,8 @@ pub struct SandboxCall<'a> {
     pub capabilities: &'a Arc<Capabilities>,
     /// The sender of the call.
     pub caller: Arc<dyn Caller>,
-    /// The caller's own instance, with the state of earlier calls in it; `None`: one is made for
-    /// this call.
+    /// The caller's own instance, with the state of earlier calls; `None` if one is made for this
+    /// call.
     pub kept: Option<&'a ReusedInstance<RemoteInstance>>,
 }
 
@@ -68,7 +68,7 @@ impl SandboxProcess {
             }
             calls.calls.insert(id, Arc::clone(&pending));
         }
-        // However this ends, the process is told that nobody waits.
+        // However this ends, the process is notified that nobody waits.
         let mut guard = Given { process: self, id, ended: false };
         let call = Call {
             id,
@@ -84,7 +84,7 @@ impl SandboxProcess {
             guard.ended = true;
             return CallReport::not_run(failure);
         }
-        // Beside other calls the thread has better things to do.
+        // Polling is only worthwhile while no other calls run.
         if !attention::attends(self)
             && let Some(dispatcher) = self.dispatcher.get().filter(|_| self.load() == 1)
         {
@@ -94,7 +94,7 @@ impl SandboxProcess {
             Ok(report) => report,
             Err(_) => {
                 let runs = limits.deadline().saturating_add(limits.queue_wait());
-                // A time that no clock reaches is none.
+                // A time that no clock reaches is no bound.
                 began
                     .checked_add(runs.saturating_add(GIVES_BACK_WITHIN))
                     .iter()
@@ -111,7 +111,7 @@ impl SandboxProcess {
             None => Ok(()),
         };
         if report.as_ref().is_ok_and(|report| report.is_long()) {
-            // Looking for secrets in it takes milliseconds.
+            // Searching it for secrets takes milliseconds.
             duties::leave().await;
         }
         finished(report, settled, &pending, began)
@@ -122,9 +122,9 @@ impl SandboxProcess {
             |problem: &dyn std::fmt::Display| Failure::Host { detail: format!("its sandbox process: {problem}") };
         let bytes = encoding::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;
         self.sender.send(&bytes, &[]).map_err(|error| match error {
-            // It has just ended, and the task that reads its link does not know yet.
+            // It has just ended, and the task that reads its link has not noticed yet.
             SendError::Ended(reason) => Failure::SandboxEnded { reason: reason.to_string() },
-            // A frame does not take what the limit allows.
+            // The limit allows more than fits into a frame.
             SendError::TooLarge(_) => {
                 Failure::OverLimit { limit: Limit::Arguments, value: show_bytes(message::TAKEN_BYTES) }
             }
@@ -132,8 +132,8 @@ impl SandboxProcess {
         })
     }
 
-    /// Waits for the end of a call. [`watch`](Self::watch) ends a process that does not give it
-    /// back in time.
+    /// Waits for the end of a call. [`watch`](Self::watch) ends a process that does not return it
+    /// in time.
     async fn wait(
         self: &Arc<Self>,
         (id, pending): (CallId, &PendingCall),
@@ -155,7 +155,7 @@ fn given(report: Result<Returned, oneshot::error::RecvError>) -> Returned {
     report.unwrap_or_else(|_| Err("it is gone".to_owned()))
 }
 
-/// Tells the process, when a call is dropped, that nobody waits for it any more.
+/// Notifies the process, when a call is dropped, that nobody waits for it any more.
 struct Given<'p> {
     process: &'p Arc<SandboxProcess>,
     id: CallId,
@@ -170,8 +170,8 @@ impl Drop for Given<'_> {
         let _ = self.process.say(&ToSandbox::Cancel(self.id), &[]);
         if let Some(call) = self.process.lock().calls.get(&self.id) {
             call.take_back();
-            // Its messages are heard no more. It counts as a call of the process until that gives
-            // it back, or is ended for not doing so.
+            // Its messages are ignored from now on. It counts as a call of the process until that
+            // returns it, or is ended for not doing so.
             call.give_back_by(Instant::now() + GIVES_BACK_WITHIN);
         }
     }

@@ -1,4 +1,4 @@
-//! Messages of a process: each is checked, and acted on or the process's end.
+//! Messages of a process: each is checked, and then handled, or ends the process.
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -14,16 +14,16 @@ use toolcell_wall::failure::clipped;
 use toolcell_wall::message::{self, CallId, FromSandbox, ToSandbox};
 use toolcell_wall::start_call::StartCall;
 
-/// Messages about calls that have ended. An honest process sends none behind the end of a call.
+/// Messages about calls that have ended. An honest process sends none after the end of a call.
 const STRAYS_MAX: u64 = 1_000;
 
 /// Bytes of the name of a host function, with its interface.
 const FUNCTION_BYTES_MAX: usize = 512;
 
 impl SandboxProcess {
-    /// Takes a message. Anything that is wrong with it ends the process.
+    /// Handles a message. A malformed or unexpected one ends the process.
     pub(super) fn heard(self: &Arc<Self>, frame: &Frame) {
-        // Checked before anything is decoded, which takes a multiple of the bytes.
+        // Checked before decoding, which takes a multiple of the bytes.
         let wrong = if frame.bytes.len() as u64 > self.bounds.message_bytes_max {
             Err("it sent more than any call may answer".to_owned())
         } else {
@@ -76,7 +76,7 @@ impl SandboxProcess {
         Ok(())
     }
 
-    /// Says once of a component that nothing is made ahead of its calls.
+    /// Reports once that instances of a component cannot be prewarmed.
     fn not_ahead(&self, component: u32, function: &str) -> Result<(), String> {
         let place = usize::try_from(component).unwrap_or(usize::MAX);
         let tell = self.bounds.tell.get(place).ok_or("it names no component")?;
@@ -108,7 +108,7 @@ impl SandboxProcess {
         Ok(())
     }
 
-    /// Opens a door for a call. Where there is none to open, the process is told so.
+    /// Opens a door for a call. If that fails, the process gets an answer without one.
     fn open_door(&self, id: CallId, call: &PendingCall, number: u32) -> Result<(), String> {
         let doors = call.doors();
         let theirs = doors.place().and_then(|place| {
@@ -120,7 +120,7 @@ impl SandboxProcess {
         self.say(&ToSandbox::Door(id, number), &door)
     }
 
-    /// Asks the caller. The answers go back to the process.
+    /// Asks the caller, and sends the answers to the process.
     fn ask(self: &Arc<Self>, id: CallId, call: &Arc<PendingCall>, asks: Vec<Inquiry>) -> Result<(), String> {
         let mut asking = call.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let asks_already = asking.as_ref().is_some_and(|asking| !asking.is_finished());
@@ -138,7 +138,7 @@ impl SandboxProcess {
             drop(open);
             // Its next question may come as soon as it has the answers.
             drop(asked.asking.lock().unwrap_or_else(PoisonError::into_inner).take());
-            // A call that has ended wants no answers.
+            // The call may have ended meanwhile.
             let _ = this.say(&ToSandbox::Asked(id, answers), &[]);
         });
         *asking = Some(task);

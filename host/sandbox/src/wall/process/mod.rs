@@ -40,43 +40,44 @@ use starved::Starved;
 /// Interval at which a full link is tried again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Interval at which the host looks for calls that a process keeps too long: small beside
+/// How often the host looks for calls that a process keeps too long: short compared to
 /// `GIVES_BACK_WITHIN`.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Every so often it looks at the process's memory as well. In that second a process can fill some
-/// gigabytes, which the kernel's own bound holds.
+/// Number of these intervals after which it also checks the process's memory. In that second a
+/// process can fill some gigabytes, up to the kernel's own bound.
 const MEMORY_LOOK_EVERY: u32 = 4;
 
-/// Time without a call after which a process that holds memory of its last calls is ended. Another
-/// takes its place with the next call, in about ten milliseconds.
+/// Time without a call after which a process that holds memory of its last calls is ended. A new
+/// one replaces it with the next call, in about ten milliseconds.
 const MEMORY_RESTS: Duration = Duration::from_secs(2);
 
-/// Time without a call after which a process has nothing to compute: making instances ahead takes
-/// milliseconds.
+/// Time without a call after which a process should not compute any more. Prewarming instances
+/// takes milliseconds.
 const RESTS_AFTER: Duration = Duration::from_secs(2);
 
-/// The end of a process that computes at rest.
+/// Why a process is ended that computes while idle.
 const COMPUTES: &str = "it computed without a call";
 
-/// Time for a process to be gone once its link is. Its own end says more than one that it is given.
+/// Time for a process to be gone after its link is. Its own end explains more than one set by the
+/// host.
 const GONE_WITHIN: Duration = Duration::from_millis(100);
 
-/// Said behind the end of a process that somebody else ended.
+/// Follows the end of a process that this host did not end.
 const FROM_OUTSIDE: &str = "sent from outside: by a person, or by the kernel for want of memory";
 
 /// Why a process is ended that keeps a call past its deadline.
 const LATE: &str = "it did not stop within its deadline";
 
-/// The end of a process that no call went to for long.
+/// Why a process is ended that had no call for long.
 const IDLE: &str = "no call came for long";
 
-/// The end of a process that kept memory of calls that are over.
+/// Why a process is ended that kept memory of finished calls.
 const HOLDS_MEMORY: &str = "it held memory of calls that were over";
 
 pub(super) type Dispatch = Box<dyn Fn(Frame) + Send + Sync>;
 
-/// A sandbox process, as the host sees it. Dropping the last one ends the process.
+/// A sandbox process, on the host's side. Dropping the last one ends the process.
 pub(crate) struct SandboxProcess {
     sender: Sender,
     dispatcher: OnceLock<Arc<Dispatcher<Dispatch>>>,
@@ -87,20 +88,20 @@ pub(crate) struct SandboxProcess {
     /// Components that could not be loaded, with the reason.
     unusable: Mutex<HashMap<u32, String>>,
     bounds: Bounds,
-    /// Components that it said nothing is made ahead of.
+    /// Components that it reported as not prewarmable.
     noted: AtomicUsize,
     /// Messages about calls that have ended.
     strays: AtomicU64,
     /// Instances that it keeps for callers.
     kept: AtomicUsize,
-    /// The host ended it.
+    /// True if the host ended it.
     killed: AtomicBool,
 }
 
-/// A process that a call is going to: it is not ended for being idle.
+/// A process that a call is going to. It is not ended for being idle.
 pub(crate) struct Claim(Arc<SandboxProcess>);
 
-/// An instance in a process, kept for one caller. Dropping it has the process forget it.
+/// An instance in a process, kept for one caller. Dropping it makes the process drop the instance.
 pub struct RemoteInstance {
     process: Weak<SandboxProcess>,
     id: InstanceId,
@@ -110,7 +111,7 @@ pub struct RemoteInstance {
 pub(crate) struct Bounds {
     /// Bytes of a message, from the limits of the components.
     pub(crate) message_bytes_max: u64,
-    /// Told of a component that nothing is made ahead of.
+    /// Called for a component whose instances cannot be prewarmed.
     pub(crate) tell: Vec<ComponentNotice>,
     /// Scratch space of its calls, removed when it has ended.
     pub(crate) scratch: Option<Arc<ProcessScratch>>,
@@ -119,9 +120,9 @@ pub(crate) struct Bounds {
 /// The life of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It loads components.
+    /// It is loading components.
     Starting,
-    /// It takes calls. Walls that do not stand, with the reason.
+    /// It accepts calls. Missing walls, with the reasons.
     Ready(Vec<(String, String)>),
     /// It is gone, for this reason.
     Ended(String),
@@ -160,7 +161,7 @@ impl SandboxProcess {
                 this.heard(&frame);
             }
         });
-        // It is new, so there is none before.
+        // It is new, so there is no earlier one.
         let _ = this.dispatcher.set(Arc::new(Dispatcher::new(receiver, dispatch)));
         this
     }
@@ -174,7 +175,7 @@ impl SandboxProcess {
         let Some(dispatcher) = self.dispatcher.get() else { return };
         let broken = dispatcher.run().await;
         if tokio::time::timeout(GONE_WITHIN, self.process.ended()).await.is_err() {
-            // Whatever is wrong with the link, nobody could tell the process to end.
+            // Whatever is wrong with the link, the process can no longer be asked to end.
             self.killed.store(true, Ordering::Release);
             self.process.kill();
         }
@@ -191,9 +192,10 @@ impl SandboxProcess {
         });
     }
 
-    /// Ends the process once it takes more memory than this, or keeps a call past its deadline, or
-    /// at rest computes, or holds more than `rest_bytes` beside what it holds now. The kernel's own
-    /// bound on memory holds what the engine does, not native code that hides what it wrote.
+    /// Ends the process if it takes more memory than this, keeps a call past its deadline, computes
+    /// while idle, or holds more than `rest_bytes` in addition to what it holds now. The kernel's
+    /// own bound on memory holds for what the engine does, but not for native code that hides what
+    /// it wrote.
     pub(crate) async fn watch(this: Weak<Self>, bytes_max: u64, rest_bytes: u64) {
         let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
         let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };
@@ -216,7 +218,7 @@ impl SandboxProcess {
             if memory_looks == MEMORY_LOOK_EVERY {
                 memory_looks = 0;
                 let before = std::mem::replace(&mut ran, this.process.ran());
-                // Half of the time between two looks.
+                // Half of the time between two checks.
                 let much = LOOK_EVERY * MEMORY_LOOK_EVERY / 2;
                 if ran.zip(before).is_some_and(|(now, before)| now.saturating_sub(before) > much) {
                     this.end_if_idle(RESTS_AFTER, COMPUTES);
@@ -225,7 +227,7 @@ impl SandboxProcess {
                 if own > bytes_max {
                     this.kill(&format!("its process took more memory than {}", show_bytes(bytes_max)));
                 } else if own > rest_bytes_max {
-                    // Its allocator keeps what lies between pieces in use.
+                    // Its allocator keeps what is between used pieces.
                     this.end_if_idle(MEMORY_RESTS, HOLDS_MEMORY);
                 }
             }
@@ -237,7 +239,7 @@ impl SandboxProcess {
         self.bounds.scratch.as_deref()
     }
 
-    /// Ends the process once no call went to it for this long, and nothing is kept in it.
+    /// Ends the process once no call went to it for this long, and no instance is kept in it.
     pub(crate) async fn watch_idle(this: Weak<Self>, idle: Duration) {
         let mut wait = idle;
         loop {
@@ -248,13 +250,13 @@ impl SandboxProcess {
         }
     }
 
-    /// Sends a message that begins the process's life.
+    /// Sends a message at the start of the process's life.
     pub(crate) fn say(&self, message: &ToSandbox, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), String> {
         let bytes = encoding::encode(message).map_err(|error| error.to_string())?;
         self.sender.send(&bytes, fds).map_err(|error| error.to_string())
     }
 
-    /// Sends a message once the process has taken enough of those before: a link holds a bounded
+    /// Sends a message once the process has read enough of those before: a link holds a bounded
     /// number of bytes and of descriptors.
     pub(crate) async fn say_when_taken(
         &self,
@@ -270,31 +272,31 @@ impl SandboxProcess {
         }
     }
 
-    /// The state, once it is no longer starting.
+    /// The state, once the process is no longer starting.
     pub(crate) async fn started(&self) -> State {
         let mut state = self.state.subscribe();
         let state = state.wait_for(|state| *state != State::Starting).await;
         state.map_or_else(|_| State::Ended("it is gone".to_owned()), |state| state.clone())
     }
 
-    /// Its number.
+    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.pid()
     }
 
-    /// True if this end was somebody else's doing: it says nothing about components.
+    /// True if something outside ended it, so that its end tells nothing about components.
     fn is_from_outside(&self, ended: &End) -> bool {
         ended.is_from_outside() && !self.killed.load(Ordering::Acquire)
     }
 
-    /// True if its end counts against the components whose calls it ran. To be asked once a call
+    /// True if its end counts against the components whose calls it ran. To be asked after a call
     /// of it has ended with it.
     pub(crate) async fn is_to_blame(&self) -> bool {
         let ended = tokio::time::timeout(2 * GONE_WITHIN, self.process.ended()).await;
         !ended.is_ok_and(|ended| self.is_from_outside(&ended))
     }
 
-    /// True if it takes no more calls.
+    /// True if it accepts no more calls.
     pub(crate) fn is_ended(&self) -> bool {
         self.lock().ended.is_some()
     }
@@ -304,7 +306,7 @@ impl SandboxProcess {
         self.lock().calls.len()
     }
 
-    /// Takes it for a call; `None` where it takes no more.
+    /// Claims it for a call; `None` if it accepts no more.
     pub(crate) fn claim(self: &Arc<Self>) -> Option<Claim> {
         let mut pending = self.lock();
         if pending.ended.is_some() {
@@ -315,8 +317,8 @@ impl SandboxProcess {
         Some(Claim(Arc::clone(self)))
     }
 
-    /// Ends the process where it keeps no instance, and no call went to it for this long. Returns
-    /// the time until it may be.
+    /// Ends the process if it keeps no instance, and no call went to it for this long. Returns the
+    /// time until that may be the case.
     pub(crate) fn end_if_idle(&self, idle: Duration, reason: &str) -> Option<Duration> {
         {
             let mut pending = self.lock();
@@ -401,7 +403,7 @@ impl RemoteInstance {
 impl Drop for RemoteInstance {
     fn drop(&mut self) {
         let Some(process) = self.process.upgrade() else { return };
-        // A process that does not take it does not take calls either.
+        // A process that cannot be reached accepts no calls either.
         let _ = process.say(&ToSandbox::Forget(self.id), &[]);
         process.kept.fetch_sub(1, Ordering::AcqRel);
     }

@@ -9,16 +9,16 @@ use toolcell_wall::encoding::EncodingError;
 /// Why a process does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotStarted {
-    /// It ended before its walls stood. Another may do better.
+    /// It ended before its walls stood. Another one may succeed.
     #[error("{0}")]
     Ended(String),
-    /// Any other would not start either.
+    /// Another one would fail in the same way.
     #[error("{0}")]
     Refused(String),
 }
 
 impl NotStarted {
-    /// This, and where it happened.
+    /// Adds where it happened.
     pub(crate) fn within(self, place: &str) -> Self {
         match self {
             Self::Ended(reason) => Self::Ended(format!("{place}: {reason}")),
@@ -37,7 +37,7 @@ impl From<SendError> for NotStarted {
 }
 
 impl From<io::Error> for NotStarted {
-    /// A link that is opened says why it cannot send in an error of the system's kind.
+    /// The link's error when it cannot send has the system's error kind.
     fn from(error: io::Error) -> Self {
         error.downcast::<SendError>().map_or_else(|error| Self::Refused(error.to_string()), Self::from)
     }
@@ -49,7 +49,8 @@ impl From<EncodingError> for NotStarted {
     }
 }
 
-/// The end of a process that starts. No component has run in it, so its words are this program's.
+/// The end of a process that was starting. No component has run in it, so its output is this
+/// program's.
 pub(in crate::wall) fn end_at_start(link: &dyn std::fmt::Display, end: &End) -> String {
     let words = end.last_words.trim();
     let words = if words.is_empty() { String::new() } else { format!(": {words}") };

@@ -21,21 +21,21 @@ use toolcell_wall::report::CallReport;
 use toolcell_wall::report::LINE_BYTES;
 use toolcell_wall::weight;
 
-/// Messages about one call that the host takes a second, once those of [`MESSAGES_AT_ONCE`] are
-/// used up. One takes it about a microsecond, so a hostile call takes a tenth of one thread. An
-/// honest process sends half as many at the most. Past them the process is ended.
+/// Messages about one call that the host accepts each second, after the first [`MESSAGES_AT_ONCE`].
+/// One takes about a microsecond, so a hostile call takes a tenth of one thread. An honest process
+/// sends half as many at most. A process that sends more is ended.
 const MESSAGES_PER_SECOND: u64 = 100_000;
 
-/// Messages about one call that may come at once, beside those that its limits allow by their
-/// bytes: a tenth of a second's work.
+/// Messages about one call that may come at once, in addition to those that its limits allow by
+/// their bytes: a tenth of a second's work.
 const MESSAGES_AT_ONCE: u64 = 100_000;
 
-/// Time that a process has, past a call's deadline or its caller's cancellation, to give the call
-/// back. Then it is ended, with all calls in it. A guest notices within two ticks of a millisecond;
+/// Time for a process to return a call after its deadline or its caller's cancellation. After that,
+/// the process is ended with all calls in it. A guest notices within two ticks of a millisecond;
 /// instantiation, which cannot be interrupted, is bounded to a few hundred.
 pub(super) const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
 
-/// The report of a call, or why its process gives none.
+/// The report of a call, or why its process returns none.
 pub(super) type Returned = Result<Box<CallReport<CallResult>>, String>;
 
 /// A call that a process runs.
@@ -50,16 +50,16 @@ pub(super) struct PendingCall {
     pub(super) messages: Rate,
     /// The task that asks its caller.
     pub(super) asking: Mutex<Option<JoinHandle<()>>>,
-    /// Questions that were taken back, until they are gone: the client hears of that before it has
-    /// the call's answer.
+    /// Withdrawn questions, until that is done: the client hears of it before it gets the call's
+    /// answer.
     pub(super) taken_back: Mutex<Vec<JoinHandle<()>>>,
     pub(super) done: Mutex<Option<oneshot::Sender<Returned>>>,
-    /// Latest end of the call, less the time that it waited for a person. Set once its caller does
-    /// not wait for it on a thread: a timer for each call would wake the thread that drives them.
+    /// Latest end of the call, without the time that it waited for a person. Set once its caller no
+    /// longer polls for it: a timer for each call would wake the thread that drives timers.
     gives_back_by: Mutex<Option<Instant>>,
-    /// The time that its process was starved before the call had to end.
+    /// The time that its process had been starved before the call had to end.
     starved: OnceLock<Duration>,
-    /// The message that ended the call is here: a thread that looks for it stops.
+    /// True once the message that ends the call has arrived, so that a polling thread stops.
     pub(super) is_done: AtomicBool,
 }
 
@@ -95,31 +95,32 @@ impl PendingCall {
         self.doors.get_or_init(|| CallDoors::new(&self.capabilities, &self.limits, &self.caller))
     }
 
-    /// The time that it waited for a person, of what it may wait.
+    /// The time that it waited for a person, at most what it may wait.
     fn waited(&self) -> Duration {
         let waited = self.doors.get().map_or(Duration::ZERO, |doors| doors.waited().total());
         waited.min(self.limits.ask_wait())
     }
 
-    /// The process has to give the call back by then, or earlier; later only by the time that a
-    /// person takes from now on.
+    /// Sets when the process must return the call, unless an earlier time is set. Only the time
+    /// that a person takes from now on extends it.
     pub(super) fn give_back_by(&self, end: Instant) {
         let end = end.checked_sub(self.waited()).unwrap_or(end);
         let mut by = self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
         *by = Some(by.map_or(end, |by| by.min(end)));
     }
 
-    /// True once the process was told to end the call, and has not.
+    /// True if the process was asked to end the call, and its time is over.
     pub(super) fn should_end(&self, now: Instant) -> bool {
         let by = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner);
         let by = by.and_then(|by| by.checked_add(self.waited()));
         by.and_then(|by| by.checked_sub(GIVES_BACK_WITHIN)).is_some_and(|told| told < now)
     }
 
-    /// True where the process, with the time that it was starved since it should have ended the
-    /// call, still keeps it too long. `before` is that at the look before, `starved` at this one.
+    /// True if the process still keeps the call too long, not counting the time that it was starved
+    /// since it should have ended it. `before` is that time at the previous check, `starved` at
+    /// this one.
     pub(super) fn is_late(&self, now: Instant, before: Duration, starved: Duration) -> bool {
-        // Nothing counts before it was told to end the call.
+        // Nothing counts before the process was asked to end the call.
         let Some(by) = *self.gives_back_by.lock().unwrap_or_else(PoisonError::into_inner) else { return false };
         let more = starved.saturating_sub(*self.starved.get_or_init(|| before)).min(STARVED_MAX);
         by.checked_add(more.saturating_add(self.waited())).is_some_and(|by| by < now)
@@ -135,7 +136,7 @@ impl PendingCall {
         }
     }
 
-    /// Nobody waits for the answers to its questions any more: they are taken back.
+    /// Withdraws its questions, since nobody waits for the answers any more.
     pub(super) fn take_back(&self) {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(asking) = asking else { return };
@@ -143,16 +144,16 @@ impl PendingCall {
         self.taken_back.lock().unwrap_or_else(PoisonError::into_inner).push(asking);
     }
 
-    /// Waits until no question is on its way to the client or back, of those that were taken back.
+    /// Waits until withdrawn questions are gone from the client.
     pub(super) async fn has_taken_back(&self) {
         let taken_back = std::mem::take(&mut *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner));
         for asking in taken_back {
-            // It ends at once: it only waits.
+            // It ends at once, since it only waits.
             let _ = asking.await;
         }
     }
 
-    /// The text of a progress report without secrets. A process cuts a long one.
+    /// The text of a progress report without secrets. A process cuts long ones.
     pub(super) fn shown(&self, mut text: String) -> String {
         let redactor = self.capabilities.redactor();
         if text.len() + char::MAX_LEN_UTF8 > message::PROGRESS_TEXT_BYTES_MAX {
@@ -162,7 +163,7 @@ impl PendingCall {
         text
     }
 
-    /// A log line, charged to the call's limit here as well.
+    /// A log line, charged to the call's limit here, too.
     pub(super) fn log(&self, level: LogLevel, message: &str) {
         let bytes = (message.len() as u64).saturating_add(LINE_BYTES);
         let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -172,7 +173,7 @@ impl PendingCall {
     }
 }
 
-/// The report of a call that has ended, held to its limits once more.
+/// The report of a call that has ended, checked against its limits again.
 pub(super) fn finished(
     report: Returned,
     settled: Result<(), Failure>,
@@ -209,7 +210,7 @@ pub(super) fn finished(
     report
 }
 
-/// Takes secrets out of all that a report says: a process takes out none.
+/// Removes secrets from all texts of a report, since a process removes none.
 fn clean(redactor: &Redactor, report: &mut CallReport<CallResult>) {
     match &mut report.outcome {
         Ok(result) => answer::result(redactor, result),

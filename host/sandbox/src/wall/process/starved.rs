@@ -1,11 +1,11 @@
-//! The time in which a process had no processor, and could not answer.
+//! The time in which a process had no processor, and so could not answer.
 use std::time::{Duration, Instant};
 
-/// Time without a processor that a process is given back for one call, beside the time in which it
-/// has to end the call. A process whose threads fight each other for processors gains no more.
+/// Time without a processor that a process gets back for one call, in addition to the time it has
+/// to end the call. Threads of a process that compete for processors with each other gain no more.
 pub(super) const STARVED_MAX: Duration = Duration::from_secs(10);
 
-/// The time without a processor so far, from looks at regular intervals.
+/// The time without a processor so far, from checks at regular intervals.
 #[derive(Debug)]
 pub(super) struct Starved {
     every: Duration,
@@ -16,7 +16,7 @@ pub(super) struct Starved {
 }
 
 impl Starved {
-    /// Of a process that is looked at so often from now on.
+    /// For a process that is checked at this interval from now on.
     pub(super) fn new(every: Duration, now: Instant) -> Self {
         Self { every, total: Duration::ZERO, looked: now, waited: None }
     }
@@ -26,11 +26,11 @@ impl Starved {
         self.total
     }
 
-    /// Takes a look. `waited` is the time that the process's threads have waited for processors so
-    /// far, added up; `None` where that is not known, or not asked for.
+    /// Adds a check. `waited` is the total time that the process's threads have waited for
+    /// processors so far; `None` if it is unknown, or was not asked for.
     ///
-    /// A process was starved since the look before if its threads waited for half of that time. So
-    /// was the host, which may have left an answer unread, if this look comes late.
+    /// A process was starved since the last check if its threads waited for half of that time. If
+    /// this check is late, the host was starved, too, and may have left an answer unread.
     pub(super) fn look(&mut self, now: Instant, waited: Option<Duration>) {
         let passed = now.saturating_duration_since(self.looked);
         let more = self.waited.zip(waited).map_or(Duration::ZERO, |(before, now)| now.saturating_sub(before));
@@ -54,7 +54,7 @@ mod tests {
         let tick = Duration::from_millis(250);
         let at = |millis: u64| start + Duration::from_millis(millis);
         let waited = |millis: u64| Some(Duration::from_millis(millis));
-        // When it is looked at, what its threads have waited, and the total from then on.
+        // Time of the check, what the threads have waited, and the total from then on.
         let table = [
             (250, None, 0),
             (500, waited(9_000), 0),     // What was before is not known.

@@ -23,16 +23,16 @@ use toolcell_wall::caller::Caller;
 use toolcell_wall::denials::Denials;
 use toolcell_wall::failure::Failure;
 
-/// Doors of a call beside those of its requests, look-ups and sockets.
+/// Doors of a call in addition to those of its requests, lookups and sockets.
 const OTHER_DOORS_MAX: usize = 4;
 
-/// All doors that a call may open beside those of its operations.
+/// All doors that a call may open in addition to those of its operations.
 const SPARE_DOORS: u64 = 16;
 
 /// Descriptors that the host holds for a door.
 const DESCRIPTORS_PER_DOOR: u64 = 2;
 
-/// Descriptors that are assumed where the process has no limit of them.
+/// Descriptors that are assumed if the process has no limit.
 const DESCRIPTORS_DEFAULT: u64 = 1 << 20;
 
 /// Places of the open doors of all calls: they take a quarter of the process's descriptors. Files
@@ -43,39 +43,39 @@ static ALL_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     Arc::new(Semaphore::new(places))
 });
 
-/// Doors that are open at once. A sandbox process may open one just before the host has seen
-/// another closed, so each may be there twice.
+/// Doors that are open at once. A sandbox process may open one just before the host notices that
+/// another closed, so each may exist twice.
 fn open_max(limits: &NetLimits) -> usize {
     let sockets = usize::try_from(limits.sockets).unwrap_or(usize::MAX);
     let operations = limits.http_doors_max().saturating_add(sockets).saturating_add(LOOKUPS_AT_ONCE);
     operations.saturating_add(OTHER_DOORS_MAX).saturating_mul(2)
 }
 
-/// All doors of one call: one for each operation, and one to ask a person before it.
+/// All doors of one call: one for each operation, and one for a permission request before it.
 fn doors_max(limits: &NetLimits) -> u64 {
     limits.operations().saturating_mul(2).saturating_add(SPARE_DOORS)
 }
 
-/// Everything outside of a sandbox process that one call in it has: its requests, connections,
-/// counters and state. Dropping it ends all of that.
+/// Everything that one call has outside of its sandbox process: requests, connections, counters and
+/// state. Dropping it ends all of that.
 pub struct CallDoors {
     doors: Arc<Doors>,
     net: NetGuard,
 }
 
-/// The parts that the tasks of a call's doors share.
+/// What the tasks of a call's doors share.
 struct Doors {
     capabilities: Arc<Capabilities>,
     caller: Arc<dyn Caller>,
     net: Arc<CallNet>,
     denials: Denials,
     requests: Requests,
-    /// Held by the one door to it.
+    /// Locked by the one door to it.
     state: Mutex<Session>,
     state_failed: keyvalue::Failed,
     /// Bytes that go between the guest and the host at once.
     host_data_bytes: u64,
-    /// Held while a person is asked.
+    /// Locked while a person is asked.
     asking: Mutex<AskBudget>,
     waited: Arc<Waited>,
     misuse: Misuse,
@@ -90,7 +90,7 @@ pub struct DoorPlace {
     _of_all: OwnedSemaphorePermit,
 }
 
-/// Tells the caller once of what no honest sandbox process sends. Cheap to clone.
+/// Reports once what no honest sandbox process sends. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Misuse(Arc<Told>);
 
@@ -104,7 +104,7 @@ impl Misuse {
         Self(Arc::new(Told { caller, told: AtomicBool::new(false) }))
     }
 
-    /// Tells of it, unless it is an end that honest processes bring about as well.
+    /// Reports it, unless honest processes cause such an end, too.
     pub(crate) fn found(&self, error: &DoorError) {
         if error.is_misuse() && !self.0.told.swap(true, Ordering::AcqRel) {
             self.0.caller.misused(&error.to_string());
@@ -113,8 +113,8 @@ impl Misuse {
 }
 
 impl CallDoors {
-    /// Nothing open yet. The capabilities are the tool's own, with secrets and state; the caller is
-    /// the one who is told, and asked.
+    /// No doors yet. The capabilities are the tool's own, with secrets and state; the caller gets
+    /// denials and questions.
     #[must_use]
     pub fn new(capabilities: &Arc<Capabilities>, limits: &Limits, caller: &Arc<dyn Caller>) -> Self {
         let guard = NetGuard::new(NetLimits::from(limits));
@@ -138,8 +138,8 @@ impl CallDoors {
         Self { doors: Arc::new(doors), net: guard }
     }
 
-    /// A place for one more door; `None` where the call has all that it may have, or all calls
-    /// together have.
+    /// A place for one more door; `None` if the call, or all calls together, have as many as they
+    /// may.
     pub fn place(&self) -> Option<DoorPlace> {
         let Some(of_call) = self.doors.place() else {
             self.doors.misuse.found(&DoorError::Wrong("more doors were opened than the call may have"));
@@ -149,10 +149,10 @@ impl CallDoors {
         Some(DoorPlace { _of_call: of_call, _of_all: of_all })
     }
 
-    /// Serves one door, given one end of a stream socket, until it is closed or the call ends.
+    /// Serves one door over one end of a stream socket, until it is closed or the call ends.
     /// Returns at once.
     ///
-    /// Within the tokio runtime that is to do the work.
+    /// Call it within the tokio runtime that is to do the work.
     pub fn serve(&self, place: DoorPlace, socket: OwnedFd) {
         let doors = Arc::clone(&self.doors);
         // A call that has ended opens no door.
@@ -164,32 +164,31 @@ impl CallDoors {
         });
     }
 
-    /// Ends every operation that is under way, and closes the call's doors and connections. What
-    /// was used, denied and written is still known.
+    /// Ends every running operation, and closes the call's doors and connections. Usage, denials
+    /// and writes stay known.
     pub fn close(&self) {
         self.net.net().end();
     }
 
-    /// Closes them, and returns once the disk has what the call wrote. Without it, what was written
-    /// is kept as well, but nobody waits for the disk.
+    /// Closes them, and returns once the call's writes are on the disk. Without this call the
+    /// writes are kept, too, but nobody waits for the disk.
     ///
     /// # Errors
-    /// The disk has not: the call's answer must not be given.
+    /// The writes are not on the disk, so the call's answer must not be sent.
     pub async fn settle(&self) -> Result<(), Failure> {
         self.close();
         let settled = self.doors.state.lock().await.settle().await;
         settled.map_err(|fault| Failure::from(&fault))
     }
 
-    /// The failure of the call's state, where there was one: the sandbox process knows only that
-    /// there was.
+    /// The failure of the call's state, if any. The sandbox process only knows that there was one.
     #[must_use]
     pub fn state_failure(&self) -> Option<Failure> {
         self.doors.state_failed.get()
     }
 
-    /// Takes questions of the guest from the call's budget of questions, which those about its
-    /// rights are taken from as well.
+    /// Takes questions of the guest from the call's budget of questions, which permission requests
+    /// use, too.
     ///
     /// # Errors
     /// The limit that they are over.
@@ -212,13 +211,13 @@ impl CallDoors {
         (self.doors.net.egress_bytes(), self.doors.net.ingress_bytes())
     }
 
-    /// The first denials, and the number of all. Takes the denials out.
+    /// The first denials, and the number of all. Takes the denials.
     #[must_use]
     pub fn denials(&self) -> (Vec<Denial>, u64) {
         self.doors.denials.take()
     }
 
-    /// The limit on bytes that the call ran over, if it did.
+    /// The limit on bytes that the call exceeded, if any.
     #[must_use]
     pub fn over(&self) -> Option<Limit> {
         self.doors.net.over().map(|direction| match direction {
@@ -229,7 +228,7 @@ impl CallDoors {
 }
 
 impl Doors {
-    /// A place for one more door; `None`: there are too many, now or in all.
+    /// A place for one more door; `None` if there are too many, now or in total.
     fn place(&self) -> Option<OwnedSemaphorePermit> {
         let opened = self.opened.fetch_add(1, Ordering::Relaxed);
         let is_one_too_many = opened >= doors_max(self.net.limits());
@@ -244,7 +243,7 @@ impl Doors {
         let (mut reader, writer) = door.split();
         let opening = reader.message::<Opening>(self.net.limits().head_bytes_max()).await?;
         if matches!(opening, Opening::Tcp(_)) {
-            // The last bytes of a connection may still lie in the socket: it is read to its end.
+            // The last bytes of a connection may still be in the socket, so it is read to its end.
             hangup = None;
         }
         let closed = async {

@@ -1,13 +1,13 @@
 //! Doors: how a guest in a sandbox process reaches the network and its state, through the host.
 //!
 //! The kernel lets a sandbox process open nothing. For each operation it asks the host for a door,
-//! one end of a stream socket. The first frame says what is wanted
-//! ([`Opening`](toolcell_wall::doors::Opening)); frames of that operation follow, and closing the
-//! door gives it up. The kernel's buffers hold back whoever sends ahead of the reader.
+//! one end of a stream socket. The first frame names the operation
+//! ([`Opening`](toolcell_wall::doors::Opening)); its other frames follow, and closing the door
+//! abandons it. The kernel's buffers hold back a sender that is ahead of the reader.
 //!
 //! On the host's side, [`CallDoors`] serves the doors of one call. All decisions are made there,
 //! with the call's grants, counters and secrets. Native code may run in a sandbox process, so every
-//! frame that comes out of one is bounded, checked, and never believed.
+//! frame from one is bounded, checked, and never trusted.
 //!
 //! | file | holds |
 //! |---|---|

@@ -27,7 +27,7 @@ impl HttpClient {
     /// Reads the certificates that the grants name, relative to `folder`.
     ///
     /// # Errors
-    /// Each file that gives none.
+    /// Each file without a usable certificate.
     pub(crate) fn prepare(
         grants: &Arc<Grants>,
         folder: &Path,
@@ -65,7 +65,7 @@ impl HttpClient {
         Arc::new(Self { grants: Arc::clone(grants), resolver: Resolver::new(&[]), tls: Tls::public(), injector })
     }
 
-    /// Looks names up as its requests do.
+    /// Looks names up for its requests.
     pub(crate) fn resolver(&self) -> &Arc<Resolver> {
         &self.resolver
     }
@@ -83,8 +83,7 @@ impl HttpClient {
     }
 }
 
-/// Reads a file of certificates. It never waits for other things, such as a FIFO or an empty file
-/// of the kernel's.
+/// Reads a file of certificates without blocking, even on a FIFO or an empty file of the kernel's.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);

@@ -1,10 +1,9 @@
-//! Making a connection for a permitted request: addresses, TCP, proxy, TLS, protocol. Must not
-//! hold: which requests are permitted, or their content.
+//! Making a connection for a permitted request: addresses, TCP, proxy, TLS, protocol.
 //!
-//! Refused addresses of a name are left out, and the request is denied where none is left. One
-//! refused address among others is no reason to refuse the rest. Networks with address translation
-//! (DNS64) and hosts with a private address beside the public one answer so. Only a checked address
-//! is ever connected to.
+//! Refused addresses of a name are skipped; the request is denied if none is left. One refused
+//! address among others must not refuse the rest: networks with address translation (DNS64) and
+//! hosts with both a private and a public address answer that way. Only a checked address is ever
+//! connected to.
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -25,17 +24,16 @@ use super::{fault, fields, proxy, tls};
 use crate::wasi::net::{CallNet, Metered, dial};
 use toolcell_wall::denials::Denials;
 
-/// Bytes that a connection of HTTP/1.1 has received and not read yet, at the most. Headers must fit
-/// as well.
+/// Bytes that an HTTP/1.1 connection may have received but not read yet. Headers must fit, too.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Bytes of a status line, beside the headers.
+/// Bytes of a status line, in addition to the headers.
 const STATUS_LINE_BYTES: usize = 1 << 10;
-/// Window of one response of HTTP/2, in bytes: the most that a server sends ahead of the guest's
+/// Window of one HTTP/2 response, in bytes: the most that a server sends ahead of the guest's
 /// reading.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-/// And of all responses on a connection.
+/// Window of all responses on a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
-/// Header fields that hyper takes without being told.
+/// Header fields that hyper accepts by default.
 const FIELDS_DEFAULT: usize = 100;
 
 /// A connection below HTTP, of any kind.
@@ -60,7 +58,7 @@ struct CallTasks(Arc<CallNet>);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for CallTasks {
     fn execute(&self, task: F) {
-        // A call that has ended runs nothing more, and its connection fails.
+        // A call that has ended runs nothing more, so its connection fails.
         let _ = self.0.spawn(task);
     }
 }
@@ -68,7 +66,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for CallTasks {
 impl Connector {
     /// A new connection for this request.
     ///
-    /// Dropping the future gives everything up that it began.
+    /// Dropping the future abandons everything that it began.
     pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Connection, HttpFault> {
         let proxy = self.client.grants().network().proxy();
         let stream: Stream = match proxy {
@@ -163,7 +161,7 @@ impl Connector {
     where
         C: Future<Output = hyper::Result<()>> + Send + 'static,
     {
-        // The end of a connection shows in its requests.
+        // The requests on a connection show how it ends.
         let driver = self.net.spawn(async move { drop(connection.await) });
         driver.map(|driver| Connection { sender, driver, proxied }).ok_or(HttpFault::ConnectionTerminated)
     }

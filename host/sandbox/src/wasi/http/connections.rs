@@ -1,5 +1,5 @@
 //! The connections of one call: those that carry a request, and those that wait for the next one to
-//! the same server. No connection outlives its call, or is shared with another.
+//! the same server. A connection never outlives its call, and is never shared with another.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{Request, Response};
@@ -11,8 +11,8 @@ use toolcell_policy::{Host, Scheme};
 use super::framing::Expected;
 use super::outgoing::{Outgoing, Sent};
 
-/// The server of a connection. The addresses of one name are equal here: each connection was made
-/// to one that was permitted for this host and port in this call.
+/// The server of a connection. The addresses of one name are equivalent here: each connection was
+/// made to one that was permitted for this host and port in this call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
     pub(super) scheme: Scheme,
@@ -25,19 +25,19 @@ pub(super) struct Connection {
     pub(super) sender: Sender,
     /// The task that reads and writes it.
     pub(super) driver: AbortHandle,
-    /// True if a proxy reads the requests, and must be told their targets.
+    /// True if a proxy reads the requests, which must then contain their full targets.
     pub(super) proxied: bool,
 }
 
 /// The sending half of a connection.
 pub(super) enum Sender {
-    /// HTTP/1.1: one at a time. The other part is told that a response is to come.
+    /// HTTP/1.1: one at a time. The flag announces that a response is to come.
     One(http1::SendRequest<Outgoing>, Expected),
     /// HTTP/2: many.
     Many(http2::SendRequest<Outgoing>),
 }
 
-/// The connections of one call that wait.
+/// The waiting connections of one call.
 #[derive(Default)]
 pub(super) struct IdleConnections(Mutex<Vec<(Server, Connection)>>);
 
@@ -76,7 +76,7 @@ impl IdleConnections {
         }
     }
 
-    /// Others may use it too, while it carries a request.
+    /// Lets others use it, too, while it carries a request.
     pub(super) fn share(&self, server: &Server, link: &Connection) {
         if let Sender::Many(sender) = &link.sender {
             let link =
@@ -94,16 +94,16 @@ impl Connection {
         }
     }
 
-    /// Waits until it takes a request; false: it is closed.
+    /// Waits until it accepts a request; false if it is closed.
     async fn is_ready(&mut self) -> bool {
         match &mut self.sender {
-            // A waiting connection was used to the end: only its task has yet to notice.
+            // A waiting connection was used to the end; only its task has yet to notice.
             Sender::One(sender, _) => sender.ready().await.is_ok(),
             Sender::Many(sender) => sender.ready().await.is_ok(),
         }
     }
 
-    /// Sends a request. The error holds it where nothing of it was sent.
+    /// Sends a request. The error returns it if nothing of it was sent.
     pub(super) async fn send(
         &mut self,
         request: Request<Outgoing>,
@@ -119,7 +119,7 @@ impl Connection {
 }
 
 impl ConnectionLease {
-    /// The response was received whole.
+    /// The response was received completely.
     pub(super) fn give_back(self) {
         let Self { idle, server, link, sent } = self;
         match &link.sender {
@@ -130,8 +130,8 @@ impl ConnectionLease {
         }
     }
 
-    /// The response was not received whole. HTTP/2 gives up a request alone, HTTP/1.1 only the
-    /// whole connection.
+    /// The response was not received completely. HTTP/2 abandons a single request, HTTP/1.1 only
+    /// the whole connection.
     pub(super) fn close(self) {
         if let Sender::One(..) = self.link.sender {
             self.link.driver.abort();

@@ -28,7 +28,7 @@ use crate::wasi::net::CallNet;
 use toolcell_wall::caller::Requested;
 use toolcell_wall::denials::Denials;
 
-/// Times that the parts of a request may take: the limits, or less where the guest wants less.
+/// Times that the parts of a request may take: the limits, or less if the guest asks for less.
 #[derive(Clone, Copy)]
 pub(super) struct PhaseLimits {
     connect: Duration,
@@ -45,10 +45,10 @@ pub(super) struct Exchange {
     pub(super) waits: PhaseLimits,
 }
 
-/// The task that runs beside a response until its body is dropped.
+/// The task that runs along with a response until its body is dropped.
 pub(super) type Worker = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A request that the caller is told of.
+/// A request for the caller's records.
 struct Noted {
     denials: Denials,
     ask: HttpAsk,
@@ -58,14 +58,14 @@ struct Noted {
 impl Noted {
     fn tell(self, came: Result<StatusCode, &HttpFault>) {
         let failed = came.err().map(|error| format!("{error:?}"));
-        // The kind of an error is enough to count by; its content is left out.
+        // The kind of an error is enough for counting; its content is left out.
         let kind = failed.as_deref().and_then(|text| text.split(['(', ' ', '{']).next()).unwrap_or_default();
         let came = came.map(|status| status.as_u16()).map_err(|_| kind);
         self.denials.requested(&Requested { ask: &self.ask, began: self.began, came });
     }
 }
 
-/// A request as it goes out, before it is shaped for its connection.
+/// A request to be sent, before it is adapted to its connection.
 struct Head {
     method: Method,
     target: String,
@@ -102,7 +102,7 @@ impl Exchange {
         answer
     }
 
-    /// The request for its caller's records, where the caller wants to know.
+    /// The request for its caller's records, if the caller wants it.
     fn noted(&self) -> Option<Noted> {
         let denials = &self.connector.denials;
         let noted = || Noted { denials: denials.clone(), ask: self.permit.ask().clone(), began: SystemTime::now() };
@@ -137,8 +137,8 @@ impl Exchange {
         Ok(Head { method, target, fields, confidential })
     }
 
-    /// Sends the request over a waiting connection or a new one. A server may close a connection
-    /// while it waits. A request of which nothing went out is sent again over a new one. So is one
+    /// Sends the request over a waiting connection or a new one. A server may close a waiting
+    /// connection. A request of which nothing was sent is then sent again over a new one. So is one
     /// without a body that may be repeated (RFC 9110, section 9.2.2).
     async fn send(
         &self,
@@ -182,8 +182,8 @@ impl Exchange {
         Server { scheme: ask.scheme(), host: ask.host().clone(), port: ask.port() }
     }
 
-    /// The request as this connection wants it. Host and path are those that were decided on, not
-    /// those that the guest wrote.
+    /// The request in the form that this connection needs. Host and path are those that were
+    /// decided on, not those that the guest wrote.
     fn request(&self, head: &Head, body: Outgoing, link: &Connection) -> Result<Request<Outgoing>, HttpFault> {
         let ask = self.permit.ask();
         let many = matches!(link.sender, Sender::Many(_));
@@ -210,7 +210,7 @@ impl Exchange {
         Ok(request)
     }
 
-    /// The response as the guest gets it.
+    /// The response for the guest.
     async fn receive(
         &self,
         head: &Head,
@@ -228,15 +228,15 @@ impl Exchange {
         }
         incoming::redact_fields(&redactor, &mut parts.headers);
         if !redactor.is_empty() {
-            // It may not be true any more.
+            // It may be wrong now.
             parts.headers.remove(header::CONTENT_LENGTH);
         }
         let PhaseLimits { deadline, between_bytes, .. } = self.waits;
         let closes = worker(&lease.link, deadline);
         let terms = BodyTerms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
         let body = Incoming::new(body, terms).with_ahead().await;
-        // A response that was received whole has given its connection back, which others may use by
-        // then.
+        // A response that was received completely has returned its connection, which others may use
+        // by then.
         let worker = if body.is_received() { Box::pin(std::future::ready(())) } else { closes };
         Ok((Response::from_parts(parts, body.boxed_unsync()), worker))
     }
@@ -250,7 +250,7 @@ struct Carried {
 }
 
 /// Closes a connection whose response the guest leaves unread until its time is over. An unread
-/// response of HTTP/2 holds no more than its window, and others may be on the same connection.
+/// response of HTTP/2 holds no more than its window, and others may use the same connection.
 fn worker(link: &Connection, deadline: Instant) -> Worker {
     match &link.sender {
         Sender::One(..) => {
@@ -275,8 +275,8 @@ fn check(parts: &Parts, net: &CallNet) -> Result<(), HttpFault> {
     framing::check(&parts.headers, parts.version, parts.status)
 }
 
-/// A secret within a compressed answer would not be found; the request asked for none. Each field
-/// says something of it, and each word in a field.
+/// A secret within a compressed answer would not be found. The request asked for an uncompressed
+/// one. Each field and each word in a field counts.
 fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), HttpFault> {
     if !head.confidential {
         return Ok(());
@@ -285,7 +285,7 @@ fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), Ht
         fields.get_all(header::CONTENT_ENCODING).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
     let mut words = words.map(<[u8]>::trim_ascii);
     match words.find(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"identity")) {
-        // The word is the server's own, and the guest gets to read it.
+        // It is the server's own word, and the guest can read it.
         Some(word) => {
             Err(HttpFault::HttpResponseContentCoding(redactor.text(&String::from_utf8_lossy(word)).into_owned()))
         }

@@ -1,6 +1,6 @@
-//! Faults of requests, in the words of wasi:http.
+//! Errors of requests, in terms of wasi:http.
 //!
-//! None of these texts names an address or a path of the host: the guest sees them.
+//! None of these texts contains an address or a path of the host, since the guest sees them.
 use std::error::Error as StdError;
 use std::io;
 
@@ -11,13 +11,13 @@ use crate::wasi::net::{CallNet, LookupError, OverDirection};
 /// Why sending a guest's body ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyFault {
-    /// More or fewer bytes than its `Content-Length` says.
+    /// The number of bytes differs from its `Content-Length`.
     #[error("the body has not the length that its header says")]
     Length {
         /// The number of bytes, as far as it is known.
         sent_bytes: u64,
     },
-    /// Too many trailer fields, or too large.
+    /// Too many trailer fields, or too large ones.
     #[error("the trailers are too large")]
     Trailers {
         /// Their size.
@@ -40,7 +40,7 @@ fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Opti
     None
 }
 
-/// The error for a limit on the call's bytes, where one was reached.
+/// The error for a limit on the call's bytes, if one was reached.
 pub(super) fn over(net: &CallNet) -> Option<HttpFault> {
     Some(match net.over()? {
         OverDirection::Egress => HttpFault::HttpRequestBodySize(net.limits().egress_bytes),
@@ -48,7 +48,7 @@ pub(super) fn over(net: &CallNet) -> Option<HttpFault> {
     })
 }
 
-/// The error for a fault of hyper's, while a call's request was sent or its response received.
+/// hyper's error while a call's request was sent or its response received.
 pub(super) fn of_hyper(error: &hyper::Error, net: &CallNet) -> HttpFault {
     if let Some(over) = over(net) {
         return over;
@@ -120,7 +120,7 @@ pub(super) fn of_tls(error: &io::Error) -> HttpFault {
     }
 }
 
-/// A count as wasi:http has it.
+/// A count as wasi:http's type.
 pub(super) fn clamped(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

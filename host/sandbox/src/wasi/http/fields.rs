@@ -1,12 +1,11 @@
 //! Header fields: the largest number of them.
 use http::header::HeaderMap;
 
-/// Fixed cost of a field, in bytes, beside its name and value. HTTP/2 counts so (RFC 9113, section
-/// 6.5.2), and it keeps empty fields from being free.
+/// Bytes that a field costs in addition to its name and value. HTTP/2 counts this way (RFC 9113,
+/// section 6.5.2), and it keeps empty fields from being free.
 const FIELD_BYTES: usize = 32;
 
-/// Checks that a message has no more fields, and no larger ones, than it may; either way returns
-/// its bytes.
+/// Checks the number and the size of a message's fields. Returns its bytes either way.
 pub(super) fn check(fields: &HeaderMap, fields_max: usize, bytes_max: usize) -> Result<usize, usize> {
     let bytes = bytes(fields);
     if fields.len() > fields_max || bytes > bytes_max { Err(bytes) } else { Ok(bytes) }

@@ -1,9 +1,9 @@
-//! The end of a message, in one reading only. A head of a response that two readers could take for
-//! different messages is refused before either does.
+//! The end of a message, with a single interpretation. The head of a response that two readers
+//! could interpret differently is refused before either does.
 //!
-//! hyper takes a bare line feed for a line's end, chunks where there is a length as well, and
-//! leaves `Transfer-Encoding` of HTTP/1.0 out. Each is allowed, and each is read differently by
-//! others: so bytes of HTTP/1.1 are looked at as they come, in front of it.
+//! hyper accepts a bare line feed as a line's end, chunks together with a length, and ignores
+//! `Transfer-Encoding` in HTTP/1.0. Each is allowed, and others interpret each differently, so
+//! HTTP/1.1 bytes are checked as they arrive, before hyper gets them.
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use toolcell_wall::doors::http_fault::HttpFault;
 
-/// Says that a request is sent, and the next head is to be read. Cheap to clone.
+/// A flag: a request is sent, and the next head is to be read. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expected(Arc<AtomicBool>);
 
@@ -26,7 +26,7 @@ impl Expected {
     }
 }
 
-/// A connection of HTTP/1.1 whose response heads are looked at.
+/// A connection of HTTP/1.1 whose response heads are checked.
 pub(super) struct Heads<S> {
     stream: S,
     expected: Expected,
@@ -34,7 +34,7 @@ pub(super) struct Heads<S> {
     head: Option<Head>,
 }
 
-/// As much of a head as was read.
+/// The part of a head that was read.
 #[derive(Debug, Default)]
 struct Head {
     line: Vec<u8>,
@@ -57,7 +57,7 @@ impl<S> Heads<S> {
             let Some(head) = &mut self.head else { return Ok(()) };
             let is_over = head.push(*byte).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
             if is_over {
-                // Behind an informational response comes another.
+                // An informational response is followed by another.
                 let is_interim = head.status.is_some_and(|(_, status)| (100..200).contains(&status) && status != 101);
                 self.head = is_interim.then(Head::default);
             }
@@ -67,8 +67,8 @@ impl<S> Heads<S> {
 }
 
 impl Head {
-    /// Reads one byte more, and returns true at the last. `None` where a line is malformed, or the
-    /// head has two readings.
+    /// Reads one more byte, and returns true at the last. `None` if a line is malformed, or the
+    /// head is ambiguous.
     fn push(&mut self, byte: u8) -> Option<bool> {
         match (byte, self.after_return) {
             (b'\r', false) => self.after_return = true,
@@ -95,8 +95,7 @@ impl Head {
         }
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (name, value) = line.split_at_checked(colon)?;
-        // Neither a space before the colon nor one that continues the line before is part of a
-        // name.
+        // A name contains no space, neither before the colon nor to continue the previous line.
         if name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {
             return None;
         }
@@ -118,8 +117,8 @@ impl Head {
     }
 }
 
-/// True if a length, chunks, or neither says where a message ends, and no other field says
-/// otherwise.
+/// True if only one of length and chunks, or neither, determines where a message ends, and no other
+/// field contradicts it.
 fn one_end<'v>(
     mut lengths: impl Iterator<Item = &'v [u8]>,
     mut codings: impl Iterator<Item = &'v [u8]>,
@@ -138,15 +137,15 @@ fn one_end<'v>(
     }
 }
 
-/// Says the length of a request without a body, where its method expects one (RFC 9110, section
-/// 8.6). Servers refuse such a request without it.
+/// Adds the length to a request without a body, if its method expects one (RFC 9110, section 8.6).
+/// Servers refuse such a request without it.
 pub(super) fn say_empty(method: &Method, fields: &mut HeaderMap) {
     if [Method::POST, Method::PUT, Method::PATCH].contains(method) && !fields.contains_key(CONTENT_LENGTH) {
         fields.insert(CONTENT_LENGTH, HeaderValue::from(0));
     }
 }
 
-/// Checks the head of a response that was read, over any version; HTTP/2 has no codings.
+/// Checks the head of a response, of any version; HTTP/2 has no codings.
 pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) -> Result<(), HttpFault> {
     let values = |name| fields.get_all(name).iter().map(|value: &HeaderValue| value.as_bytes().trim_ascii());
     let is_coded = fields.contains_key(TRANSFER_ENCODING) && version != Version::HTTP_11;
@@ -154,7 +153,7 @@ pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) ->
     if is_one { Ok(()) } else { Err(HttpFault::HttpProtocolError) }
 }
 
-/// Checks that trailers say nothing about the end of the message, which came before them.
+/// Checks that trailers do not redefine the end of the message, which came before them.
 pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), HttpFault> {
     let says = fields.contains_key(CONTENT_LENGTH) || fields.contains_key(TRANSFER_ENCODING);
     if says { Err(HttpFault::HttpProtocolError) } else { Ok(()) }
@@ -206,7 +205,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
 mod tests {
     use super::*;
 
-    /// True if hyper gets to see this: all at once, and byte by byte.
+    /// True if hyper gets this, both at once and byte by byte.
     fn passes(text: &str) -> bool {
         let all = |pieces: usize| {
             let expected = Expected::default();

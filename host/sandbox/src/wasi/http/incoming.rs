@@ -21,13 +21,13 @@ use crate::secrets::{RedactedStream, Redactor};
 use crate::wasi::net::CallNet;
 
 /// Frames that are received before the guest asks: a short body, or the first part of a long one,
-/// and its end. Each holds no more than the connection would hold otherwise.
+/// and its end. Each holds no more than the connection would otherwise.
 const AHEAD_MAX: usize = 2;
 
-/// The name of a field whose own name held a secret value.
+/// Replaces the name of a field that contained a secret value.
 const REDACTED_NAME: HeaderName = HeaderName::from_static("redacted");
 
-/// A server's body, held to its time and to the limits of trailers, with secret values replaced.
+/// A server's body, with secret values replaced, held to its time and to the limits of trailers.
 /// Bytes are charged to the call where they are read from the connection. It holds the request's
 /// turn, and its connection, until it ends or is dropped.
 pub(super) struct Incoming {
@@ -37,7 +37,7 @@ pub(super) struct Incoming {
     net: Arc<CallNet>,
     redactor: Redactor,
     redacted: Option<RedactedStream>,
-    /// Trailers that wait for the bytes that were kept back.
+    /// Trailers that wait for the bytes that were held back.
     trailers: Option<HeaderMap>,
     deadline: Pin<Box<Sleep>>,
     between: Option<(Duration, Pin<Box<Sleep>>)>,
@@ -52,7 +52,7 @@ pub(super) struct BodyTerms {
     pub(super) redactor: Redactor,
     /// When the request must be over.
     pub(super) deadline: Instant,
-    /// The longest silence that the guest wants to wait through.
+    /// The longest pause between bytes that the guest accepts.
     pub(super) between_bytes: Option<Duration>,
     pub(super) lease: ConnectionLease,
     pub(super) turn: OwnedSemaphorePermit,
@@ -81,12 +81,12 @@ impl Incoming {
         incoming
     }
 
-    /// Takes the frames that came with the head, and waits for nothing. Here it costs a turn of the
-    /// thread that drives the connection, which is this thread. Once the guest has the body, every
-    /// frame costs a message to that thread and one back.
+    /// Reads the frames that came with the head, without waiting. Here this costs a turn of the
+    /// current thread, which drives the connection. Later, every frame costs the guest a message to
+    /// that thread and one back.
     pub(super) async fn with_ahead(mut self) -> Self {
         while self.ahead.len() < AHEAD_MAX && !self.is_received() {
-            // The first look tells the connection that somebody reads.
+            // The first poll tells the connection that the body is read.
             let mut polled = self.poll_once().await;
             if polled.is_pending() {
                 tokio::task::yield_now().await;
@@ -100,7 +100,7 @@ impl Incoming {
         self
     }
 
-    /// A silence begins.
+    /// Restarts the time between bytes.
     fn heard(&mut self) {
         if let Some((wait, silence)) = &mut self.between {
             silence.as_mut().reset(Instant::now() + *wait);
@@ -111,12 +111,12 @@ impl Incoming {
         poll_fn(|context| Poll::Ready(self.poll_next(context))).await
     }
 
-    /// True if the server has nothing more to do with it.
+    /// True if the server has sent everything.
     pub(super) const fn is_received(&self) -> bool {
         self.lease.is_none()
     }
 
-    /// The body was received whole: its connection can carry another request.
+    /// The body was received completely, so its connection can carry another request.
     fn ended(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.give_back();
@@ -157,7 +157,7 @@ impl Incoming {
         Poll::Pending
     }
 
-    /// The frame without secret values. `None`: all of it is kept back until more comes.
+    /// The frame without secret values. `None` if all of it is held back until more comes.
     fn redact(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
         let Some(redacted) = &mut self.redacted else { return Some(frame) };
         match frame.into_data() {
@@ -187,7 +187,7 @@ impl Incoming {
         framing::check_trailers(trailers)
     }
 
-    /// The next frame as the guest gets it, but for those ahead.
+    /// The next frame for the guest, after those that came with the head.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
         loop {
             if let Some(trailers) = self.trailers.take() {
@@ -237,7 +237,7 @@ impl Body for Incoming {
     ) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
         match self.ahead.pop_front() {
             Some(frame) => {
-                // The guest begins to wait now, however long this lay here.
+                // The guest begins to wait now, however long this was unread.
                 self.heard();
                 Poll::Ready(Some(frame))
             }
@@ -250,7 +250,7 @@ impl Body for Incoming {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Redacting changes lengths, and frames that came ahead are not counted any more.
+        // Redacting changes lengths, and frames that came with the head are no longer counted.
         if self.redacted.is_some() || !self.ahead.is_empty() { SizeHint::default() } else { self.body.size_hint() }
     }
 }
@@ -264,15 +264,15 @@ impl Drop for Incoming {
     }
 }
 
-/// Replaces secret values in fields: in their values, and fields whose names hold one by one that
-/// is called `redacted`.
+/// Replaces secret values in the values of fields. A field whose name contains one is replaced by a
+/// field named `redacted`.
 pub(super) fn redact_fields(redactor: &Redactor, fields: &mut HeaderMap) {
     if redactor.is_empty() {
         return;
     }
     for value in fields.values_mut() {
         if let std::borrow::Cow::Owned(clean) = redactor.bytes(value.as_bytes()) {
-            // Names of secrets are made of letters that a field's value may have.
+            // Names of secrets consist of characters that a field's value may have.
             *value = HeaderValue::from_bytes(&clean).unwrap_or_else(|_| HeaderValue::from_static("[redacted]"));
         }
     }

@@ -14,12 +14,12 @@ use crate::secrets::{HeldSecret, NoValue, Redactor, SecretValue, Secrets, percen
 /// Adds secrets to requests.
 pub(super) struct Injector(Arc<Secrets>);
 
-/// Reason why a request goes without its secret, and therefore not at all.
+/// Why a request lacks its secret, and is therefore not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotInjected {
     /// The secret has no value now.
     NoValue,
-    /// No header may have its characters.
+    /// A header cannot have its characters.
     Unfit,
 }
 
@@ -37,13 +37,13 @@ impl Injector {
         Self(secrets)
     }
 
-    /// Replaces the values that were added until now in everything that a server may send back.
+    /// Replaces the values that were added so far in everything that a server may send back.
     pub(super) fn redactor(&self) -> Redactor {
         self.0.injected().now()
     }
 
-    /// Adds each secret that is for this request, in place of the guest's own field. Returns true
-    /// if there was any.
+    /// Adds each secret for this request, replacing the guest's own field. Returns true if there
+    /// was any.
     pub(super) async fn inject(
         &self,
         ask: &HttpAsk,
@@ -78,12 +78,12 @@ impl Injector {
     }
 }
 
-/// The value of a header that carries a secret; `None`: it has characters that no header may have.
+/// The value of a header with a secret; `None` if a header cannot have its characters.
 fn header_value(template: &SecretTemplate, value: &SecretValue) -> Option<HeaderValue> {
     let text = [template.before().as_bytes(), value.reveal().as_bytes(), template.after().as_bytes()].concat();
     let text = Zeroizing::new(text);
     let mut value = HeaderValue::from_bytes(&text).ok()?;
-    // Not in any log, and not in HTTP/2's table of headers.
+    // It must not appear in logs or in HTTP/2's table of headers.
     value.set_sensitive(true);
     Some(value)
 }

@@ -17,8 +17,8 @@
 //! | [`client`] | what a tool's requests have in common, prepared at load |
 //! | [`fields`], [`fault`] | the largest number of headers; errors in the words of wasi:http |
 //!
-//! Never done here: redirects are not followed, bodies are not decompressed, nothing is remembered
-//! from one call to the next, and the environment's proxies are not looked at.
+//! What it never does: follow redirects, decompress bodies, remember anything from one call to the
+//! next, or use the environment's proxies.
 
 mod client;
 mod connect;

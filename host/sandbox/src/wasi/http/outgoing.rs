@@ -1,4 +1,4 @@
-//! A guest's body on its way out.
+//! A guest's body on its way to the server.
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub(super) struct Outgoing {
     sent: Sent,
 }
 
-/// A flag: the body was sent whole.
+/// A flag: the body was sent completely.
 #[derive(Clone, Default)]
 pub(super) struct Sent(Arc<AtomicBool>);
 
 impl Sent {
-    /// True if nothing of it is to come.
+    /// True if all of it was sent.
     pub(super) fn is_whole(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -40,7 +40,7 @@ impl Outgoing {
     /// and bytes.
     pub(super) fn new(body: HttpBody, declared_bytes: Option<u64>, fields_max: usize, fields_bytes_max: usize) -> Self {
         let sent = Sent::default();
-        // A message without a body is not even asked for it.
+        // A message without a body is never polled for it.
         sent.0.store(body.is_end_stream(), Ordering::Release);
         Self { body, declared_bytes, sent_bytes: 0, fields_max, fields_bytes_max, sent }
     }
@@ -51,7 +51,7 @@ impl Outgoing {
         Self::new(body, None, 0, 0)
     }
 
-    /// Tells later whether it was sent.
+    /// A flag that is set once it was sent.
     pub(super) fn sent(&self) -> Sent {
         self.sent.clone()
     }
@@ -92,7 +92,7 @@ impl Body for Outgoing {
                 let last = frame.is_trailers();
                 let counted = self.count(&frame).and_then(|()| if last { self.end() } else { Ok(()) });
                 if self.body.is_end_stream() {
-                    // Some never ask again.
+                    // Some never poll again.
                     let _ = self.end();
                 }
                 Some(counted.map(|()| frame))

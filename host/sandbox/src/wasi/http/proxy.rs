@@ -1,9 +1,9 @@
 //! Going through the proxy that a manifest names.
 //!
 //! Naming the proxy in the manifest permits connecting to it, at any kind of address; the
-//! environment's proxies are never used. Rules decide on requests as ever. The proxy resolves
+//! environment's proxies are never used. Rules decide on requests as usual. The proxy resolves
 //! names, so its operator decides on their addresses. An address that a request names itself is
-//! checked here nevertheless.
+//! still checked here.
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell_policy::{Host, HttpPermit, ProxyScheme, ProxyUrl, Scheme};
 use toolcell_wall::doors::http_fault::HttpFault;
@@ -46,8 +46,7 @@ async fn tunnel(stream: &mut Stream, authority: &str) -> Result<(), HttpFault> {
         if answer.len() >= ANSWER_BYTES_MAX {
             return Err(HttpFault::HttpResponseHeaderSectionSize(None));
         }
-        // The server speaks next, and only when it is spoken to: byte by byte, nothing of it is
-        // taken here.
+        // Byte by byte, so that nothing of what the server sends next is read here.
         answer.push(stream.read_u8().await.map_err(gone)?);
     }
     match status(&answer) {

@@ -1,5 +1,4 @@
-//! The HTTP requests of one call: the decision on each, and the limits that need no waiting. Must
-//! not hold: making requests.
+//! The HTTP requests of one call: the decision on each, and the limits that need no waiting.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,7 +25,7 @@ pub(crate) struct Requests {
 /// A body on its way, in either direction.
 pub(super) type HttpBody = UnsyncBoxBody<Bytes, HttpFault>;
 
-/// A response, and the task that runs beside it.
+/// A response, and the task that runs along with it.
 pub(super) type Answered = (Response<HttpBody>, Worker);
 
 impl Requests {
@@ -34,7 +33,7 @@ impl Requests {
         Self { connector: Connector { client, net, denials }, idle: Arc::default() }
     }
 
-    /// Makes the request, where it is permitted.
+    /// Makes the request, if it is permitted.
     pub(super) async fn send(&self, request: Request<HttpBody>, waits: RequestWaits) -> Result<Answered, HttpFault> {
         self.begin(&request, waits)?.run(request).await
     }
@@ -57,7 +56,7 @@ impl Requests {
             HttpFault::HttpRequestDenied
         })?;
         let limits = net.limits();
-        // wasi:http lets no guest set them; a request that has them nevertheless is not sent.
+        // wasi:http lets no guest set them; a request that still has them is not sent.
         if request.headers().keys().any(is_forbidden) {
             return Err(HttpFault::HttpRequestDenied);
         }

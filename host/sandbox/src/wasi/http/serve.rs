@@ -1,5 +1,4 @@
-//! The host's side of a request that comes out of a sandbox process. It goes the way of any other
-//! from here on.
+//! The host's side of a request from a sandbox process. From here on it is like any other.
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -43,7 +42,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Sends a response, with the task that runs beside it.
+/// Sends a response, and runs its task.
 async fn answer(
     writer: &mut FrameWriter,
     (parts, body): (Parts, &mut HttpBody),
@@ -85,7 +84,7 @@ async fn rest(writer: &mut FrameWriter, body: &mut HttpBody) -> Result<HttpSaid,
 struct GuestBody {
     reader: FrameReader,
     message_bytes_max: usize,
-    /// Bytes that are to come, where the length is known.
+    /// Bytes that are missing, if the length is known.
     left_bytes: Option<u64>,
     ended: bool,
     misuse: Misuse,

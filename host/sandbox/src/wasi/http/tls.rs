@@ -1,8 +1,8 @@
 //! TLS to servers: trusted roots, and the handshake.
 //!
-//! Trusted are the platform's roots, the bundled ones of Mozilla, and the files that a component's
-//! `ca` names. The platform's are read at the first HTTPS request of the process, not at start.
-//! Sessions are never resumed: a ticket would tie calls together that share nothing else.
+//! Trusted are the platform's roots, Mozilla's bundled ones, and the files that a component's `ca`
+//! names. The platform's are read at the first HTTPS request of the process, not at start. Sessions
+//! are never resumed: a ticket would link calls that share nothing else.
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ use toolcell_policy::Host;
 /// Certificates of one `ca` file: bundles of all public authorities hold about 150.
 pub(crate) const CA_CERTIFICATES_MAX: usize = 1_000;
 
-/// Both versions: HTTP/2, where the server speaks it.
+/// Both versions: HTTP/2, if the server supports it.
 pub(crate) const BOTH: &[&[u8]] = &[ALPN_H2, ALPN_H1];
 /// HTTP/1.1 alone.
 pub(crate) const H1: &[&[u8]] = &[ALPN_H1];
@@ -31,22 +31,22 @@ const ALPN_H1: &[u8] = b"http/1.1";
 /// The platform's and the bundled roots.
 static PUBLIC_ROOTS: OnceCell<Arc<RootCertStore>> = OnceCell::const_new();
 
-/// One reach's TLS settings, made ready at its first HTTPS request.
+/// TLS settings of one component's client, made at its first HTTPS request.
 pub(crate) struct Tls {
     own_roots: Vec<CertificateDer<'static>>,
     config: OnceLock<Arc<ClientConfig>>,
 }
 
-/// A `ca` file that gives no roots. The message completes "the file …".
+/// Why a `ca` file has no usable roots. The message completes "the file …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CaError {
-    /// It is not PEM, or broken.
+    /// It is not PEM, or malformed.
     #[error("is not a list of certificates in PEM form")]
     NotPem,
-    /// It is PEM, without a certificate.
+    /// It is PEM, but has no certificate.
     #[error("holds no certificate")]
     Empty,
-    /// It holds more than anybody trusts.
+    /// It has too many certificates.
     #[error("holds more than {CA_CERTIFICATES_MAX} certificates")]
     TooMany,
     /// A certificate that cannot be a root.
@@ -55,12 +55,12 @@ pub(crate) enum CaError {
 }
 
 impl Tls {
-    /// With the public roots alone.
+    /// Only the public roots.
     pub(crate) const fn public() -> Self {
         Self { own_roots: Vec::new(), config: OnceLock::new() }
     }
 
-    /// With these PEM files' certificates beside the public roots.
+    /// The certificates of these PEM files, in addition to the public roots.
     ///
     /// # Errors
     /// The place of a file in the list, and its fault.
@@ -72,11 +72,11 @@ impl Tls {
         Ok(Self { own_roots, config: OnceLock::new() })
     }
 
-    /// Shakes hands with the server of this name, and with no other; `protocols` are offered to it.
+    /// Connects to the server of this name, and to no other; `protocols` are offered to it.
     ///
     /// # Errors
-    /// `InvalidData` with [`rustls::Error`] inside where the server is not who it should be, or
-    /// does not speak TLS.
+    /// `InvalidData` with [`rustls::Error`] inside if the server cannot prove its name, or does not
+    /// use TLS.
     pub(crate) async fn connect<S>(&self, stream: S, host: &Host, protocols: &[&[u8]]) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -107,12 +107,12 @@ impl Tls {
     }
 }
 
-/// Reads the platform's roots beside the runtime's threads: on some platforms that takes a tenth of
-/// a second.
+/// Reads the platform's roots on a thread for blocking work: on some platforms that takes a tenth
+/// of a second.
 async fn public_roots() -> io::Result<Arc<RootCertStore>> {
     let read = || {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        // A platform without roots, or with some that do not parse, has the bundled ones.
+        // A platform without roots, or with some that do not parse, still has the bundled ones.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Arc::new(roots)
     };

@@ -2,10 +2,10 @@
 //! uses it, opened again after a failure.
 //!
 //! redb locks the file for the process that has it open. People have several clients, and each
-//! starts a host of its own with the same manifest. So a host closes the file between two
-//! operations once another one waits for it, and soon after the last operation where none does. One
-//! that finds it locked waits for its turn, and only that one tries to open it: the queue is a lock
-//! on a file next to it.
+//! starts a host with the same manifest. So a host closes the file between two operations once
+//! another one waits for it, and otherwise soon after the last operation. A host that finds it
+//! locked waits for its turn, and only the next in line tries to open it: the queue is a lock on a
+//! file next to it.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,33 +18,31 @@ use super::error::{Fault, OpenError, Refusal};
 use super::file::{self, Trust};
 
 /// Bytes that calls may write before one of them makes all of it durable. Writes that are not
-/// durable cannot be freed either, so a call that overwrites one value over and over would grow the
+/// durable cannot be freed either, so a call that overwrites one value repeatedly would grow the
 /// file without end.
 const UNSETTLED_BYTES_MAX: u64 = 8 << 20;
 
-/// Time for which a file that could not be opened again is left alone: verifying it reads all of
-/// it.
+/// Time before a file that could not be opened is tried again: verifying it reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Time between two attempts at a file that another process has open, by the one whose turn is
-/// next.
+/// Time between two attempts to open a file that another process has open, by the next in line.
 const LOCK_POLL: Duration = Duration::from_millis(2);
 
-/// Time between two attempts to be the next one.
+/// Time between two attempts to become the next in line.
 const QUEUE_POLL: Duration = Duration::from_millis(10);
 
 /// Time for which an unused file stays open for the next call: opening it waits for the disk.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// Time for which a process has the file at least, also where others wait. Closing it and opening
-/// it again take some 10 ms, so that ten processes that write all the time spend two thirds of it
-/// on writing, and each waits for a third of a second.
+/// Time for which a process keeps the file at least, even if others wait. Closing and reopening it
+/// take some 10 ms, so ten processes that write all the time spend two thirds of it on writing, and
+/// each waits for a third of a second.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Time between two looks for others that wait, and for the end of its use, while it is open.
+/// How often an open file is checked for others that wait, and for the end of its use.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Up to where a call has written. Returned by each write, and given back once to have it made
+/// How far a call has written. Each write returns one, and `settle` makes the writes up to it
 /// durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
@@ -53,7 +51,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// This call wrote before, and again.
+    /// The mark after two writes of one call.
     pub(crate) fn and(self, later: Self) -> Self {
         Self { life: self.life, commit: later.commit }
     }
@@ -66,7 +64,7 @@ pub(super) struct StateFile {
     lock_wait: Duration,
     now: RwLock<Now>,
     users: Mutex<Users>,
-    /// Woken when the last operation ends, and when the file is closed.
+    /// Notified when the last operation ends, and when the file is closed.
     quiet: Condvar,
     commits: AtomicU64,
     durable: AtomicU64,
@@ -80,7 +78,7 @@ struct Now {
     database: Option<Database>,
     /// Times that it was opened.
     openings: u64,
-    /// Times that it failed: writes that were not durable are gone with each.
+    /// The number of failures. Each one loses the writes that were not durable.
     life: u64,
     /// Since when, and why, it cannot be opened.
     failed: Option<(Instant, String)>,
@@ -90,13 +88,13 @@ struct Now {
 #[derive(Debug, Default)]
 struct Users {
     count: usize,
-    /// No further one begins: it is being closed.
+    /// True while it is being closed, so that no operation begins.
     closing: bool,
-    /// The end of the last one.
+    /// When the last one ended.
     last: Option<Instant>,
 }
 
-/// Keeps the file open for one operation. While it lives, no other is waited for.
+/// Keeps the file open for one operation, which waits for no other meanwhile.
 #[derive(Debug)]
 pub(crate) struct Visit(Arc<StateFile>);
 
@@ -116,12 +114,12 @@ impl StateFile {
             unsettled_bytes: AtomicU64::new(0),
             settling: Mutex::new(()),
         });
-        // Loading verified it; whether anybody comes is not known, and another host may wait.
+        // Loading verified it. It may not be needed soon, and another host may wait.
         file.keep(1);
         Ok(file)
     }
 
-    /// Opens it, where it is closed, and keeps it open for one operation. May wait for another
+    /// Opens the file if it is closed, and keeps it open for one operation. May wait for another
     /// process, and for the disk.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Visit, Refusal> {
         let visit = self.visit();
@@ -129,7 +127,7 @@ impl StateFile {
         Ok(visit)
     }
 
-    /// Keeps it open for one operation, if it is: reading waits for the disk alone then.
+    /// Keeps the file open for one operation, if it is open. Reading then only waits for the disk.
     pub(super) fn enter_open(self: &Arc<Self>) -> Option<Visit> {
         let mut users = self.users();
         let is_open = self.now.try_read().is_ok_and(|now| now.database.is_some());
@@ -147,7 +145,7 @@ impl StateFile {
         self.with(|database, _| work(&database.begin_read()?))
     }
 
-    /// Does all of `work`, or nothing of it where it is refused. `bytes` is about the size of its
+    /// Does all of `work`, or nothing of it if it is refused. `bytes` is about the size of its
     /// writes. Others see them at once; they survive the host only once they are settled.
     pub(super) fn write<T>(
         self: &Arc<Self>,
@@ -161,7 +159,7 @@ impl StateFile {
             let durability = if settles { Durability::Immediate } else { Durability::None };
             transaction.set_durability(durability)?;
             let value = work(&transaction)?;
-            // Numbered by its only writer, before it ends: the next writer knows it as done.
+            // Its only writer numbers it before it ends, so the next writer knows that it is done.
             let commit = self.commits.fetch_add(1, Ordering::AcqRel).saturating_add(1);
             transaction.commit()?;
             if settles {
@@ -173,8 +171,7 @@ impl StateFile {
         })
     }
 
-    /// True if everything up to `mark` survives the host by now, where that can be said without
-    /// waiting.
+    /// True if everything up to `mark` is known to survive the host, without waiting.
     pub(super) fn is_settled(&self, mark: Mark) -> bool {
         self.now.try_read().is_ok_and(|now| now.life == mark.life)
             && self.durable.load(Ordering::Acquire) >= mark.commit
@@ -226,9 +223,9 @@ impl StateFile {
         Visit(Arc::clone(self))
     }
 
-    /// [`visit`](Self::visit), for one that may have a visit already: while anybody has one, the
+    /// [`visit`](Self::visit), for a caller that may already have a visit: while any exists, the
     /// file is not closed, and waiting for that would never end. Only calls that have written come
-    /// here, so that these visits do end.
+    /// here, so these visits do end.
     fn visit_beside_others(self: &Arc<Self>) -> Visit {
         let mut users = self.users();
         while users.closing && users.count == 0 {
@@ -238,9 +235,8 @@ impl StateFile {
         Visit(Arc::clone(self))
     }
 
-    /// Runs `work` on the open file. Where the file fails, it is opened again for the next call.
-    /// redb does nothing more with a file that failed once, and a disk that was full may have room
-    /// again.
+    /// Runs `work` on the open file. If the file fails, the next call opens it again: redb does
+    /// nothing more with a file that failed once, and a full disk may have room again.
     fn with<T>(self: &Arc<Self>, work: impl FnOnce(&Database, u64) -> Result<T, Refusal>) -> Result<T, Refusal> {
         self.ensure_open()?;
         let (result, life) = {
@@ -267,7 +263,7 @@ impl StateFile {
         if now.database.is_some() {
             return Ok(());
         }
-        // The wait for other visitors counts: many together wait no longer than one.
+        // The wait for other visitors counts, so that many together wait no longer than one.
         let wait = self.lock_wait.saturating_sub(asked.elapsed());
         let trust = match &now.failed {
             Some((since, reason)) if since.elapsed() < RETRY_AFTER => return Err(Fault::Closed(reason.clone()).into()),
@@ -289,7 +285,7 @@ impl StateFile {
         }
     }
 
-    /// Closes the file, which failed, unless that was done since `life`. The next call opens it.
+    /// Closes the file after a failure, unless that was done since `life`. The next call opens it.
     fn fail(&self, life: u64) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         if now.life != life {
@@ -313,7 +309,7 @@ impl StateFile {
             loop {
                 let Some(file) = file.upgrade() else { return };
                 if file.is_due(opened) {
-                    // Only an error where the runtime itself ends, and then the process does.
+                    // This only fails if the runtime ends, and then the process does.
                     let _ = tokio::task::spawn_blocking(move || file.close(opening)).await;
                     return;
                 }
@@ -323,7 +319,7 @@ impl StateFile {
         });
     }
 
-    /// True if nobody uses the file, or others had to wait for a turn's time.
+    /// True if the file is unused, or others have waited for a full turn.
     fn is_due(&self, opened: Instant) -> bool {
         let is_idle = {
             let users = self.users();
@@ -332,8 +328,8 @@ impl StateFile {
         is_idle || opened.elapsed() >= TURN && file::is_waited_for(&self.path)
     }
 
-    /// Closes the file between two operations, and makes its writes durable; nothing where it was
-    /// opened again since.
+    /// Closes the file between two operations, and makes its writes durable. Does nothing if it was
+    /// reopened since.
     fn close(&self, opening: u64) {
         let mut users = self.users();
         users.closing = true;
@@ -370,7 +366,7 @@ impl Drop for Visit {
     }
 }
 
-/// Opens the file once no other process has it open, behind those that waited before.
+/// Opens the file once no other process has it open, after those that waited before.
 fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result<Database, OpenError> {
     let started = Instant::now();
     let mut next = None;

@@ -6,17 +6,17 @@ use toolcell_wall::doors::state::UnfitOperation;
 
 use toolcell_wall::failure::Failure;
 
-/// Why a component's state cannot be used at all. Said while loading, to the operator: it may name
-/// paths.
+/// Why a component's state cannot be used at all. Shown to the operator while loading, so it may
+/// name paths.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum OpenError {
-    /// The folder is not there and cannot be made, or is no folder.
+    /// The folder is missing and cannot be made, or is not a folder.
     #[error("the state folder {folder} cannot be made or read: {source}")]
     Folder {
         /// The folder's path.
         folder: String,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
     /// Every user of the machine may write the folder.
@@ -25,21 +25,21 @@ pub(crate) enum OpenError {
         /// The folder's path.
         folder: String,
     },
-    /// The file cannot be opened, or is no regular file.
+    /// The file cannot be opened, or is not a regular file.
     #[error("the state file {file} cannot be opened: {source}")]
     File {
         /// The file's path.
         file: String,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another process has it.
+    /// Another process has it open.
     #[error("another process has the state file {file} open")]
     Taken {
         /// The file's path.
         file: String,
     },
-    /// Its checksums do not fit, or it is something else.
+    /// Its checksums are wrong, or it is another kind of file.
     #[error("the state file {file} is damaged, or is no state file: {reason}")]
     Damaged {
         /// The file's path.
@@ -88,13 +88,13 @@ pub(crate) enum Fault {
     /// redb's own error, or the system's.
     #[error("{0}")]
     Storage(Box<redb::Error>),
-    /// redb stopped in the middle of it.
+    /// redb panicked.
     #[error("the state file is damaged: {0}")]
     Panicked(String),
     /// The call's writes were lost with an earlier failure of the file.
     #[error("the state file failed, and was opened again without what this call had written")]
     Lost,
-    /// It failed, and cannot be opened again.
+    /// It failed, and cannot be reopened.
     #[error("the state file failed and cannot be opened again: {0}")]
     Closed(String),
 }
@@ -105,7 +105,7 @@ impl From<&Fault> for Failure {
     }
 }
 
-/// Each kind of error that redb's operations return is one of `redb::Error`.
+/// Each kind of error that redb's operations return converts to `redb::Error`.
 macro_rules! fault_of {
     ($($error:ty),*) => {$(
         impl From<$error> for Fault {
@@ -128,7 +128,7 @@ macro_rules! fault_of {
 
 fault_of!(redb::TransactionError, redb::TableError, redb::StorageError, redb::CommitError, redb::SetDurabilityError);
 
-/// Why one operation was not done. `Display` is for the guest and the model behind it: no paths.
+/// Why one operation was not done. `Display` is for the guest and its model: no paths.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Refusal {
@@ -138,20 +138,20 @@ pub(crate) enum Refusal {
     /// The tool is granted no state.
     #[error("this tool is granted no state")]
     Denied,
-    /// No state takes it.
+    /// The operation itself is malformed.
     #[error(transparent)]
     Unfit(#[from] UnfitOperation),
-    /// The value is larger than any may be.
+    /// The value is larger than allowed.
     #[error(
         "quota: one value is at most {max} bytes, and this one is {bytes}; split it over several keys or store less"
     )]
     Value {
         /// Its length, in bytes.
         bytes: u64,
-        /// The longest.
+        /// The largest allowed.
         max: u64,
     },
-    /// Keys and values together would be more than the namespace holds.
+    /// Keys and values together would exceed the namespace's quota.
     #[error(
         "quota: keys and values together are at most {max} bytes, {held} are in use and this would make them {wanted}; \
          delete keys that are no longer needed, or store less"
@@ -164,18 +164,18 @@ pub(crate) enum Refusal {
         /// The most.
         max: u64,
     },
-    /// More entries than the namespace holds.
+    /// More entries than the namespace may hold.
     #[error(
         "quota: at most {max} entries, and this would make {wanted}; delete keys that are no longer needed, or put more \
          into one value"
     )]
     Entries {
-        /// The number of entries that there would be.
+        /// The resulting number of entries.
         wanted: u64,
         /// The most.
         max: u64,
     },
-    /// More callers than one component keeps state for.
+    /// More callers than one component may keep state for.
     #[error("quota: state is kept for at most {max} callers at once, and none of them has given up its own")]
     Callers {
         /// The most.
@@ -184,19 +184,19 @@ pub(crate) enum Refusal {
     /// An increment of a value that is not a number.
     #[error("the value is no decimal number from 0 to 18446744073709551615, so it cannot be incremented")]
     NoNumber,
-    /// An increment past the end.
+    /// An increment past the largest number.
     #[error("the number would be larger than 18446744073709551615")]
     Overflow,
-    /// The values asked for at once are more than an answer holds.
+    /// The requested values together exceed an answer.
     #[error("these values together are more than {max} bytes; ask for fewer keys at once")]
     Answer {
         /// The most, in bytes.
         max: u64,
     },
-    /// The caller stopped waiting, so nothing of it was done.
+    /// The caller stopped waiting, so nothing was done.
     #[error("the call ended before this was done")]
     Stopped,
-    /// Another host has the file, and does not let go of it.
+    /// Another host has the file open and does not close it.
     #[error("busy: what this tool keeps is in use by another host; try again")]
     Busy,
     /// The server that keeps the state of all replicas did not answer.
@@ -204,7 +204,7 @@ pub(crate) enum Refusal {
     Away {
         /// For the operator: it may name hosts.
         away: toolcell_shared::Away,
-        /// True where the operation may have taken place.
+        /// True if the operation may have taken place.
         may_be_done: bool,
     },
     /// The file failed, not the guest.

@@ -1,5 +1,4 @@
-//! A component's state file on disk: its folder, its rights, its lock and its checksums. Must not
-//! hold: its content.
+//! A component's state file on disk: its folder, its rights, its lock and its checksums.
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -13,31 +12,29 @@ use super::error::OpenError;
 use super::tables;
 use crate::owned::{adopt, make_folders};
 
-/// Rights of the folder where it is made: its owner alone.
+/// Mode of a folder that is made: only its owner.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Rights of a state file: its owner alone.
+/// Mode of a state file: only its owner.
 const FILE_MODE: u32 = 0o600;
 
-/// The right of every user to write.
+/// Write permission for everyone.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Bytes of a state file that redb keeps in memory. That is four times the default quota, so that
-/// an ordinary component's state is read from the disk once.
+/// Bytes of a state file that redb keeps in memory: four times the default quota, so that an
+/// ordinary component's state is read from the disk once.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Bytes of a file whose every checksum is verified while loading (about 10 ms). Larger ones are
-/// verified after a crash only: reading a gigabyte at each start would keep a host from serving for
-/// seconds.
+/// Files up to this size are fully verified while loading (about 10 ms). Larger ones are verified
+/// only after a crash: reading a gigabyte at each start would delay a host by seconds.
 const VERIFIED_BYTES_MAX: u64 = 64 << 20;
 
 /// The choice to verify a file's checksums, or to trust them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Verified: nothing is known about the file's last use.
+    /// Verify: nothing is known about the file's last use.
     Verify,
-    /// Verified only after a crash: this process verified the file, and closed it in good order
-    /// since.
+    /// Verify only after a crash: this process verified the file before, and closed it properly.
     AsClosed,
 }
 
@@ -46,7 +43,7 @@ pub(super) fn path(folder: &Path, component: &str) -> PathBuf {
     folder.join(format!("{component}.redb"))
 }
 
-/// Opens the file, or makes it, with its folder; it is this process's until it is dropped.
+/// Opens the file, or makes it with its folder. Until it is dropped, only this process has it open.
 pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     ready_folder(folder)?;
@@ -92,7 +89,7 @@ pub(super) fn next_in_line(path: &Path) -> Result<Option<File>, OpenError> {
 
 /// True if somebody waits to open the file.
 pub(super) fn is_waited_for(path: &Path) -> bool {
-    // It is made by the first one that waits.
+    // The first process that waits makes it.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let line = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(line_of(path));
     line.is_ok_and(|line| matches!(line.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -114,7 +111,7 @@ fn ready_folder(folder: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Opens a regular file, and no link; makes it, readable by its owner alone, where it is missing.
+/// Opens a regular file, never a link. If it is missing, makes it, readable only by its owner.
 fn open_file(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new()

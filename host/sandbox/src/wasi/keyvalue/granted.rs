@@ -1,4 +1,4 @@
-//! A component's state, made ready at load for those of its tools that were granted it.
+//! A component's state, prepared at load for those of its tools that are granted it.
 //!
 //! Promise: state is a component's own.
 use std::collections::HashMap;
@@ -21,20 +21,20 @@ use crate::wasi::grant_problem::GrantProblem;
 /// Bytes of a caller's name that is kept whole; a longer one is replaced by its digest.
 const CALLER_BYTES_MAX: usize = 128;
 
-/// Time to wait for other hosts that have the file open. 10 s: a dozen that start at once on a busy
+/// Time to wait for other hosts that have the file open: a dozen that start at once on a busy
 /// machine take turns within a few seconds.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// The files that this process has open. A file is one process's at a time, so its generations of
+/// The files that this process has open. Only one process can open a file, so its generations of
 /// tools share it.
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// The place of the state that tools keep.
+/// Where tools keep state.
 #[derive(Clone, Copy)]
 pub(crate) struct StatePlace<'a> {
     /// The folder of this machine.
     pub(crate) folder: &'a Path,
-    /// The server that replicas share; it takes the folder's place.
+    /// The server that replicas share, instead of the folder.
     pub(crate) shared: Option<&'a Arc<Kept>>,
 }
 
@@ -61,7 +61,7 @@ impl GrantedState {
     }
 }
 
-/// Opens the component's state in the state folder, or takes it where it is open already. A server
+/// Opens the component's state in the state folder, or shares it if it is already open. A server
 /// need not answer yet.
 fn grant(policy: &KeyValue, place: StatePlace<'_>, component: &str) -> Result<GrantedState, OpenError> {
     let bounds = Bounds { bytes: policy.quota_bytes(), entries: policy.entries(), value_bytes: policy.value_bytes() };
@@ -72,7 +72,7 @@ fn grant(policy: &KeyValue, place: StatePlace<'_>, component: &str) -> Result<Gr
     Ok(GrantedState { keeper, bounds, per_caller: policy.per_caller() })
 }
 
-/// The state that these grants give, made ready; a problem where its file cannot be used.
+/// The state that these grants allow, prepared; a problem if its file cannot be used.
 pub(crate) fn prepare(
     grants: &Grants,
     place: StatePlace<'_>,
@@ -106,7 +106,7 @@ fn shared(folder: &Path, component: &str) -> Result<Arc<Store>, OpenError> {
     Ok(store)
 }
 
-/// The namespace of a caller: no two callers have one, and no caller has the shared one.
+/// The namespace of a caller. No two callers share one, and none has the shared namespace.
 fn namespace_of(caller: &str) -> String {
     if caller.len() <= CALLER_BYTES_MAX {
         return format!("caller:{caller}");

@@ -11,10 +11,10 @@ use super::keeper::{Keeper, Performing, Place};
 use super::session::Session;
 use super::store::{Change, Stop, Store};
 
-/// Keys of one operation that are read without going aside: within a hundred microseconds.
+/// Keys of one operation that are read on the current thread: within a hundred microseconds.
 const KEYS_HERE_MAX: usize = 16;
 
-/// Bytes of a value up to which it is read without going aside.
+/// Bytes of a value that is read on the current thread.
 const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
 
 /// A component's state in its file.
@@ -73,8 +73,8 @@ impl Performance<'_> {
         }
     }
 
-    /// Opens the file where it is closed. Waits aside for that, and for another process that has
-    /// it.
+    /// Opens the file if it is closed. Waits for that, and for another process that has it open, on
+    /// a thread for blocking work.
     async fn enter(&mut self) -> Result<(), Refusal> {
         if self.store.enter_open().is_none() {
             let store = Arc::clone(&self.store);
@@ -83,7 +83,8 @@ impl Performance<'_> {
         Ok(())
     }
 
-    /// Reads on this thread where the read is short and waits for nobody, else aside.
+    /// Reads on this thread if the read is short and does not wait, otherwise on one for blocking
+    /// work.
     async fn read<T: Send + 'static>(
         &mut self,
         place: Place,
@@ -106,7 +107,7 @@ impl Performance<'_> {
         .await
     }
 
-    /// Writes aside, when it is the call's turn, and remembers up to where.
+    /// Writes on a thread for blocking work when it is the call's turn, and notes the mark.
     async fn write<T: Send + 'static>(
         &mut self,
         place: Place,
@@ -127,7 +128,7 @@ impl Performance<'_> {
     }
 }
 
-/// Does this on a thread that guests do not run on.
+/// Does this on a thread that runs no guests.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

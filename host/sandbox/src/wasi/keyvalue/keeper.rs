@@ -1,5 +1,4 @@
-//! The keeper of a component's state: a file of this machine, or a server for all replicas. Must
-//! not hold: the right to the state, or either keeper.
+//! The keeper of a component's state: a file of this machine, or a server for all replicas.
 use std::fmt;
 use std::pin::Pin;
 
@@ -9,8 +8,7 @@ use super::error::Refusal;
 use super::session::Session;
 use super::store::{Bounds, BucketPath};
 
-/// Bytes of keys and values in one answer to a guest that asks for many: as much as the largest
-/// value there can be.
+/// Bytes of keys and values in one answer to a batch: as much as the largest possible value.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 /// A bucket of the granted state.
@@ -21,18 +19,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The most bytes of keys and values in one answer. One large value, asked for many times,
-    /// would fill the host's memory.
+    /// The most bytes of keys and values in one answer. A large value that is read many times in a
+    /// batch would fill the host's memory.
     pub(super) fn answer_bytes_max(&self) -> u64 {
         self.bounds.bytes.min(ANSWER_BYTES_MAX)
     }
 }
 
-/// An operation that is under way. Dropped, it may be done all the same, as a whole.
+/// A running operation. If it is dropped, it may still be done, as a whole.
 pub(super) type Performing<'a> = Pin<Box<dyn Future<Output = Result<StateOutcome, Refusal>> + Send + 'a>>;
 
-/// The keeper of a component's state. One suite tests all.
+/// The keeper of a component's state. One suite tests all of them.
 pub(crate) trait Keeper: fmt::Debug + Send + Sync {
-    /// Does one operation: the whole of it, or nothing where it is refused.
+    /// Does one operation: all of it, or nothing if it is refused.
     fn perform<'a>(&'a self, session: &'a mut Session, place: Place, operation: StateOperation) -> Performing<'a>;
 }

@@ -1,8 +1,8 @@
-//! The state of a component on a server that all replicas share: the same bounds, and the words for
+//! The state of a component on a server that all replicas share: the same bounds, and the texts for
 //! what the server refuses.
 //!
-//! A call has nothing to settle: the server has each operation before the guest is told of it, and
-//! keeps it as it is configured to.
+//! A call has nothing to settle: the server has each operation before the guest gets the answer,
+//! and keeps it as configured.
 use std::sync::Arc;
 
 use toolcell_shared::{Away, Bucket, Kept, NotKept, Quota};
@@ -83,7 +83,7 @@ impl Keeper for OnServer {
     }
 }
 
-/// The words for something that the server did not do.
+/// The text for an operation that the server did not do.
 fn refusal(why: NotKept, place: &Place) -> Refusal {
     let bounds = &place.bounds;
     match why {

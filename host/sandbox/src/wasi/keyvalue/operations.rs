@@ -14,7 +14,7 @@ use toolcell_wall::denials::Denials;
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;
 
-/// The bucket of guests that name none.
+/// The bucket of guests that do not name one.
 const DEFAULT_BUCKET: &str = "default";
 
 /// A call's share of the state that its tool was granted.
@@ -42,7 +42,7 @@ impl<'g> KeptState<'g> {
         done
     }
 
-    /// Every name of the right form is a bucket; the empty one is that of [`DEFAULT_BUCKET`].
+    /// Every well-formed name is a bucket. The empty name means [`DEFAULT_BUCKET`].
     fn place(&self, bucket: &str) -> Result<(&'g GrantedState, Place), Refusal> {
         let granted = match (self.grants.open_keyvalue(), self.granted) {
             (Ok(_), Some(granted)) => granted,

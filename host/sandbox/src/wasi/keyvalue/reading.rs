@@ -1,4 +1,4 @@
-//! Reading an entry of kept state for the host itself, and telling of entries that calls change.
+//! Reading an entry of kept state for the host itself, and announcing entries that calls change.
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
 use super::keeper::Place;
@@ -15,11 +15,11 @@ impl Capabilities {
         self.keyvalue().is_some()
     }
 
-    /// The value of a key, as a call of this caller would find it, without secrets. To be awaited
-    /// on a runtime: a file is read aside.
+    /// The value of a key, as a call of this caller would find it, without secrets. Needs a
+    /// runtime: a file is read on a thread for blocking work.
     ///
     /// # Errors
-    /// One sentence for the log: it cannot be read now.
+    /// One sentence for the log if it cannot be read now.
     pub async fn kept_value(&self, caller: &str, bucket: &str, key: String) -> Result<Option<Vec<u8>>, String> {
         let Some((granted, bucket)) = self.keyvalue().zip(bucket_named(bucket)) else { return Ok(None) };
         let operation = StateOperation::Get(key);
@@ -39,8 +39,8 @@ impl Capabilities {
     }
 }
 
-/// Tells a caller of the entries that an operation changes, once it is over. Where it is given up
-/// before, it may be done all the same.
+/// Announces the entries that an operation changes, once it is over. An abandoned operation may
+/// still have been done.
 pub(super) struct ChangeNotice<'c> {
     caller: &'c dyn Caller,
     bucket: &'c str,
@@ -48,7 +48,7 @@ pub(super) struct ChangeNotice<'c> {
 }
 
 impl<'c> ChangeNotice<'c> {
-    /// `None` where nothing changes, or where the caller does not want to know.
+    /// `None` if nothing changes, or if the caller does not want to know.
     pub(super) fn of(operation: &StateOperation, bucket: &'c str, caller: &'c dyn Caller) -> Option<Self> {
         let keys = operation.changes().filter(|_| caller.notes_state())?;
         Some(Self { caller, bucket: bucket_named(bucket)?, keys })

@@ -8,7 +8,7 @@ use super::error::{Fault, Refusal};
 use super::operations::KeptState;
 use toolcell_wall::failure::Failure;
 
-/// Bytes of an item of a batch beside its key and value: the lengths of both, and an address.
+/// Bytes of an item of a batch in addition to its key and value: both lengths, and an address.
 const ITEM_BYTES: usize = 16;
 
 /// Bytes of one operation, encoded: the largest batch, with the longest keys.
@@ -17,12 +17,12 @@ const OPERATION_BYTES_MAX: usize = BATCH_BYTES_MAX as usize + BATCH_KEYS_MAX * (
 /// Bytes of the first operation of a guest that is granted no state, which opens a bucket.
 const UNGRANTED_BYTES_MAX: usize = 64 << 10;
 
-/// The failure of the state that ends its call, where there was one.
+/// The failure of the state that ends its call, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Failed(Mutex<Option<Failure>>);
 
 impl Failed {
-    /// Remembers the first.
+    /// Keeps the first one.
     fn note(&self, fault: &Fault) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| fault.into());
     }
@@ -39,7 +39,7 @@ pub(crate) async fn serve(
     (failed, host_data_bytes): (&Failed, u64),
     (mut reader, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
-    // A guest hands over no more at once, and none without a grant.
+    // A guest sends no more at once, and none without a grant.
     let handed_over =
         usize::try_from(host_data_bytes).unwrap_or(usize::MAX).saturating_add(BATCH_KEYS_MAX * ITEM_BYTES);
     let granted_max = if state.granted.is_some() { OPERATION_BYTES_MAX } else { UNGRANTED_BYTES_MAX };

@@ -6,7 +6,7 @@ use super::database::Mark;
 use super::error::Fault;
 use super::store::Store;
 
-/// Nothing until the call writes. A component has one store, so there is one mark.
+/// No store until the call writes. A component has one store, so there is one mark.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     wrote: Option<(Arc<Store>, Mark)>,
@@ -19,23 +19,22 @@ impl Session {
         self.wrote = Some((Arc::clone(store), mark));
     }
 
-    /// The call has ended. Returns once the disk has all that it wrote; waits on a thread that
-    /// guests do not run on.
+    /// Ends the call. Returns once its writes are on the disk; waits on a thread that runs no
+    /// guests.
     ///
     /// # Errors
-    /// [`Fault`] where the disk has not: the call's answer must not be given.
+    /// [`Fault`] if they are not on the disk. The call's answer must not be sent then.
     pub(crate) async fn settle(&mut self) -> Result<(), Fault> {
         let Some((store, mark)) = self.wrote.take() else { return Ok(()) };
         settled(store, mark).await
     }
 
-    /// The call has ended without an answer. Its writes are kept as well, but nobody waits for the
-    /// disk.
+    /// Ends the call without an answer. Its writes are kept, too, but nobody waits for the disk.
     pub(crate) fn abandon(&mut self) {
         if let Some((store, mark)) = self.wrote.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            // There is nobody left to tell.
+            // Nobody is left to get the result.
             runtime.spawn(async move { drop(settled(store, mark).await) });
         }
     }

@@ -14,21 +14,20 @@ use super::error::{Fault, OpenError, Refusal};
 use super::file;
 use super::tables::{self, ENTRIES, ORDER, USAGE};
 
-/// Callers whose state one component keeps at once, where each has its own: bounds the file at this
-/// many quotas.
+/// Callers for which one component keeps state at once, if each has its own. It bounds the file to
+/// this many quotas.
 pub(crate) const CALLERS_MAX: u64 = 1_000;
 
 /// Keys in one answer to a listing.
 pub(crate) const PAGE_KEYS_MAX: usize = 1_000;
 
-/// Bytes of keys in one answer to a listing: a small guest takes as much into its memory without
-/// noticing.
+/// Bytes of keys in one answer to a listing: little for the memory of even a small guest.
 pub(crate) const PAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// Digits of a number that is counted up: those of 2^64. A text of a million zeros is none.
+/// Digits of a counter: those of 2^64. So a text of a million zeros is not a number.
 const NUMBER_DIGITS_MAX: usize = 20;
 
-/// Keys that are read or written between two looks at whether anybody still waits for it: about a
+/// Keys that are read or written between two checks whether the caller still waits: about a
 /// millisecond.
 const PIECE_KEYS: usize = 64;
 
@@ -46,7 +45,7 @@ pub(crate) struct Bounds {
 /// A bucket of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BucketPath {
-    /// The namespace: empty where all callers share it, else one caller's.
+    /// The namespace: empty if all callers share it, otherwise one caller's.
     pub(crate) namespace: String,
     /// The bucket's name.
     pub(crate) bucket: String,
@@ -61,12 +60,12 @@ pub(crate) struct Stop(Arc<AtomicBool>);
 pub(crate) struct Waiter(Stop);
 
 impl Stop {
-    /// While the result lives, somebody waits.
+    /// Someone waits while the result lives.
     pub(crate) fn waiter(&self) -> Waiter {
         Waiter(self.clone())
     }
 
-    /// Looks, at the beginning of each piece and at the end.
+    /// Checks the flag, at the beginning of each piece and at the end.
     fn check(&self, done: usize) -> Result<(), Refusal> {
         let looks = done.is_multiple_of(PIECE_KEYS);
         if looks && self.0.load(Ordering::Relaxed) { Err(Refusal::Stopped) } else { Ok(()) }
@@ -87,7 +86,7 @@ pub(crate) struct Change<'a> {
     pub(crate) stop: &'a Stop,
 }
 
-/// The right to write, which one has at a time.
+/// The right to write, which one call has at a time.
 pub(crate) type WriteTurn = OwnedSemaphorePermit;
 
 /// One answer to a listing.
@@ -95,7 +94,7 @@ pub(crate) type WriteTurn = OwnedSemaphorePermit;
 pub(crate) struct Page {
     /// Keys, in the order in which they were first set.
     pub(crate) keys: Vec<String>,
-    /// The beginning of the next page, if there is one.
+    /// Where the next page begins, if there is one.
     pub(crate) cursor: Option<u64>,
 }
 
@@ -110,8 +109,7 @@ struct Held {
 #[derive(Debug)]
 pub(crate) struct Store {
     file: Arc<StateFile>,
-    /// redb lets one write at a time, and has others wait on their threads: here they wait without
-    /// one.
+    /// redb allows one write at a time, and blocks other threads. Here they wait without a thread.
     turns: Arc<Semaphore>,
 }
 
@@ -119,8 +117,8 @@ pub(crate) struct Store {
 pub(crate) type Pair = (String, Vec<u8>);
 
 impl Store {
-    /// Opens and verifies the component's file in `folder`, or makes both. Waits for another
-    /// process to close it, up to `lock_wait`, then and whenever it is opened again.
+    /// Opens and verifies the component's file in `folder`, or makes both. Waits up to `lock_wait`
+    /// for another process to close it, now and whenever it is reopened.
     pub(crate) fn open(folder: &Path, component: &str, lock_wait: Duration) -> Result<Self, OpenError> {
         let file = StateFile::open(file::path(folder, component), lock_wait)?;
         Ok(Self { file, turns: Arc::new(Semaphore::new(1)) })
@@ -132,13 +130,13 @@ impl Store {
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
-    /// Keeps the file open for one operation, if it is open: reading then waits for the disk alone.
+    /// Keeps the file open for one operation, if it is open. Reading then only waits for the disk.
     pub(crate) fn enter_open(&self) -> Option<Visit> {
         self.file.enter_open()
     }
 
-    /// Keeps the file open for one operation, which then waits for no other process. Waits for one
-    /// itself.
+    /// Keeps the file open for one operation, which then waits for no other process. This call may
+    /// wait for one.
     pub(crate) fn enter(&self) -> Result<Visit, Refusal> {
         self.file.enter()
     }
@@ -162,8 +160,8 @@ impl Store {
         })
     }
 
-    /// The entries of `keys`, in their order, as they all were at one time; refused where keys and
-    /// values together are more than `bytes_max`.
+    /// The entries of `keys`, in their order, from one point in time; refused if keys and values
+    /// together exceed `bytes_max`.
     pub(crate) fn get_all(
         &self,
         place: &BucketPath,
@@ -231,7 +229,7 @@ impl Store {
         Ok(mark)
     }
 
-    /// Adds `delta` to the decimal number that `key` holds, 0 where it holds nothing, in one step.
+    /// Adds `delta` to the decimal number under `key`, or to 0 without an entry, in one step.
     pub(crate) fn add(&self, change: Change<'_>, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
         check_key(key)?;
         self.file.write(key.len() as u64, |transaction| {
@@ -245,8 +243,7 @@ impl Store {
         })
     }
 
-    /// The keys that were first set after the one at `cursor`; all of them, where there is no
-    /// cursor.
+    /// The keys that were first set after the one at `cursor`; all of them without a cursor.
     pub(crate) fn keys(&self, place: &BucketPath, cursor: Option<u64>) -> Result<Page, Refusal> {
         let namespace = place.namespace.as_str();
         let bucket = place.bucket.as_str();
@@ -263,8 +260,8 @@ impl Store {
         })
     }
 
-    /// True if all that was written up to `mark` survives the host and the machine by now, where
-    /// that is known without waiting.
+    /// True if everything up to `mark` is known to survive the host and the machine, without
+    /// waiting.
     pub(crate) fn is_settled(&self, mark: Mark) -> bool {
         self.file.is_settled(mark)
     }
@@ -276,7 +273,7 @@ impl Store {
     }
 }
 
-/// The writes of one transaction to one bucket, with the namespace's account kept beside them.
+/// The writes of one transaction to one bucket, with the namespace's account.
 struct Writer<'t> {
     transaction: &'t WriteTransaction,
     entries: Table<'t, (&'static str, &'static str, &'static str), (u64, &'static [u8])>,
@@ -318,7 +315,7 @@ impl<'t> Writer<'t> {
             return Err(Refusal::NoNumber);
         }
         let text = std::str::from_utf8(text).map_err(|_| Refusal::NoNumber)?;
-        // `parse` alone takes a plus sign, which nothing here writes.
+        // `parse` accepts a plus sign, which is never written here.
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(Refusal::NoNumber);
         }
@@ -358,8 +355,8 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Holds the current content to the bounds, and `spare` above them. Content from before a quota
-    /// was lowered stays, and may shrink.
+    /// Checks the current content against the bounds plus `spare`. Content from before a quota was
+    /// lowered stays, and may shrink.
     fn check_room(&self, spare: Held) -> Result<(), Refusal> {
         let Self { before, held, bounds, .. } = self;
         if held.bytes > bounds.bytes.max(before.bytes).saturating_add(spare.bytes) {
@@ -371,7 +368,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Holds the final content to the bounds, and notes it; or does nothing, where the caller
+    /// Checks the final content against the bounds, and writes the account; or fails if the caller
     /// stopped waiting.
     fn finish(mut self) -> Result<(), Refusal> {
         self.check_room(Held::default())?;
@@ -408,7 +405,7 @@ pub(super) fn cut_page(rows: impl Iterator<Item = Result<(String, u64), Refusal>
     Ok(page)
 }
 
-/// Rows from which a page is cut: one more shows that there is another page.
+/// Rows that a page is cut from: one more than a page shows that there is another one.
 pub(super) const fn rows_max() -> usize {
     PAGE_KEYS_MAX + 1
 }

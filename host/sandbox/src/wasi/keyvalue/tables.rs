@@ -7,11 +7,11 @@ use super::error::{Fault, OpenError};
 /// (namespace, bucket, key) → (serial, value). The serial is the entry's place in [`ORDER`].
 pub(super) const ENTRIES: TableDefinition<'_, (&str, &str, &str), (u64, &[u8])> = TableDefinition::new("entries");
 
-/// (namespace, bucket, serial) → key: the index of a listing. A serial is never given twice, so a
-/// cursor neither skips nor repeats an entry when others come and go between two pages.
+/// (namespace, bucket, serial) → key: the index of a listing. A serial is never reused, so a cursor
+/// neither skips nor repeats an entry when others are added or removed between two pages.
 pub(super) const ORDER: TableDefinition<'_, (&str, &str, u64), &str> = TableDefinition::new("order");
 
-/// namespace → (bytes, entries). A namespace that holds nothing has no row.
+/// namespace → (bytes, entries). An empty namespace has no row.
 pub(super) const USAGE: TableDefinition<'_, &str, (u64, u64)> = TableDefinition::new("usage");
 
 /// About the file itself.
@@ -26,7 +26,7 @@ const SERIAL_ROW: &str = "serial";
 /// The format that this version reads and writes.
 const FORMAT: u64 = 1;
 
-/// Makes the tables in a new file; in another, checks that they are of a format this version knows.
+/// Makes the tables in a new file; checks the format of an existing one.
 pub(super) fn ready(database: &Database) -> Result<(), OpenError> {
     let transaction = database.begin_write()?;
     {

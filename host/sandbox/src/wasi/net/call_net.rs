@@ -1,5 +1,4 @@
-//! One call's share of the network: its counters, and the tasks that drive its connections. Must
-//! not hold: decisions.
+//! One call's share of the network: its counters, and the tasks that drive its connections.
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,17 +8,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use toolcell_policy::{Askable, Grants, Network, Resolved};
 use toolcell_wall::doors::net_limits::NetLimits;
 
-/// Refused requests of one call that are remembered: as many as a call may ever ask about.
+/// Refused requests of one call that are remembered: as many as a call may ask about.
 const REFUSED_MAX: usize = 64;
 
-/// The direction that ran over its limit.
+/// The direction that exceeded its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OverDirection {
     Egress,
     Ingress,
 }
 
-/// A counter with an end.
+/// A counter with a bound.
 #[derive(Debug, Default)]
 struct Meter {
     used: AtomicU64,
@@ -70,10 +69,11 @@ impl Drop for NetGuard {
 }
 
 impl Meter {
-    /// Takes up to `wanted` of the rest under `limit`. Taking less than all is running over.
+    /// Takes up to `wanted` of what is left under `limit`. Getting less than that means the limit
+    /// is exceeded.
     fn take(&self, wanted: u64, limit: u64) -> u64 {
         let update = |used: u64| Some(used + wanted.min(limit.saturating_sub(used)));
-        // The update never declines.
+        // The update always succeeds.
         let used = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update).unwrap_or(limit);
         let taken = wanted.min(limit.saturating_sub(used));
         if taken < wanted {
@@ -142,42 +142,41 @@ impl CallNet {
         })
     }
 
-    /// The limits.
     pub(crate) const fn limits(&self) -> &NetLimits {
         &self.limits
     }
 
-    /// Counts an HTTP request; false: one too many.
+    /// Counts an HTTP request; false if it is one too many.
     pub(crate) fn request(&self) -> bool {
         self.requests.take(1, self.limits.requests) == 1
     }
 
-    /// Counts a socket; false: one too many.
+    /// Counts a socket; false if it is one too many.
     pub(crate) fn socket(&self) -> bool {
         self.sockets.take(1, self.limits.sockets) == 1
     }
 
-    /// Counts a name look-up; false: one too many.
+    /// Counts a name lookup; false if it is one too many.
     pub(crate) fn lookup(&self) -> bool {
         self.lookups.take(1, self.limits.lookups) == 1
     }
 
-    /// Takes bytes to send; fewer than wanted: there is no more.
+    /// Takes bytes to send. Fewer than wanted means that the limit is reached.
     pub(crate) fn take_egress(&self, wanted_bytes: u64) -> u64 {
         self.egress.take(wanted_bytes, self.limits.egress_bytes)
     }
 
-    /// Gives back bytes that were taken and not sent.
+    /// Returns bytes that were taken and not sent.
     pub(crate) fn give_back_egress(&self, unsent_bytes: u64) {
         self.egress.give_back(unsent_bytes);
     }
 
-    /// Charges received bytes; false: too many.
+    /// Charges received bytes; false if they are too many.
     pub(crate) fn charge_ingress(&self, bytes: u64) -> bool {
         self.ingress.take(bytes, self.limits.ingress_bytes) == bytes
     }
 
-    /// The direction that ran over its limit, if one did.
+    /// The direction that exceeded its limit, if any.
     pub(crate) fn over(&self) -> Option<OverDirection> {
         match (self.egress.is_over(), self.ingress.is_over()) {
             (true, _) => Some(OverDirection::Egress),
@@ -196,17 +195,17 @@ impl CallNet {
         self.ingress.used()
     }
 
-    /// Waits for the turn of one request among those at once. `None`: the call has ended.
+    /// Waits for one of the requests that may run at once. `None` if the call has ended.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
-    /// The addresses that names led to in this call.
+    /// The addresses that names resolved to in this call.
     pub(crate) fn resolved(&self) -> MutexGuard<'_, Resolved> {
         self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs something in the background until the call ends. `None`: it has.
+    /// Runs a task until the call ends. `None` if it has ended.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Finished tasks are joined here.
@@ -215,7 +214,7 @@ impl CallNet {
         (!ended).then(|| tasks.spawn(task))
     }
 
-    /// The call has ended: closes its connections, and lets it open no more.
+    /// Ends the call: closes its connections, and prevents new ones.
     pub(crate) fn end(&self) {
         self.ended.send_replace(true);
         self.turns.close();

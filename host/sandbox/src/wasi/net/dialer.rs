@@ -7,24 +7,24 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolcell_policy::AddressPermit;
 
-/// Time for which one address is tried alone before the next is tried beside it (RFC 8305, section
+/// Time for which one address is tried alone before the next is tried as well (RFC 8305, section
 /// 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Connects to one of the permitted addresses: the first that answers, tried in their order. The
-/// permitted address is the connected one: no name is looked up here.
+/// Connects to one of the permitted addresses: the first that answers, tried in order. The
+/// permitted address is the one that is connected: no name is looked up here.
 ///
-/// Dropping the future gives every attempt up.
+/// Dropping the future abandons every attempt.
 ///
 /// # Errors
-/// The last address's failure; `AddrNotAvailable` where there is none.
+/// The last address's error; `AddrNotAvailable` without an address.
 pub(crate) async fn dial(permits: Vec<AddressPermit>) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
     let mut attempts = JoinSet::new();
     let mut waiting = permits.into_iter();
     loop {
         match waiting.next() {
-            // The only one: no task of its own.
+            // The only one needs no task of its own.
             Some(permit) if attempts.is_empty() && waiting.len() == 0 => match connect(permit.address()).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => failure = error,
@@ -51,7 +51,7 @@ pub(crate) async fn dial(permits: Vec<AddressPermit>) -> io::Result<TcpStream> {
 
 async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
-    // Requests are written whole: waiting to fill a segment only delays them.
+    // Requests are written at once: waiting to fill a segment would only delay them.
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -1,7 +1,7 @@
 //! A connection whose bytes are charged to its call.
 //!
-//! It stands between the protocol and TLS. Headers, chunk framing, frames of HTTP/2 and
-//! informational responses count like bodies, and TLS handshakes do not.
+//! It is between the protocol and TLS. Headers, chunk framing, HTTP/2 frames and informational
+//! responses count like bodies; TLS handshakes do not.
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::call_net::CallNet;
 
-/// Charges reads and writes to a call. Ends with an error where the call has no more.
+/// Charges reads and writes to a call. Fails if the call has used up its bytes.
 pub(crate) struct Metered<S> {
     stream: S,
     net: Arc<CallNet>,

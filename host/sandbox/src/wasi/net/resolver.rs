@@ -1,8 +1,7 @@
-//! Looking names up: by the system's settings, or at the name servers that the manifest names. Must
-//! not hold: permits for names or addresses.
+//! Name lookups, with the system's settings or at the name servers of the manifest.
 //!
-//! Names are looked up exactly as they are written. Search domains of the system are not tried, so
-//! that a name means the same host wherever the manifest is used.
+//! Names are looked up exactly as written. Search domains of the system are not tried, so that a
+//! name means the same host wherever the manifest is used.
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,23 +15,22 @@ use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 
-/// Addresses of one answer that are used: no name needs as many to fall back on, and each is
-/// checked and tried in turn.
+/// Addresses of one answer that are used. More would not help as a fallback, and each is checked
+/// and tried in turn.
 pub(crate) const ADDRESSES_MAX: usize = 16;
 
 /// Time that one name server has for an answer, before the next is asked or this one again.
 const SERVER_WAIT: Duration = Duration::from_secs(2);
 /// Attempts at each server.
 const ATTEMPTS: usize = 2;
-/// Answers that are remembered, for as long as they say and no longer than the next two.
+/// Answers that are cached, for as long as they allow but no longer than the next two.
 const CACHE_ENTRIES: u64 = 256;
-/// Longest time for which an address is remembered: a name's meaning sometimes changes sooner than
-/// its answer said.
+/// Longest time for which an address is cached: some names change sooner than their answer says.
 const CACHED_MAX: Duration = Duration::from_secs(30);
-/// Longest time for which the absence of a name is remembered.
+/// Longest time for which a missing name is cached.
 const MISSING_MAX: Duration = Duration::from_secs(5);
 
-/// Looks names up. Cheap to share; made ready at the first look-up, so that no start waits for it.
+/// Looks names up. Cheap to share; set up at the first lookup, so that no start waits for it.
 pub(crate) struct Resolver {
     servers: Vec<SocketAddr>,
     ready: OnceLock<Ready>,
@@ -43,10 +41,10 @@ struct Ready {
     hosts: Hosts,
 }
 
-/// Why a name gave no address.
+/// Why a name has no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
-    /// There is no such name.
+    /// The name does not exist.
     #[error("there is no such name")]
     NoName,
     /// The name has no address.
@@ -55,24 +53,24 @@ pub(crate) enum LookupError {
     /// No server answered in time.
     #[error("no name server answered in time")]
     Timeout,
-    /// The name servers could not be asked, or gave no proper answer. For the operator.
+    /// The name servers could not be asked, or did not answer properly. For the operator.
     #[error("the name servers failed: {0}")]
     Failed(String),
 }
 
 impl Resolver {
-    /// By the system's settings (`resolv.conf` and the hosts file) where `servers` is empty; at
-    /// these servers and nowhere else where it is not.
+    /// With the system's settings (`resolv.conf` and the hosts file) if `servers` is empty;
+    /// otherwise only at these servers.
     pub(crate) fn new(servers: &[SocketAddr]) -> Arc<Self> {
         Arc::new(Self { servers: servers.to_vec(), ready: OnceLock::new() })
     }
 
-    /// The addresses of a host name in ASCII, IPv6 and IPv4 in turns, at most [`ADDRESSES_MAX`].
+    /// The addresses of a host name in ASCII, IPv6 and IPv4 alternating, at most [`ADDRESSES_MAX`].
     ///
-    /// Dropping the future gives the look-up up. Must be polled within a tokio runtime.
+    /// Dropping the future abandons the lookup. Must be polled within a tokio runtime.
     ///
     /// # Errors
-    /// [`LookupError`] where there is no address within `wait`.
+    /// [`LookupError`] if there is no address within `wait`.
     pub(crate) async fn addresses(&self, name: &str, wait: Duration) -> Result<Vec<IpAddr>, LookupError> {
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::NoName)?;
         name.set_fqdn(true);
@@ -100,7 +98,7 @@ impl Ready {
         Self { dns: dns(config, ResolverOpts::default()), hosts: Hosts::default() }
     }
 
-    /// The addresses of the hosts file: where it names a host, no name server is asked.
+    /// The addresses in the hosts file. If it names a host, no name server is asked.
     fn static_addresses(&self, name: &Name) -> Vec<IpAddr> {
         let of_type = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
         let found = [of_type(RecordType::AAAA), of_type(RecordType::A)];
@@ -146,8 +144,8 @@ fn failure(error: &NetError) -> LookupError {
     }
 }
 
-/// The first of each kind, then the second, and so on: where one kind does not get through, the
-/// other comes soon.
+/// The first of each kind, then the second, and so on: if one kind does not get through, the other
+/// is next.
 fn in_turns(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let (six, four): (Vec<IpAddr>, Vec<IpAddr>) = addresses.into_iter().partition(IpAddr::is_ipv6);
     let mut six = six.into_iter();

@@ -10,11 +10,10 @@ use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// The addresses of a name at the given number of times that it was asked for; `None`: there is no
-/// such name.
+/// The addresses of a name, given how often it was asked for; `None` if the name does not exist.
 type Script = dyn Fn(&str, usize) -> Option<Vec<IpAddr>> + Send + Sync;
 
-/// A name server on a port of its own; gone when it is dropped.
+/// A name server on a port of its own, stopped on drop.
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -22,7 +21,7 @@ pub(crate) struct NameServer {
 }
 
 impl NameServer {
-    /// Answers by the script. A name's questions for IPv4 addresses count its times.
+    /// Answers by the script. Only questions for IPv4 addresses are counted.
     pub(crate) async fn start(script: impl Fn(&str, usize) -> Option<Vec<IpAddr>> + Send + Sync + 'static) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -32,7 +31,7 @@ impl NameServer {
         Self { address, asked, _task: task }
     }
 
-    /// A server that never says anything.
+    /// A server that never answers.
     pub(crate) async fn silent() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();

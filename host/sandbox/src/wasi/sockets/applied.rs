@@ -1,20 +1,20 @@
-//! The options that a guest set, on the socket that the host has made for it.
+//! The options that a guest set, applied to the socket that the host made for it.
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::net::sockopt;
 use toolcell_wall::doors::socket_options::SocketOptions;
 
-/// The largest buffer that is asked for, in bytes; the system may allow less.
+/// The largest buffer that is requested, in bytes; the system may allow less.
 const BUFFER_BYTES_MAX: u64 = 4 << 20;
-/// The longest time between two probes, in seconds: the most that Linux takes.
+/// The longest time between two probes, in seconds: the most that Linux accepts.
 const KEEP_ALIVE_SECONDS_MAX: u64 = 32_767;
-/// The most probes: as many as Linux takes.
+/// The most probes: as many as Linux accepts.
 const KEEP_ALIVE_COUNT_MAX: u32 = 127;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Sets the options. They are hints: one that the system does not take is left out.
+/// Sets the options. They are hints: one that the system refuses is skipped.
 pub(super) fn apply(options: &SocketOptions, socket: impl AsFd, six: bool) {
     let socket = socket.as_fd();
     let buffer = |bytes: u64| usize::try_from(bytes.clamp(1, BUFFER_BYTES_MAX)).unwrap_or(usize::MAX);
@@ -31,6 +31,6 @@ pub(super) fn apply(options: &SocketOptions, socket: impl AsFd, six: bool) {
             false => sockopt::set_ip_ttl(socket, u32::from(hops.max(1))),
         }),
     ];
-    // Hints.
+    // They are hints.
     set.into_iter().flatten().for_each(drop);
 }

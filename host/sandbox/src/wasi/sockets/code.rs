@@ -1,10 +1,10 @@
-//! The system's errors in wasi:sockets' words.
+//! The system's errors in terms of wasi:sockets.
 use std::io;
 
 use rustix::io::Errno;
 use toolcell_wall::doors::sockets::SocketCode;
 
-/// The word for an error, as wasmtime-wasi has it.
+/// The code for an error, as in wasmtime-wasi.
 pub(super) fn code_of(error: &io::Error) -> SocketCode {
     match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) => SocketCode::AccessDenied,

@@ -1,5 +1,5 @@
-//! Names that the rules name, looked up by the host's resolver for `wasi:sockets/ip-name-lookup`.
-//! An answer is checked before the guest gets it, and remembered: only these addresses can be
+//! Names of the rules, looked up by the host's resolver for `wasi:sockets/ip-name-lookup`. An
+//! answer is checked before the guest gets it, and remembered: only these addresses can be
 //! connected to by their name.
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::wasi::capabilities::Capabilities;
 use crate::wasi::net::{CallNet, LookupError, Resolver};
 use toolcell_wall::denials::Denials;
 
-/// The parts of one look-up, which runs anywhere.
+/// What one lookup needs, on any thread.
 struct Lookup {
     permit: LookupPermit,
     resolver: Arc<Resolver>,
@@ -38,7 +38,7 @@ impl Lookup {
     }
 }
 
-/// The addresses that the guest is told, and the denial of the first of the others.
+/// The addresses that the guest gets, and the denial of the first of the others.
 fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option<Denial>) {
     let mut refused = None;
     let told = addresses.into_iter().filter(|address| match permit.check_address(*address) {
@@ -52,7 +52,7 @@ fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option
     (told, refused)
 }
 
-/// The parts of a call that decide on its look-ups.
+/// What a call needs to decide on its lookups.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) capabilities: &'a Capabilities,
@@ -60,14 +60,14 @@ pub(crate) struct Asked<'a> {
     pub(crate) denials: &'a Denials,
 }
 
-/// A look-up that may be made, or the address in the name's place.
+/// A permitted lookup, or the placeholder address of a name.
 enum Begun {
     Looks(Lookup),
     Placeheld(IpAddr),
 }
 
 impl Asked<'_> {
-    /// Decides on a look-up, and counts it.
+    /// Decides on a lookup, and counts it.
     fn begin(self, name: &str) -> Result<Begun, SocketCode> {
         let Asked { capabilities, net, denials } = self;
         match net.decide(capabilities.grants(), |network| network.lookup(name)) {
@@ -86,15 +86,15 @@ impl Asked<'_> {
         }
     }
 
-    /// An address in the place of a name that nothing allows to look up, to see which port it is
-    /// connected to. None where nobody wants to know.
+    /// A placeholder address for a name without a rule, to find out which port it is connected to.
+    /// `None` if nobody observes or can be asked.
     fn placeheld(self, name: &str) -> Option<IpAddr> {
         let wanted = self.capabilities.observing() || self.capabilities.may_ask();
         wanted.then(|| self.net.resolved().placehold(name)).flatten()
     }
 }
 
-/// The host's side of a look-up.
+/// The host's side of a lookup.
 pub(crate) async fn look_up(asked: Asked<'_>, name: &str) -> Addresses {
     match asked.begin(name)? {
         Begun::Looks(lookup) => lookup.run().await,
@@ -102,7 +102,8 @@ pub(crate) async fn look_up(asked: Asked<'_>, name: &str) -> Addresses {
     }
 }
 
-/// Looks up a name that a person allowed to connect to; its first address that may be connected to.
+/// Looks up a name that a person allowed to connect to. Returns its first address that may be
+/// connected to.
 pub(crate) async fn resolved(asked: Asked<'_>, capability: Capability, name: &str, port: u16) -> Option<SocketAddr> {
     let Asked { capabilities, net, denials } = asked;
     let permit = net.decide(capabilities.grants(), |network| network.lookup(name)).ok().filter(|_| net.lookup())?;
@@ -112,7 +113,7 @@ pub(crate) async fn resolved(asked: Asked<'_>, capability: Capability, name: &st
     net.decide(capabilities.grants(), |network| {
         let mut targets = addresses.into_iter().map(|address| SocketAddr::new(address, port));
         targets.find(|to| {
-            // The guest made its socket for the address in the name's place.
+            // The guest made its socket for the family of the placeholder address.
             to.is_ipv4()
                 && match capability {
                     Capability::Udp => network.udp(*to, &net.resolved()).is_ok(),

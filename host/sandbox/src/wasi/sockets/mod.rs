@@ -1,9 +1,8 @@
-//! `wasi:sockets`: TCP and UDP to where the policy permits, and look-ups of names that its rules
-//! name.
+//! `wasi:sockets`: TCP and UDP to where the policy permits, and lookups of names in its rules.
 //!
-//! A socket in the guest's process is only a record of what the guest set. The host connects, after
-//! its policy said yes, and hands bytes and packets on. It does not hand over the connected socket:
-//! the process could then pass the call's limits, and go on after its end.
+//! A socket in the guest's process is only a record of what the guest set. The host connects after
+//! the policy allows it, and forwards bytes and packets. It does not pass the connected socket on:
+//! the process could then exceed the call's limits, and use it after the call's end.
 //!
 //! | asked for | what happens |
 //! |---|---|
@@ -41,7 +40,7 @@ pub(crate) use serve_udp::serve as serve_udp;
 use crate::wasi::net::CallNet;
 use toolcell_wall::denials::Denials;
 
-/// The parts of a call that decide on its sockets, on the host's side.
+/// What a call needs to decide on its sockets, on the host's side.
 #[derive(Clone, Copy)]
 pub(crate) struct Deciding<'a> {
     pub(crate) net: &'a Arc<CallNet>,
@@ -50,7 +49,7 @@ pub(crate) struct Deciding<'a> {
 }
 
 impl Deciding<'_> {
-    /// True if the guest may reach the address. If not, it is recorded.
+    /// True if the guest may reach the address. Otherwise the denial is recorded.
     fn permits(&self, capability: Capability, to: SocketAddr) -> bool {
         let decision = self.decide(capability, to);
         decision.map_err(|denial| self.denials.add(denial)).is_ok()

@@ -19,10 +19,10 @@ use super::applied::apply;
 use super::code::code_of;
 use crate::wasi::net::{CallNet, Metered, OverDirection};
 
-/// Time in which the last bytes of a call that has ended go out.
+/// Time for sending the last bytes of a call that has ended.
 const LAST_BYTES_WAIT: Duration = Duration::from_secs(1);
 
-/// Connects to where the guest may, and hands on what both sides send, charged to the call.
+/// Connects to where the guest may, and forwards what both sides send, charged to the call.
 pub(crate) async fn serve(
     deciding: Deciding<'_>,
     TcpWanted { to, six, options }: TcpWanted,
@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     writer.message(&TcpSaid::Connected(local)).await?;
     let (from_server, to_server) = tokio::io::split(Metered::new(stream, Arc::clone(deciding.net)));
     let writer = Arc::new(Mutex::new(writer));
-    // What the guest sent last still goes out when its call has ended. The kernel would do as much
+    // What the guest sent last is still sent after its call has ended. The kernel would do the same
     // for a socket of its own.
     let up = tokio::spawn(up(Arc::clone(deciding.net), reader, to_server, Arc::clone(&writer)));
     let up = async { up.await.unwrap_or(Err(DoorError::Closed)) };
@@ -53,7 +53,7 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// The address that was decided on, and no other, is connected to.
+/// Connects to exactly the address that was decided on.
 async fn connect(to: SocketAddr, options: &SocketOptions) -> io::Result<TcpStream> {
     let socket = if to.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
     apply(options, &socket, to.is_ipv6());
@@ -90,7 +90,7 @@ async fn send(
             }
             Some(DoorFrame::Message(message)) => {
                 let SendsNoMore = decode(&message)?;
-                // A connection that is gone already needs no end.
+                // A connection that is already gone needs no end.
                 let _ = server.shutdown().await;
                 return Ok(());
             }
@@ -111,7 +111,7 @@ async fn down(net: &CallNet, mut server: impl AsyncRead + Unpin, writer: &Mutex<
     }
 }
 
-/// Tells the guest why there is no more, and ends both directions.
+/// Sends the guest the reason for the end, and ends both directions.
 async fn broken(net: &CallNet, error: &io::Error, writer: &Mutex<FrameWriter>) -> Result<(), DoorError> {
     let over = (error.kind() == io::ErrorKind::QuotaExceeded).then(|| net.over()).flatten();
     let said = match over {

@@ -13,17 +13,17 @@ use super::Deciding;
 use super::applied::apply;
 use super::code::code_of;
 
-/// Bytes of a message about a packet, beside the packet.
+/// Bytes of a message about a packet, without the packet.
 const MESSAGE_BYTES: usize = 128;
 
-/// A socket, and the only address that it sends to and hears, if there is one.
+/// A socket, and the only address that it sends to and receives from, if there is one.
 struct Packets<'a> {
     deciding: Deciding<'a>,
     socket: UdpSocket,
     connected: Option<SocketAddr>,
 }
 
-/// Sends packets to where the guest may, and hands on those that come from there, charged to the
+/// Sends packets to where the guest may, and forwards those that come from there, charged to the
 /// call.
 pub(crate) async fn serve(
     deciding: Deciding<'_>,
@@ -54,7 +54,7 @@ pub(crate) async fn serve(
                 writer.message(&UdpSaid::Done(done.map(|()| None))).await?;
             }
             came = packets.socket.recv_from(&mut buffer), if !is_over => {
-                // Errors are those of packets that were sent before: nobody waits for them.
+                // Errors belong to packets that were sent before; nobody waits for them.
                 let Ok((bytes, from)) = came else { continue };
                 let data = buffer.get(..bytes).unwrap_or_default();
                 if !packets.hears(from) {
@@ -73,7 +73,7 @@ async fn bind(six: bool) -> io::Result<UdpSocket> {
     if !six {
         return UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await;
     }
-    // Of IPv6 alone, which must be said before it is bound.
+    // IPv6 only, which must be set before it is bound.
     let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
     socket.set_only_v6(true)?;
     socket.set_nonblocking(true)?;
@@ -116,7 +116,7 @@ impl Packets<'_> {
         })
     }
 
-    /// True if packets from there are the guest's to hear: it may send there.
+    /// True if the guest may receive packets from there: it may send there.
     fn hears(&self, from: SocketAddr) -> bool {
         self.connected.is_none_or(|connected| connected == from) && self.deciding.decide(Capability::Udp, from).is_ok()
     }

@@ -1,9 +1,8 @@
-//! The place where Go's runtime keeps the end of its data, behind which its heap begins. Must not
-//! hold: other languages.
+//! Where Go's runtime keeps the end of its data, behind which its heap begins.
 //!
 //! The runtime's table of the module (`moduledata` in `runtime/symtab.go`) has the bounds of each
-//! part of the data, in the order of their addresses. It is found by that, in modules that say they
-//! are Go's.
+//! part of the data, in the order of their addresses. The search looks for that order, and only in
+//! modules that declare themselves Go's.
 
 use wasm_encoder::{ConstExpr, Encode};
 use wasmparser::{DataKind, DataSectionReader, Operator};
@@ -11,8 +10,8 @@ use wasmparser::{DataKind, DataSectionReader, Operator};
 /// The custom section that Go's linker begins a module with.
 pub(super) const BUILD_ID: &str = "go:buildid";
 
-/// Words of the table from the beginning of the module's data to the end of all of it. They are
-/// noptrdata, enoptrdata, data, edata, bss, ebss, noptrbss, enoptrbss, covctrs, ecovctrs, end.
+/// Words of the table from the beginning of the module's data to its end. They are noptrdata,
+/// enoptrdata, data, edata, bss, ebss, noptrbss, enoptrbss, covctrs, ecovctrs, end.
 pub(super) const BOUNDS: usize = 11;
 
 /// The least address of data: Go's own arguments and guards against null lie below.
@@ -29,7 +28,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table in a module's data; `None` where it is not plain which it is.
+    /// The table in a module's data; `None` if it cannot be found with certainty.
     pub(super) fn find(section: DataSectionReader<'_>, memory_bytes: u64) -> Option<Self> {
         let data = image(section, memory_bytes.min(DATA_BYTES_MAX))?;
         let (words, _) = data.as_chunks::<8>();
@@ -56,8 +55,8 @@ fn is_table(bounds: &[u64], data_bytes: u64, memory_bytes: u64) -> bool {
     let [data, .., enoptrbss, covctrs, ecovctrs, end] = bounds else {
         return false;
     };
-    // Nothing is counted for coverage, so the last ones are the same; and nothing that is
-    // initialized lies behind them.
+    // Without coverage counters the last bounds are equal, and no initialized data lies behind
+    // them.
     let last = [enoptrbss, covctrs, ecovctrs].into_iter().all(|bound| bound == end);
     last && *data >= DATA_MIN && *end >= data_bytes && *end <= memory_bytes && bounds.is_sorted()
 }

@@ -2,13 +2,12 @@
 //! rights.
 //!
 //! The adapter keeps its state in the module's own memory. It grows the memory by these pages at
-//! the module's first call of WASI. Many modules take these pages for their own, and overwrite the
-//! adapter's state. wasi-libc before it knew `__heap_end` begins its heap with all memory that
-//! there is at the first `malloc`. Go from 1.24 on takes every page behind its data, also pages
-//! that others grew.
+//! the module's first call of WASI. Many modules treat these pages as their own, and overwrite the
+//! adapter's state. wasi-libc before `__heap_end` gives all existing memory to its heap at the
+//! first `malloc`. Go since 1.24 takes every page behind its data, even pages that others grew.
 //!
-//! So the adapter gets pages behind the module's first ones, from an added `cabi_realloc`, which
-//! the adapter asks where a module exports it. Until the module grows its memory, `memory.size`
+//! So the adapter gets pages behind the module's initial ones, from an added `cabi_realloc`: the
+//! adapter calls it if a module exports it. Until the module grows its memory, `memory.size`
 //! answers as if these pages did not exist. For Go, [`go`] moves the beginning of the heap behind
 //! them.
 
@@ -25,13 +24,13 @@ const REALLOC: &str = "cabi_realloc";
 /// Bytes of a page of memory.
 const PAGE: u64 = 65_536;
 
-/// Pages for the adapter: it takes one for its state and one for its stack; as many are spare.
+/// Pages for the adapter: one for its state and one for its stack. Two are spare.
 const PAGES: u64 = 4;
 
 /// Pages that a memory of 32-bit addresses can have.
 const MEMORY_PAGES_MAX: u64 = 65_536;
 
-/// `memory.size` in its usual encoding; its operands tell for certain.
+/// `memory.size` in its usual encoding. Its operands confirm a match.
 const MEMORY_SIZE: [u8; 2] = [0x3f, 0];
 
 /// The parts of a module that are read.
@@ -44,8 +43,8 @@ struct Parts<'a> {
     go: Option<go::Table>,
 }
 
-/// The module with room for the adapter. `None` where it gives the adapter memory itself, has no
-/// memory of its own, or cannot be read: it is then used unchanged.
+/// The module with room for the adapter. `None`, and the module stays unchanged, if it provides
+/// memory for the adapter itself, has no memory of its own, or cannot be read.
 pub(crate) fn with_room(module: &[u8]) -> Option<Vec<u8>> {
     Parts::read(module)?.widened()
 }
@@ -82,7 +81,7 @@ impl<'a> Parts<'a> {
         Some(Self { sections, bodies, types, functions_imported, memory: memory?, go })
     }
 
-    /// The module with [`PAGES`] more pages, which its `cabi_realloc` gives out.
+    /// The module with [`PAGES`] more pages, which its `cabi_realloc` hands out.
     fn widened(&self) -> Option<Vec<u8>> {
         let added = self.added()?;
         let mut widened = Module::new();
@@ -133,7 +132,8 @@ impl<'a> Parts<'a> {
         Some(memory)
     }
 
-    /// All functions, with `memory.size` asked of the first one that is added, which follow.
+    /// All functions. Those that ask for `memory.size` call the first added one instead. The added
+    /// ones follow.
     fn code(&self, added: &Added) -> Option<Vec<u8>> {
         let mut code = Vec::new();
         u32::try_from(self.bodies.len()).ok()?.checked_add(2)?.encode(&mut code);
@@ -191,8 +191,8 @@ fn size(pages: i32) -> Function {
     body
 }
 
-/// `cabi_realloc`: gives out memory behind its last piece, in sixteens, and traps at the end. It
-/// takes nothing back and makes nothing larger: the adapter asks for neither.
+/// `cabi_realloc`: hands out memory in steps of 16 bytes, and traps at the end. It never frees or
+/// grows a piece, since the adapter does neither.
 fn realloc(next: u32, end: i32) -> Function {
     const SIZE: u32 = 3;
     let mut body = Function::new([]);
@@ -216,7 +216,7 @@ fn realloc(next: u32, end: i32) -> Function {
     body
 }
 
-/// A function's bytes, with calls of `size` in the place of `memory.size`.
+/// A function's bytes, with calls of `size` in place of `memory.size`.
 fn asking(body: &FunctionBody<'_>, size: u32) -> Option<Vec<u8>> {
     let bytes = body.as_bytes();
     if !bytes.windows(MEMORY_SIZE.len()).any(|pair| pair == MEMORY_SIZE) {
@@ -254,7 +254,7 @@ fn exported(function: u32) -> Vec<u8> {
     item
 }
 
-/// The module's memory, where it has one of the plain kind.
+/// The module's memory, if it has exactly one, of the plain kind.
 fn only(section: MemorySectionReader<'_>) -> Option<MemoryType> {
     let mut memories = section.into_iter();
     let memory = memories.next()?.ok()?;

@@ -1,12 +1,11 @@
-//! The binary format, as far as bombs are made of it. Nothing is checked: the output may be
-//! malformed.
+//! The binary format, as far as bombs need it. Nothing is checked: the output may be malformed.
 
 /// The first bytes of a component.
 pub const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 /// The first bytes of a core module.
 pub const MODULE: [u8; 8] = *b"\0asm\x01\0\0\0";
 
-/// A number as the format writes it.
+/// An unsigned number in LEB128.
 pub fn number(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -20,7 +19,7 @@ pub fn number(mut value: usize) -> Vec<u8> {
     }
 }
 
-/// A number where the format has negative ones as well.
+/// A signed number in LEB128.
 pub fn signed(value: usize) -> Vec<u8> {
     let mut bytes = number(value);
     if let Some(last) = bytes.last_mut().filter(|last| **last >= 0x40) {
@@ -82,19 +81,19 @@ pub fn globals(count: usize) -> Vec<u8> {
     times(6, count, &[0x7f, 0x00, 0x41, 0x00, 0x0b])
 }
 
-/// A core module whose one function, of type `() -> ()`, has these locals and this code.
+/// A core module with one function of type `() -> ()`, with these locals and this code.
 pub fn function(locals: usize, code: &[u8]) -> Vec<Vec<u8>> {
     let declared = if locals == 0 { vec![0] } else { [vec![1], number(locals), vec![0x7f]].concat() };
     let body = [declared, code.to_vec(), vec![0x0b]].concat();
     vec![list(1, &[[0x60, 0, 0]]), list(3, &[[0]]), section(10, &[number(1), number(body.len()), body].concat())]
 }
 
-/// Levels of components, each of which instantiates the one below this often; the lowest is made of
-/// these sections.
+/// Nested components, each of which instantiates the one below `width` times. The lowest consists
+/// of these sections.
 pub fn levels(count: usize, width: usize, lowest: &[Vec<u8>]) -> Vec<u8> {
     let mut sections = vec![inner_component(lowest)];
     for level in 0..count {
-        // Takes the component before it from around itself.
+        // Captures the component before it.
         let alias = list(6, &[[vec![0x04, 0x02, 0x01], number(level)].concat()]);
         sections.push(inner_component(&[alias, times(5, width, &[0x00, 0x00, 0x00])]));
     }

@@ -1,5 +1,5 @@
 //! Bombs: components with every section of the binary format, nested and multiplied. Most refer to
-//! existing items, and many are valid. Used by the tests beside it and by a fuzz target.
+//! existing items, and many are valid. The tests in this folder and a fuzz target use them.
 use super::encode::{
     component as component_of, extern_name, inner_component, list, module as module_of, name, number, section, signed,
     times,
@@ -11,7 +11,7 @@ pub trait Dice {
     fn below(&mut self, bound: u64) -> u64;
 }
 
-/// Bytes of one component at the most: past them nothing is added.
+/// Size at which nothing more is added to a component.
 const BYTES_MAX: usize = 4 << 20;
 
 /// Components inside each other.
@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 40;
 /// Numbers of repetitions to choose from.
 const COUNTS: [usize; 10] = [0, 1, 1, 2, 3, 8, 60, 1_000, 20_000, 100_000];
 
-/// The index spaces so far.
+/// The number of entries of each index space.
 #[derive(Default)]
 struct Indices {
     modules: usize,
@@ -40,7 +40,7 @@ fn pick(dice: &mut dyn Dice, bound: usize) -> usize {
     usize::try_from(dice.below(bound.max(1) as u64)).unwrap_or_default()
 }
 
-/// A number of repetitions, as far as there is room for so many of this size.
+/// A number of repetitions that fits into the remaining room, at this size each.
 fn many(dice: &mut dyn Dice, bytes: usize, room: &mut usize) -> usize {
     let count = COUNTS.get(pick(dice, COUNTS.len())).copied().unwrap_or_default();
     let count = count.min(*room / bytes.max(1));
@@ -48,7 +48,7 @@ fn many(dice: &mut dyn Dice, bytes: usize, room: &mut usize) -> usize {
     count
 }
 
-/// The sections of a component, with this number of components around it before.
+/// The sections of a component, with this many outer components before it.
 fn sections(dice: &mut dyn Dice, depth: usize, around: usize, room: &mut usize) -> Vec<Vec<u8>> {
     let mut made = Vec::new();
     let mut at = Indices::default();
@@ -205,7 +205,7 @@ fn module(dice: &mut dyn Dice, room: &mut usize) -> Vec<u8> {
     module_of(&sections)
 }
 
-/// The code of one function: blocks inside each other, locals, operands that wait.
+/// The code of one function: nested blocks, locals, operands on the stack.
 fn body(dice: &mut dyn Dice, room: &mut usize) -> Vec<u8> {
     let opened = pick(dice, 3);
     let depth = many(dice, 5, room);

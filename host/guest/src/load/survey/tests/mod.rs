@@ -1,4 +1,4 @@
-//! Counts of components that are harmless, and of harmful ones.
+//! Counts of harmless and of harmful components.
 //!
 //! Promise: few bytes do not stand for gigabytes.
 mod encode;
@@ -16,7 +16,7 @@ use super::*;
 /// Longer than counting anything takes, on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// The bound that a component is refused for.
+/// The bound that a component exceeds.
 fn refused(bytes: &[u8]) -> LoadBound {
     let began = Instant::now();
     let refusal = super::component(bytes).and_then(|_| check_code(bytes)).unwrap_err();
@@ -88,7 +88,7 @@ fn components_that_are_handed_over_are_counted_where_they_are_instantiated() {
 
 #[test]
 fn what_instances_hold_is_counted_wherever_it_is_copied() {
-    // Each level is an instance with the one below it twice.
+    // Each level is an instance that holds the one below twice.
     let bundle = |level: usize| {
         let exports = ["a", "b"].map(|name| [encode::extern_name(name), vec![0x05], number(level)].concat());
         [vec![0x01], number(2), exports.concat()].concat()
@@ -97,7 +97,7 @@ fn what_instances_hold_is_counted_wherever_it_is_copied() {
     let bundles = |count: usize| -> Vec<_> { [empty.clone()].into_iter().chain((0..count).map(bundle)).collect() };
     assert_eq!(refused(&component(&[list(5, &bundles(40))])), LoadBound::Expansion);
     assert!(super::component(&component(&[list(5, &bundles(5))])).is_ok());
-    // One large instance, named again and again.
+    // One large instance, named over and over.
     let exports: Vec<_> =
         (0..2_000).map(|at| [encode::extern_name(&format!("n{at}")), vec![0x05], number(0)].concat()).collect();
     let large = [vec![0x01], number(exports.len()), exports.concat()].concat();
@@ -169,7 +169,7 @@ fn parts_past_those_of_a_call_are_counted() {
 
 #[test]
 fn work_of_functions_is_counted() {
-    // Blocks inside each other: `block`, `loop`, `if`.
+    // Nested blocks: `block`, `loop`, `if`.
     for opened in [[0x02, 0x40].as_slice(), &[0x03, 0x40], &[0x41, 0, 0x04, 0x40]] {
         for count in [25_000, 1_000_000] {
             let code = [opened.repeat(count), vec![0x0b; count]].concat();
@@ -177,7 +177,7 @@ fn work_of_functions_is_counted() {
             assert!(matches!(bound, LoadBound::BlockDepth | LoadBound::FunctionWork), "{opened:x?}: {bound:?}");
         }
     }
-    // Operands that wait while blocks come and go.
+    // Operands on the stack while blocks open and close.
     let waiting = [[0x23, 0].repeat(40_000), [0x02, 0x40, 0x0b].repeat(40_000), [0x1a].repeat(40_000)].concat();
     let sections = function(0, &waiting);
     let with_global = [sections[0].clone(), sections[1].clone(), globals(1), sections[2].clone()];
@@ -209,7 +209,7 @@ fn bytes_that_end_early_or_refer_to_nothing_are_no_component() {
     let whole = levels(3, 2, &one_core());
     for end in 0..whole.len() {
         let survey = super::component(&whole[..end]);
-        // Between two sections it may end.
+        // A component may end between two sections.
         assert!(matches!(survey, Err(Refusal::Broken(_)) | Ok(_)), "{end}: {survey:?}");
     }
     for section in
@@ -219,7 +219,7 @@ fn bytes_that_end_early_or_refer_to_nothing_are_no_component() {
     }
 }
 
-/// Numbers that look random, the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Sequence(u64);
 
 impl Dice for Sequence {

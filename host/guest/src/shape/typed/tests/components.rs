@@ -1,5 +1,5 @@
-//! Properties over generated components. Each exports functions over generated types that return
-//! their argument, and is loaded, listed and called as any other.
+//! Properties of generated components. Each exports functions over generated types that return
+//! their argument, and is loaded, listed and called like any other.
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use toolcell_wall::pool_sizes::SandboxOptions;
 /// Functions of one component.
 const FUNCTIONS: usize = 8;
 
-/// Numbers that follow the value. There are enough that all arguments are passed in memory, where
-/// the value stands first.
+/// Numbers that follow the value: enough that all arguments are passed in memory, with the value
+/// first.
 const PADDING: usize = 17;
 
-/// The parts of every component beside its types. Arguments passed in memory are a tuple there. The
-/// result is one too, and begins alike: the function gives back the place of its arguments.
+/// What every component has besides its types. Arguments passed in memory form a tuple. So does the
+/// result, with the same beginning: the function returns the address of its arguments.
 const CORE: &str = r#"
   (core module $m
     (memory (export "memory") 16)
@@ -39,7 +39,7 @@ const CORE: &str = r#"
   (core instance $i (instantiate $m))
 "#;
 
-/// Types of one component, and those that its functions are over.
+/// Types of one component, and those that its functions use.
 struct Plan {
     types: Types,
     roots: Vec<TyId>,
@@ -51,7 +51,7 @@ impl Plan {
         let mut roots = Vec::new();
         while roots.len() < FUNCTIONS {
             let root = any_type(&mut types, dice, 3);
-            // Not a feature of components yet: the engine does not take them.
+            // The engine does not support these in components yet.
             if !has_fixed_list(&types, root) {
                 roots.push(root);
             }
@@ -132,7 +132,7 @@ fn define(types: &Types, ty: TyId, defined: &mut Vec<TyId>, text: &mut String) {
     };
     let number = ty.number();
     if types.get(ty).has_parts() {
-        // Types with names have to be exported with them.
+        // Types with names must be exported with them.
         writeln!(text, "(type $own{number} {definition}) (export $t{number} \"type-{number}\" (type $own{number}))")
             .unwrap();
     } else {

@@ -1,4 +1,4 @@
-//! Any types, any values of them, and JSON spoiled in one place.
+//! Random types, random values of them, and JSON spoiled in one place.
 use serde_json::{Value, json};
 use wasmtime::component::Val;
 
@@ -15,7 +15,7 @@ pub(crate) trait Dice {
         self.roll() % bound
     }
 
-    /// One of some.
+    /// One of these.
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }
@@ -142,7 +142,7 @@ pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> Str
             Value::Object(fields) if !fields.is_empty() => {
                 let at = dice.below(fields.len() as u64) as usize;
                 let (key, value) = fields.iter_mut().nth(at).unwrap();
-                // The key of the root, so that only the root is written beside it.
+                // The path of this key under the root, without the root itself.
                 let step = Path::ROOT.key(key).to_string().split_off(1);
                 return spoil(dice, value, path + &step);
             }
@@ -202,8 +202,8 @@ pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> Str
     path
 }
 
-/// True of a problem that schemas leave to the conversion: the ranges of integers of 64 bits, and
-/// of floats of 32.
+/// True if it is a problem that schemas leave to the conversion: the ranges of 64-bit integers and
+/// 32-bit floats.
 pub(crate) fn is_out_of_range(problem: &str) -> bool {
     let wide = ["to 9223372036854775807", "to 18446744073709551615", "expected a number, "];
     wide.iter().any(|wide| problem.contains(wide))

@@ -14,7 +14,7 @@ mod writings;
 
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Dice for Random {
@@ -218,7 +218,7 @@ fn any_text_is_accepted_by_the_schema_or_refused_without_harm() {
             let converted = decode::arguments(&types, std::slice::from_ref(&field), &text, BYTES_MAX);
             match serde_json::from_str::<Value>(&text) {
                 Err(_) => assert!(converted.is_err(), "{text}"),
-                // Of two values of one key, JSON that is read into a map has the last.
+                // If a key repeats, JSON that is read into a map keeps the last value.
                 Ok(json) if validator.is_valid(&json) => accepted += usize::from(converted.is_ok()),
                 Ok(_) => assert!(converted.is_err(), "{schema:#}\n{text}"),
             }

@@ -1,5 +1,5 @@
-//! Texts about functions and types: read from WIT, from a component's section, and given; and the
-//! order in which they win.
+//! Descriptions of functions and types: from WIT, from a component's section, and given by the
+//! operator; and which one wins.
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ fn texts_survive_a_component() {
     assert_eq!(annotate(&annotated, &parsed()), annotated, "put in once");
 }
 
-/// A component that is nothing but a section of this content.
+/// A component that consists of one section with this content.
 fn with_section(content: &[u8]) -> Vec<u8> {
     let mut component = EMPTY.to_vec();
     component.extend([0, content.len() as u8 + 13, 12]);
@@ -88,7 +88,7 @@ fn a_section_is_read_as_far_as_it_can_be() {
     }
 }
 
-/// Two types of one structure, and one of another.
+/// Two types with the same structure, and one with another.
 const TWINS: &str = r#"(component
   (core module $m (func (export "f") (param f64 f64)) (func (export "g") (param i32)))
   (core instance $i (instantiate $m))

@@ -1,4 +1,4 @@
-//! Path tricks: no path of a guest reads, writes, makes, looks at or lists anything outside of its
+//! Path tricks: no path of a guest reads, writes, makes, examines or lists anything outside of its
 //! mount.
 //!
 //! Promise: no path leads out of a mount.
@@ -17,7 +17,7 @@ use toolcell_walls::folder::Facts;
 /// The content of every file outside of the mount.
 const SECRET: &str = "nobody may read this";
 
-/// A mount beside folders that no guest was given.
+/// A mount next to folders that are not granted.
 struct Ground {
     base: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Ground {
         self.base.path().join("inside")
     }
 
-    /// Makes the mount's folder as it was, with links of all kinds that the host put there.
+    /// Restores the mount's folder, with links of all kinds that the host put there.
     fn fill(&self) {
         let inside = self.inside();
         let _ = std::fs::remove_dir_all(&inside);
@@ -106,7 +106,7 @@ impl Ground {
         trace
     }
 
-    /// The hashes that a guest would learn of things outside by looking.
+    /// The hashes that a guest would get for things outside.
     fn hashes_outside(&self) -> BTreeSet<u64> {
         let outside = self.outside();
         let own = [outside.clone(), outside.join("secret"), outside.join("folder"), outside.join("folder/secret")];
@@ -227,7 +227,7 @@ fn tricks(ground: &Ground) -> Vec<String> {
     tricks
 }
 
-/// Does everything to a path that the interface can.
+/// Does everything that the interface can do with a path.
 fn do_everything(guest: &mut Guest, root: u32, path: &str, outside: &BTreeSet<u64>) {
     let text = || path.to_owned();
     for follow in [FOLLOW, stay()] {

@@ -1,4 +1,4 @@
-//! Mounts that a host handed over: they are what they are in the host itself.
+//! Mounts that a host handed over behave as in the host itself.
 //!
 //! Promise: behind a wall only the mounts are reached.
 //! Promise: folders are bounded behind walls too.
@@ -71,7 +71,7 @@ fn a_single_file_is_the_one_that_was_there_when_it_was_handed_over() {
     assert_eq!(guest.rename(root, "two", "three"), Err(ErrorCode::NoEntry));
     assert_eq!(guest.ask(|view| view.readlink_at(at(root), "one".to_owned())), Err(ErrorCode::Invalid));
     assert_eq!(guest.create(root, "one"), Err(ErrorCode::ReadOnly));
-    // Another one takes its place, then none.
+    // Another file replaces it, then none.
     std::fs::write(folder.path().join("next"), "third").unwrap();
     std::fs::rename(folder.path().join("next"), folder.path().join("one")).unwrap();
     let after: Vec<_> = files.single_files().collect();

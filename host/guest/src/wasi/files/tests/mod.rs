@@ -59,7 +59,7 @@ fn opened(folder: &Path, table: &str) -> Result<Arc<Capabilities>, Vec<GrantProb
     Capabilities::prepare(manifest(table).components()[0].grants(), &sources)
 }
 
-/// The guest's side, with what went over.
+/// The guest's side, made from what was handed over.
 fn handed(files: &GrantedFiles, table: &str, scratch: Option<Arc<ScratchFolder>>) -> Arc<Prepared> {
     let handed = HandedFiles::new(files.hand_over().unwrap(), scratch).unwrap();
     Prepared::handed(&grants(table), &handed, None).unwrap_or_else(|problem| panic!("{problem}"))
@@ -87,7 +87,7 @@ struct Guest {
     files: Files,
     table: ResourceTable,
     denials: Denials,
-    /// The host's end, which is let go behind the files of the call.
+    /// The host's end, dropped after the files of the call.
     _mounted: Option<Mounted>,
 }
 

@@ -1,4 +1,5 @@
-//! Mounts: folders, single files, one inside another, and parts of the host that cannot be mounted.
+//! Mounts: folders, single files, mounts inside others, and parts of the host that cannot be
+//! mounted.
 //!
 //! Promise: a read-only mount is not written.
 //! Promise: scratch space is the call's own.

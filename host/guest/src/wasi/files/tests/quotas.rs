@@ -1,4 +1,4 @@
-//! Quotas: exactly full, one more, and given back.
+//! Quotas: exactly full, one more, and released.
 //!
 //! Promise: other programs are not led out of a mount.
 //! Promise: files are bounded.
@@ -207,8 +207,7 @@ fn writers_at_once_never_exceed_the_quota_together() {
     let table = r#""/out" = { path = "out", access = "write", quota = "100KiB", files = 40, create = true }"#;
     let prepared = prepare(folder.path(), table).unwrap();
     let place = &folder.path().join("out");
-    // No rename happens while one of them counts, or a file would be counted under both of its
-    // names.
+    // None of them renames while another counts, or a file would count under both names.
     let all = &Barrier::new(8);
     let most = &AtomicU64::new(0);
     let written: u64 = std::thread::scope(|scope| {
@@ -259,7 +258,7 @@ fn writers_at_once_never_exceed_the_quota_together() {
 fn held(place: &Path) -> Amount {
     loop {
         let dir = cap_std::fs::Dir::open_ambient_dir(place, cap_std::ambient_authority()).unwrap();
-        // A name may go while it is counted.
+        // A name may vanish during the count.
         if let Ok(Some(amount)) = toolcell_walls::folder::folder(&dir, 1_000) {
             return amount;
         }

@@ -149,7 +149,7 @@ async fn a_body_may_be_sent_while_the_response_is_read() {
     assert_eq!(got.body, "hi");
 }
 
-/// The fields of a request that say where it ends, as the echo server got them.
+/// The fields of a request that determine its length, as the echo server got them.
 fn framed_by(echoed: &str) -> Vec<&str> {
     let head = echoed.split("\n\n").next().unwrap_or_default();
     let says = |line: &&str| line.starts_with("content-length:") || line.starts_with("transfer-encoding:");
@@ -211,7 +211,7 @@ async fn a_body_that_is_long_or_comes_late_goes_out_in_chunks() {
     assert_eq!(framed_by(&got.body), ["transfer-encoding: chunked"]);
     assert!(got.body.ends_with(&piece.repeat(5)));
 
-    // The end comes once the head has arrived, which does not wait for it.
+    // The end is sent once the head has arrived, which must not wait for it.
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let (told, mut heads) = tokio::sync::mpsc::channel(1);
     let end = std::sync::Mutex::new(Some(end));
@@ -236,7 +236,7 @@ async fn a_body_that_is_long_or_comes_late_goes_out_in_chunks() {
     assert!(heads.recv().await.unwrap().contains("transfer-encoding: chunked"));
 }
 
-/// A body of one frame that ends when it is told to.
+/// A body of one frame that ends on command.
 struct Late {
     first: Option<Result<Frame<Bytes>, Error>>,
     ended: tokio::sync::oneshot::Receiver<()>,

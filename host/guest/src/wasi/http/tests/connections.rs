@@ -1,4 +1,4 @@
-//! Connections that are used again, and the calls that use them.
+//! Connections that are reused, and the calls that use them.
 //!
 //! Promise: connections belong to one call.
 use tokio::io::AsyncWriteExt as _;
@@ -67,7 +67,7 @@ async fn a_short_response_gives_its_connection_back_before_it_is_read() {
 
 #[tokio::test]
 async fn a_connection_that_was_closed_while_it_waited_is_replaced() {
-    // Says that it keeps the connection, and closes it.
+    // Announces that it keeps the connection, but closes it.
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
     let mut call = Granted::to(server.address).call();
     for _ in 0..5 {
@@ -107,7 +107,7 @@ async fn http2_carries_requests_of_one_call_over_one_connection_also_at_once() {
         let got = read(response).await.unwrap();
         assert!(got.body.starts_with(&format!("GET {} HTTP/2.0\n", url(path))), "{}", got.body);
     }
-    // One that is given up does not take the others with it.
+    // Abandoning one does not affect the others.
     drop(call.open(&url("/4")).await.unwrap());
     call.get(&url("/5")).await.unwrap();
     assert_eq!(server.connections(), 1);

@@ -1,4 +1,5 @@
-//! Responses that two readers take for different messages: refused, and the next request works.
+//! Responses that two readers may understand as different messages: refused, and the next request
+//! works.
 //!
 //! Promise: no request is smuggled.
 use wasmtime_wasi_http::Error;

@@ -49,7 +49,7 @@ async fn a_request_body_beyond_the_budget_is_not_sent() {
     let mut call = granted.call();
     let body = "x".repeat(3 << 10);
     call.fetch(request("POST", &server.url("/"), &[], &body)).await.unwrap();
-    // The second has no room left in the same call, and has it in another.
+    // The second does not fit into the same call, but into another.
     let error = call.fetch(request("POST", &server.url("/"), &[], &body)).await.unwrap_err();
     assert!(matches!(error, Error::HttpRequestBodySize(Some(4096))), "{error}");
     assert_eq!(call.traffic_bytes().0, 4096);

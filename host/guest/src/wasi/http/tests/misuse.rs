@@ -1,4 +1,4 @@
-//! A sandbox process that does what no honest one does.
+//! A sandbox process that does what an honest one never does.
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
@@ -37,7 +37,7 @@ fn posting(url: &str, fields: &[(&str, &str)], body_bytes: Option<u64>) -> Vec<u
     framed_message(&encode(&Opening::Http(Box::new(head))).unwrap())
 }
 
-/// Everything that the host says until it closes the door.
+/// Everything that the host sends until it closes the door.
 async fn rest(mut door: UnixStream) -> Vec<u8> {
     let mut all = Vec::new();
     let _ = door.read_to_end(&mut all).await;
@@ -115,7 +115,7 @@ async fn thousands_of_doors_are_refused_and_the_next_call_is_served() {
     let granted = Granted::to(server.address);
     let call = granted.call();
     let open: Vec<_> = (0..2_000).map(|_| doors(&call).knock_plainly()).collect();
-    // One that is refused is closed at once.
+    // A refused one is closed at once.
     let left = open.iter().filter(|door| std::io::Read::read(&mut &**door, &mut [0]).is_err()).count();
     assert!((60..=120).contains(&left), "{left} doors are open");
     assert_eq!(doors(&call).misuse(), ["more doors were opened than the call may have"]);
@@ -150,7 +150,7 @@ async fn a_door_that_is_closed_closes_the_servers_connection() {
         let told = told.clone();
         async move {
             read_head(&mut stream).await;
-            // Says nothing, and sees its client go.
+            // Sends nothing, and notices that its client goes.
             assert_eq!(stream.read(&mut [0]).await.unwrap_or(0), 0);
             told.send(()).await.unwrap();
         }

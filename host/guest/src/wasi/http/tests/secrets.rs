@@ -19,7 +19,7 @@ fn granted(server: &Server) -> Granted {
     Granted { secrets: vec![("KEY", KEY), ("ID", "my id+secret")], ..Granted::network(lines) }
 }
 
-/// Answers requests with their own content as JSON would have it, in pieces.
+/// Echoes requests as JSON, in pieces.
 async fn reflecting() -> (Server, tokio::sync::mpsc::Receiver<String>) {
     use tokio::io::AsyncWriteExt as _;
     let (told, heard) = tokio::sync::mpsc::channel(8);
@@ -106,7 +106,7 @@ async fn trailers_are_looked_through_as_well() {
         format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nsk-live-0\r\n0\r\nx-key: {KEY}\r\n\r\n");
     let server = Server::saying(answer).await;
     let got = granted(&server).call().get(&server.url("/api/x")).await.unwrap();
-    // Bytes that looked like the start of a value, and were none, are passed on.
+    // Bytes that only looked like the start of a value are passed on.
     assert_eq!((got.body.as_str(), got.trailers.unwrap()["x-key"].to_str().unwrap()), ("sk-live-0", "[redacted:KEY]"));
 }
 

@@ -1,5 +1,5 @@
-//! Servers to ask: raw ones that send exactly a test's bytes, and proper ones of HTTP/1.1 and
-//! HTTP/2 with TLS.
+//! Servers for the tests: raw ones that send a test's exact bytes, and proper ones with HTTP/1.1,
+//! HTTP/2 and TLS.
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// A server on a port of its own; gone when it is dropped.
+/// A server on a port of its own, stopped on drop.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -55,7 +55,7 @@ impl Server {
             let answer = answer.clone();
             async move {
                 read_head(&mut stream).await;
-                // A client that has heard enough closes first.
+                // A client that has read enough closes first.
                 let _ = stream.write_all(answer.as_ref()).await;
             }
         })
@@ -71,7 +71,7 @@ impl Server {
         .await
     }
 
-    /// An echo server with TLS, by whichever of the protocols the client wants.
+    /// An echo server with TLS, with the protocol that the client chooses.
     pub(super) async fn echo_tls(certificate: &Certificate, protocols: &[&[u8]]) -> Self {
         let acceptor = certificate.acceptor(protocols);
         Self::raw(move |stream| {

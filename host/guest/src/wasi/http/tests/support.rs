@@ -42,7 +42,7 @@ pub(super) struct Call {
     workers: JoinSet<()>,
 }
 
-/// A request under way: its response, and the task beside it.
+/// A request in progress: its response, and the task that runs along.
 pub(super) type Beginning = Pin<Box<dyn Future<Output = Result<(Response<WasiBody>, Worker), Error>> + Send>>;
 
 /// A response that was read to its end.
@@ -109,14 +109,14 @@ impl Granted {
 }
 
 impl Call {
-    /// A call of a process that has nothing but doors.
+    /// A call of a process that has only doors.
     fn new(doors: TestDoors, limits: &Limits) -> Self {
         let guard = OutsideNetGuard::new(NetLimits::from(limits));
         let hooks = HttpHooks::new(Arc::clone(guard.net()), doors.caller().as_ref());
         Self { hooks, _guard: guard, doors, workers: JoinSet::new() }
     }
 
-    /// Makes a request, and runs the task beside its response.
+    /// Makes a request, and runs the task along with its response.
     pub(super) async fn send(
         &mut self,
         request: Request<WasiBody>,

@@ -11,7 +11,7 @@ use super::servers::{Server, read_head};
 use super::support::{Granted, get, read};
 use crate::testing::name_server::NameServer;
 
-/// A server that hears a request and says nothing.
+/// A server that accepts a request and sends nothing.
 async fn silent() -> Server {
     Server::raw(|mut stream| async move {
         read_head(&mut stream).await;
@@ -129,7 +129,7 @@ async fn a_silent_name_server_counts_as_connecting() {
     assert!(matches!(error, Error::ConnectionTimeout | Error::DnsTimeout), "{error}");
 }
 
-/// A server that tells when its client is gone.
+/// A server that signals when its client is gone.
 async fn watched(answer: &'static str) -> (Server, tokio::sync::mpsc::Receiver<&'static str>) {
     let (told, heard) = tokio::sync::mpsc::channel(4);
     let server = Server::raw(move |mut stream| {
@@ -148,7 +148,7 @@ async fn watched(answer: &'static str) -> (Server, tokio::sync::mpsc::Receiver<&
 
 #[tokio::test]
 async fn a_call_that_ends_closes_its_connections_at_once_whatever_they_are_doing() {
-    // Waiting for an answer, reading one, leaving one lie, and waiting for the next request.
+    // Waiting for an answer, reading one, leaving one unread, and waiting for the next request.
     let (waiting, mut waiting_heard) = watched("").await;
     let (stuck, mut stuck_heard) = watched("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhe").await;
     let (idle, mut idle_heard) = watched("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;

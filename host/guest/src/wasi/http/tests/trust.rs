@@ -1,4 +1,4 @@
-//! TLS: which servers are believed to be who they should be.
+//! TLS: which servers are trusted.
 //!
 //! Promise: a server proves its name.
 use std::net::IpAddr;

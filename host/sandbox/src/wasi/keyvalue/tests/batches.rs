@@ -47,10 +47,10 @@ fn a_batch_past_the_quota_ends_where_it_passes_it() {
     let store = store(folder.path());
     let bounds = Bounds { bytes: 1 << 20, entries: 10, value_bytes: 1 << 20 };
     let pairs = |count: usize| (0..count).map(|n| (format!("k{n}"), b"v".to_vec())).collect::<Vec<_>>();
-    // The eleventh is refused, and the others are not looked at.
+    // The eleventh is refused, and the others are not checked.
     let refusal = store.set_many(&shared(), &bounds, &pairs(5_000)).unwrap_err();
     assert!(matches!(refusal, Refusal::Entries { wanted: 11, max: 10 }), "{refusal}");
-    // Bytes that a batch frees later count in the end alone.
+    // Bytes that a batch frees later count only at the end.
     let tight = Bounds { bytes: 100, entries: 10, value_bytes: 100 };
     set(&store, &shared(), &tight, "old", &"v".repeat(97)).unwrap();
     let turned = [("new".to_owned(), vec![b'n'; 90]), ("old".to_owned(), Vec::new())];

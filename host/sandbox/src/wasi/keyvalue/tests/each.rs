@@ -255,7 +255,7 @@ fn a_listing_has_each_key_once_while_others_come_and_go() {
         for beyond in [1 << 40, u64::MAX - 1, u64::MAX] {
             assert_eq!(held.page(Some(beyond)).await, (Vec::new(), None), "cursor {beyond}");
         }
-        // A bucket that was emptied gives no serial twice.
+        // An emptied bucket does not reuse serials.
         held.delete(&held.keys().await.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
         held.set("late", "").await.unwrap();
         assert_eq!(held.page(cursor).await, (vec!["late".to_owned()], None));
@@ -284,7 +284,7 @@ fn so_many_callers_keep_state_and_one_that_gives_its_own_up_makes_room() {
     });
 }
 
-/// Numbers that do not change from run to run (Knuth's generator).
+/// Pseudo-random numbers, the same in every run (Knuth's generator).
 struct Numbers(u64);
 
 impl Numbers {

@@ -242,8 +242,8 @@ fn a_listing_pages_in_the_order_of_first_setting_and_neither_skips_nor_repeats()
     assert_eq!(all_keys(&store, &shared()), names);
     let first = store.keys(&shared(), None).unwrap();
     assert_eq!(first.keys.len(), PAGE_KEYS_MAX);
-    // Between two pages, listed entries go, unlisted ones go, something new comes, and something is
-    // set again.
+    // Between two pages, listed entries are removed, unlisted ones are removed, a new one is set,
+    // and one is set again.
     store.delete_many(&shared(), &ROOMY, &[names[0].clone(), names[PAGE_KEYS_MAX].clone()]).unwrap();
     set(&store, &shared(), &ROOMY, "new", "").unwrap();
     set(&store, &shared(), &ROOMY, &names[1], "again").unwrap();
@@ -363,8 +363,8 @@ fn writes_until_it_is_killed() {
 #[test]
 fn a_disk_that_was_full_is_written_again_once_it_has_room() {
     let folder = tempfile::tempdir().unwrap();
-    // A limit of 4 MiB on files stands for a full disk: writes past it fail, and the signal that
-    // says so is ignored.
+    // A limit of 4 MiB on files stands for a full disk: writes past it fail, and the signal for
+    // that is ignored.
     let script = "trap '' XFSZ; ulimit -f 8192; exec \"$0\" \"$@\"";
     let status = Command::new("sh")
         .args(["-c", script])
@@ -504,7 +504,7 @@ async fn two_hosts_with_one_folder_take_turns_and_see_what_the_other_wrote() {
     }
 }
 
-/// Adds to a number and has that settled, as a call does.
+/// Adds to a number and settles it, as a call does.
 fn count(store: &Store, key: &str) -> u64 {
     let visit = store.enter().unwrap();
     let (number, mark) = store.increment(&shared(), &ROOMY, key, 1).unwrap();
@@ -525,7 +525,7 @@ async fn a_host_that_writes_all_the_time_lets_others_have_their_turns() {
         let stop = AtomicBool::new(false);
         let runtime = tokio::runtime::Handle::current();
         std::thread::scope(|scope| {
-            // Two at once, so that hardly a moment passes without an operation.
+            // Two at once, so that there is nearly always an operation.
             for _ in 0..2 {
                 scope.spawn(|| {
                     let _inside = runtime.enter();

@@ -23,8 +23,8 @@ HEAD = """\
 # Dependencies
 
 `.ci/dependencies.py` writes this page out of the Cargo.toml files and [the reasons](dependencies.toml). Each crate is
-taken with the features that are used and no others. `Cargo.lock` is checked in and every command of the Makefile is
-`--locked`.
+taken with the features that are used and no others, and its reason stands where it is named first. `Cargo.lock` is
+checked in and every command of the Makefile is `--locked`.
 """
 
 
@@ -77,11 +77,11 @@ def page(found, reasons):
     """The whole page."""
     text, told = HEAD, set()
     for group in GROUPS:
-        text += f"\n## {group}\n\n| crate | in | why |\n|---|---|---|\n"
+        text += f"\n## {group}\n\n"
         for name in sorted(name for name, groups in found.items() if group in groups):
             versions, users = found[name][group]
-            reason = "as above" if name in told else reasons[name]
-            text += f"| `{name}` {', '.join(sorted(versions))} | {', '.join(sorted(users))} | {reason} |\n"
+            reason = "" if name in told else f": {reasons[name]}"
+            text += f"- `{name}` {', '.join(sorted(versions))} ({', '.join(sorted(users))}){reason}\n"
             told.add(name)
     return text
 

@@ -78,7 +78,7 @@ class Reference:
         examples = ", ".join(f"`{written(example)}`" for example in node.get("examples", []))
         # A default shows the form of a value as well.
         if examples and default is None:
-            words += f" Such as {examples}."
+            words += f" Example: {examples}."
         if name in self.told and self.told[name] != path + [key]:
             words += f" As `[{'.'.join(self.told[name])}]`."
         return f"- `{key}` ({self.kind(node)}{shown}): {words}\n"
@@ -98,7 +98,7 @@ class Reference:
             return f"{node['minimum']:_} to {node['maximum']:_}" if "minimum" in node and "maximum" in node else "whole number"
         if kind == "array":
             return f"list of {self.kind(node['items'])}s" if "items" in node else "list"
-        return {"object": "table", "string": "text", "boolean": "`true` or `false`"}.get(kind, kind)
+        return {"object": "table", "string": "text", "boolean": "boolean"}.get(kind, kind)
 
 
 def wildcard(key):

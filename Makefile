@@ -46,7 +46,7 @@ guests: ## Build the example components (guest-examples/components)
 guests-all: guests ## Build those as well that take minutes to compile (mail, with its TLS)
 	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh -p mail
 
-languages: build ## Build the examples and new projects in other languages and try what they answer (ARGS=--all: fail where a compiler cannot be had; --all-examples: every new project)
+languages: build ## Build the examples and new projects in other languages and try what they answer (ARGS=--all: fail where a compiler is not available; --all-examples: every new project)
 	guest-examples/languages.sh $(filter-out --all-examples,$(ARGS))
 	@$(PYTHON) guest-examples/check.py
 	@$(PYTHON) guest-examples/starts.py $(ARGS)

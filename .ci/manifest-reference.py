@@ -27,7 +27,7 @@ here are errors.
 class Reference:
     def __init__(self, schema):
         self.definitions = schema["$defs"]
-        # Where a definition was told first: a table that is there twice is told once.
+        # Where a definition was described first: a table that is there twice is described once.
         self.told = {}
         self.sections = []
         self.visit([], schema)

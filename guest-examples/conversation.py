@@ -160,7 +160,7 @@ class Server:
         if self.url is None:
             raise Wrong(f"the server ended with status {self.process.wait()} instead of serving\n{said}")
         self.connection = http.client.HTTPConnection(self.url.split("/")[2], timeout=ANSWER_SECONDS)
-        # What it says from now on is for whoever sits there; a pipe that nobody reads would stop it.
+        # What it says from now on is for the person there; a pipe that nobody reads would stop it.
         threading.Thread(target=self._pass_on, daemon=True).start()
 
     def _said_until_it_serves(self):
@@ -428,7 +428,7 @@ def grants(server):
     result = call(server, "fetch_page", {"url": "http://169.254.169.254/latest/meta-data/"})
     expect(result["isError"] is True, "a denied request is an error of the call")
     told = "".join(content["text"] for content in result["content"])
-    expect('no rule of tool "fetch_page" allows it' in told, "the model is told why")
+    expect('no rule of tool "fetch_page" allows it' in told, "the model learns why")
 
 
 def piece(result, kind):
@@ -439,7 +439,7 @@ def piece(result, kind):
 
 
 def refusals(server):
-    heading("Arguments that do not fit the schema: the model is told what is wrong")
+    heading("Arguments that do not fit the schema: the model learns what is wrong")
     result = call(server, "weather_normals", {"city": "Oslo", "month": 13, "year": 2020})
     expect(result["isError"] is True, "wrong arguments are an error of the call")
     expect("/month" in result["content"][0]["text"], "the error names the place")

@@ -4,7 +4,7 @@
 #   guest-examples/languages.sh [--all] [NAME…]
 #
 # Without names it builds them all. Each build.sh gets its compiler itself (the one that is installed, else a pinned
-# one into the cache), puts NAME.wasm beside it, and ends with 3 where no compiler can be had, after saying which
+# one into the cache), puts NAME.wasm next to it, and ends with 3 where no compiler is available, after saying which
 # command gets one. Such an example is left out and named at the end; with --all, that ends with 1.
 set -eu
 

@@ -11,7 +11,7 @@
 #
 # The list pins every package by version and digest. The folder is in
 # ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}, and its name carries the digest of the list.
-# Any number of these may run at once. Ends with 3 where the packages cannot be had; stderr has then said why.
+# Any number of these may run at once. Ends with 3 where the packages are not available; stderr has then said why.
 set -eu
 
 list=$1

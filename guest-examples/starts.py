@@ -5,7 +5,7 @@
 
 Without names: what the end-to-end tests do not try, quickly; with --all-examples every example in every language.
 HTTP goes to a server here, in place of the API that an example names. Compilers come from where those of the examples
-here come from. Where one cannot be had, the language is left out and named; with --all, that ends with 1.
+here come from. Where one is not available, the language is left out and named; with --all, that ends with 1.
 
 Ends with 1 where a project does not build, fails its tests, or answers otherwise. Needs Python 3.9 and nothing else.
 """
@@ -40,7 +40,7 @@ LANGUAGES = {
 }
 APIS = ["https://jsonplaceholder.typicode.com", "https://api.github.com"]
 TOKEN = "open sesame, if you please"
-NOT_TO_BE_HAD = 3  # the exit code of packages.sh where a compiler cannot be had
+UNAVAILABLE = 3  # the exit code of packages.sh where a compiler is not available
 
 
 class Api(BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ class Api(BaseHTTPRequestHandler):
 
 
 class LeftOut(Exception):
-    """A compiler cannot be had."""
+    """A compiler is not available."""
 
 
 def calls(example, language):
@@ -107,7 +107,7 @@ def calls(example, language):
 
 def packages(listed):
     run = subprocess.run([HERE / "packages.sh", listed], stdout=subprocess.PIPE, check=False)
-    if run.returncode == NOT_TO_BE_HAD:
+    if run.returncode == UNAVAILABLE:
         raise LeftOut
     run.check_returncode()
     return run.stdout.decode().strip()
@@ -243,7 +243,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     built = os.environ.get("TOOLCELL_BIN") or HERE.parent / "target" / "release" / "toolcell"
     parser.add_argument("--toolcell", type=Path, default=Path(built), help="the binary")
-    parser.add_argument("--all", action="store_true", help="fail where a compiler cannot be had")
+    parser.add_argument("--all", action="store_true", help="fail where a compiler is not available")
     parser.add_argument("--all-examples", action="store_true", help="every example")
     parser.add_argument("names", nargs="*", metavar="LANGUAGE[:EXAMPLE]")
     given = parser.parse_args()

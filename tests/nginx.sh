@@ -2,7 +2,7 @@
 # Prints the path of an nginx: the machine's, or else that of the Debian package, which is unpacked
 # into the cache and not installed.
 #
-# If neither can be had, says why on stderr and ends with 3. The cache is
+# If neither is available, says why on stderr and ends with 3. The cache is
 # ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/nginx.
 set -eu
 

@@ -377,7 +377,7 @@ def valkey_server():
     got = subprocess.run([ROOT / "tests" / "clients" / "setup.sh", "valkey"], capture_output=True, text=True, check=False)
     if got.returncode:
         said = [line for line in got.stderr.splitlines() if line.startswith("clients: ")]
-        raise Missing(f"no Valkey server can be had: {said[-1] if said else got.stderr}")
+        raise Missing(f"no Valkey server is available: {said[-1] if said else got.stderr}")
     return got.stdout.strip()
 
 
@@ -445,7 +445,7 @@ def confirmed(answer):
 
 
 class Writer(threading.Thread):
-    """Counts without a pause until it is told to end. No call may fail."""
+    """Counts without a pause until it is stopped. No call may fail."""
 
     def __init__(self, host):
         super().__init__(daemon=True)

@@ -82,7 +82,7 @@ class Prompts:
 
 class Completion:
     def complete(self, typed: Typed) -> Completions:
-        # The host knows the numbers of people itself. Names are those of the prompt and of the template alike.
+        # The host knows the numbers of people itself. Names are those of the prompt and of the template.
         wanted = "recipe" if isinstance(typed.subject, Subject_Prompt) else "name"
         values = book.names(typed.value) if typed.argument == wanted else []
         return Completions(values=values, total=len(values), has_more=False)

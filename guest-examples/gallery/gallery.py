@@ -7,7 +7,7 @@
     check     builds, and makes the calls of calls.json with each; without a word, this
     measure   builds, and prints the table of README.md: sizes, and how long calls take here
 
-What cannot be had is named with the reason, the rest goes on, and the exit code is 1. Packages are kept in
+What is not available is named with the reason, the rest goes on, and the exit code is 1. Packages are kept in
 ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/gallery. Needs Python 3.9, and, for what is not there yet,
 cargo, npm and pip. Nothing of a package is run but the compilers of crates, which are cargo's to run.
 """
@@ -41,7 +41,7 @@ WARM_RUNS = 50
 
 
 class Missing(Exception):
-    """A program that cannot be had; the reason."""
+    """A program that is not available; the reason."""
 
 
 def run(command, **options):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds html_tidy.wasm beside it, with the C compiler that requirements.txt pins, in the cache.
-# Ends with 3 where the compiler or the library cannot be had.
+# Ends with 3 where the compiler or the library is not available.
 set -eu
 
 cd "$(dirname "$0")"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds notion.wasm beside it and runs the package's own tests, where something changed. Ends with 3 where there is
-# no Node or the packages of package-lock.json cannot be had.
+# no Node, or the packages of package-lock.json are not available.
 #
 # The packages (200 MB, most of it the engine and what packs it) are installed into the cache, once for each
 # package-lock.json. By hand it is `npm ci && npm run build`.

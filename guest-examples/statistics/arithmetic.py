@@ -4,7 +4,7 @@ import math
 import statistics
 from collections import Counter
 
-# How many of the most frequent texts, and of the outliers, are told.
+# How many of the most frequent texts, and of the outliers, are reported.
 LISTED_MAX = 10
 
 # How many interquartile ranges outside of the quartiles a number is an outlier.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds statistics.wasm beside it and runs the package's own tests, where something changed. Ends with 3 where what
-# requirements.txt pins cannot be had.
+# requirements.txt pins are not available.
 set -eu
 
 cd "$(dirname "$0")"

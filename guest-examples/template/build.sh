@@ -2,7 +2,7 @@
 # Builds template.wasm beside it and runs the package's own tests.
 #
 # The Go that is installed is taken where it knows GOOS=wasip1 (1.21 or newer), else the one that requirements.txt
-# pins, in the cache. Ends with 3 where neither can be had.
+# pins, in the cache. Ends with 3 where neither is available.
 set -eu
 
 cd "$(dirname "$0")"

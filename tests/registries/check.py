@@ -7,7 +7,7 @@ Usage: check.py [--parts-only] [--without wkg] [--list] [NAME...]    NAME is a g
   --without wkg   neither gets nor compiles wkg, and leaves its conversations out
   --list          print the names of all conversations
 
-docker-registry, cosign, sigstore's mocks and wkg are got once, as setup.sh says; a part that cannot be had ends the check with 1.
+docker-registry, cosign, sigstore's mocks and wkg are got once, as setup.sh says; a part that is not available ends the check with 1.
 Everything runs on the loopback, at ports that the system chooses, and ends with this program. A failure is shown with all that
 the programs said. The last line counts conversations.
 """

@@ -25,7 +25,7 @@ ENDLESS_BYTES = 1 << 34
 CHUNK = bytes(1 << 16)
 
 MANNERS = ["good", "other-blob", "other-manifest", "endless-blob", "endless-manifest", "elsewhere"]
-"""How it answers. `elsewhere` sends whoever asks for a blob to a host of another name."""
+"""How it answers. `elsewhere` sends clients that ask for a blob to a host of another name."""
 
 
 class Front:
@@ -58,7 +58,7 @@ class Front:
         self.server.end()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        """Answers as it is told to, or as the registry does."""
+        """Answers as a test wants, or as the registry does."""
         reads = request.command == "GET"
         blob, manifest = reads and BLOB.match(request.path), reads and MANIFEST.match(request.path)
         if found := REFERRERS.match(request.path):

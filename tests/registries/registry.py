@@ -79,7 +79,7 @@ class TokenServer:
         self.server.end()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        """Gives a token for what the user may do, or 401 to whoever says a wrong password."""
+        """Gives a token for what the user may do, or 401 for a wrong password."""
         said = request.headers.get("Authorization", "")
         user = USER if said.startswith("Basic ") and b64decode(said[6:]).decode() == f"{USER}:{PASSWORD}" else None
         if said and user is None:

@@ -10,7 +10,7 @@
 # keeps one version of a package in a suite. Where it has gone on from the pinned one, the newer is taken, which Debian's
 # key signs, and stderr says so. Nothing is installed. Each part is made under another name and moved into place when it
 # is whole. The cache is ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/registries, outside the clone.
-# Ends with 3 where a part cannot be had, and with 1 where it is another than the pinned one; stderr has then said why.
+# Ends with 3 where a part is not available, and with 1 where it is another than the pinned one; stderr has then said why.
 set -eu
 
 WKG=0.16.1

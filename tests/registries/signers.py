@@ -1,6 +1,6 @@
 """Those who sign images: cosign with keys, cosign and sigstore's own client without, and the roots to verify them by.
 
-Nothing reaches a host outside: cosign is told of no public service, and of a proxy that is not there.
+Nothing reaches a host outside: cosign knows no public service, and only a proxy that does not exist.
 Must not hold: commands of toolcell.
 """
 

@@ -27,7 +27,7 @@ FIXTURES = ROOT / "tests/fixtures/components"
 PARTS = ["registry", "cosign", "keyless", "wkg"]
 # Parts that a run may do without if it says so: no other conversation needs them.
 OPTIONAL = ["wkg"]
-# setup.sh ends so where a part cannot be had.
+# setup.sh ends so where a part is not available.
 MISSING = 3
 
 
@@ -62,7 +62,7 @@ def conversation(parts: bool = False, wkg: bool = False, each: list[str] | None 
 
 
 def installed(part: str) -> list[str] | None:
-    """What setup.sh prints of a part, or nothing if it cannot be had."""
+    """What setup.sh prints of a part, or nothing if it is not available."""
     began = time.monotonic()
     setup = subprocess.run([HERE / "setup.sh", part], stdout=subprocess.PIPE, text=True)
     if setup.returncode not in (0, MISSING):

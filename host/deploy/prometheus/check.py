@@ -4,7 +4,7 @@
     host/deploy/prometheus/check.py              with the promtool of the machine
     host/deploy/prometheus/check.py --get        gets promtool where the machine has none
 
-Without promtool it says so and ends with 0; with --get, if none can be had, with 1.
+Without promtool it says so and ends with 0; with --get, if none is available, with 1.
 
 promtool is in Debian's package prometheus. tests/clients/setup.sh takes it out of that package and starts no service. Must not
 hold: which metrics there are; a test compares them with the page.

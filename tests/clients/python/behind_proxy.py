@@ -58,12 +58,12 @@ async def questions(client: Client) -> None:
 
 
 async def changes(client: Client, manifests: list[Path]) -> None:
-    """A subscription is told of a changed list, and in the end every replica has it."""
+    """A subscription is notified of a changed list, and in the end every replica has it."""
     async with client.listen(tools_list_changed=True) as subscription:
         for manifest in manifests:
             manifest.write_text(manifest.read_text().replace("[components.good]", '[components.good]\nprefix = "new_"'))
         event = await anext(aiter(subscription))
-        check(type(event).__name__ == "ToolsListChanged", "a subscription is told of another list", event)
+        check(type(event).__name__ == "ToolsListChanged", "a subscription is notified of another list", event)
     listed = 0
     # After as many new lists in a row as there are replicas, each replica has been asked.
     while listed < len(manifests):

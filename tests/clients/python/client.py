@@ -323,7 +323,7 @@ class Run:
             text = result["content"][0]["text"]
             check(text.startswith('roots file:///work, accepted {"name":"Ada"}; message {'), "the tool has the answers", text)
             check("A poem!" in text, "the model is asked what the tool asks", text)
-            check(said == ['The tool "ask" asks: Who?'], "the person is told who asks", said)
+            check(said == ['The tool "ask" asks: Who?'], "the person learns who asks", said)
             result = wire(await client.call_tool("echo", {"text": "hello"}))
             check(result["content"][0]["text"] == "hello", "an approved call runs", result)
             check(said[-1].startswith('Allow the tool "echo"'), "the person is asked first", said)

@@ -28,7 +28,7 @@ def status(remote: Remote, repository: str, tag: str = "1") -> int:
 
 @conversation(parts=True, each=KINDS)
 def registry(stage: Stage, kind: str) -> None:
-    """Whoever may get in pushes and pulls; whoever may not, does not."""
+    """Those who have access push and pull; others do not."""
     registry = stage.registries[kind]
     remote = registry.remote()
     image = stage.push(remote)
@@ -137,7 +137,7 @@ def wkg(stage: Stage) -> None:
 
 @conversation(parts=True)
 def other_bytes(stage: Stage) -> None:
-    """The server before the registry gives other bytes when it is told to."""
+    """The server before the registry gives other bytes on request."""
     front = stage.front(stage.plain)
     image = stage.push(stage.plain.remote())
     check(sha256(Remote(front.host).blob(image.repository, image.layer)) == image.layer, "it passes bytes on")

@@ -59,7 +59,7 @@ def no_component(stage: Stage) -> None:
 
 @conversation()
 def push_without_the_right(stage: Stage) -> None:
-    """Whoever may not push is told so."""
+    """A push without the right to it is refused with that reason."""
     toolcell = stage.toolcell_for(stage.basic, password="wrong secret")
     (toolcell.folder / "own.wasm").write_bytes(stage.bytes())
     said = toolcell.do("push", f"oci://{stage.basic.host}/{stage.repository()}:1", "own.wasm").refuses("push is refused", stage.basic.host)

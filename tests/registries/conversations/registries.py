@@ -13,7 +13,7 @@ from stage import Stage, conversation, source
 from toolcell import Failed, Toolcell, check
 
 HELPER = """#!/bin/sh
-# A credential helper as Docker has them: it is told a server on stdin, and answers with a name and password.
+# A credential helper as Docker has them: it gets a server on stdin, and answers with a name and password.
 [ "$1" = get ] || exit 1
 read -r server
 echo "$server" >>"$CHECK_ASKED"

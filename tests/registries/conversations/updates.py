@@ -74,6 +74,6 @@ def signer_changes(stage: Stage) -> None:
     toolcell.do("update", "--yes").refuses("update refuses another signer", "allow-signer-change")
     toolcell.pins(source(host, old), old.digest, "the pin holds")
     toolcell.answers("a", "the old component answers")
-    toolcell.do("update", "--yes", "--allow-signer-change").works("update follows when it is told to")
+    toolcell.do("update", "--yes", "--allow-signer-change").works("update follows on request")
     toolcell.pins(source(host, old), new.digest, "the new image is pinned")
     toolcell.answers("c", "the new component answers")
